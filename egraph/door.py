@@ -1,0 +1,95 @@
+"""The one door to egglog: commands as objects, runs, sizes and frozen rows. Nothing else imports the package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from egglog import bindings as egg
+
+Command = Any
+Expression = Any
+_SPAN = egg.PanicSpan()
+_INTEGERS: dict[int, Any] = {}
+
+
+class EngineError(AssertionError):
+    """egglog refused a command or panicked: a mistake of ours, never the user's."""
+
+
+def integer(value: int) -> Expression:
+    """The literal `value`; small ones are shared."""
+    found = _INTEGERS.get(value)
+    if found is None:
+        found = egg.Lit(_SPAN, egg.Int(value))
+        if len(_INTEGERS) < 100_000:
+            _INTEGERS[value] = found
+    return found
+
+
+def call(name: str, *arguments: Expression) -> Expression:
+    """`(name arguments...)`."""
+    return egg.Call(_SPAN, name, list(arguments))
+
+
+def insert(name: str, *arguments: Expression) -> Command:
+    """Insert a row of a relation or build a node."""
+    return egg.ActionCommand(egg.Expr_(_SPAN, call(name, *arguments)))
+
+
+def set_(name: str, arguments: Sequence[Expression], value: Expression) -> Command:
+    """Set `name(arguments)` to `value`."""
+    return egg.ActionCommand(egg.Set(_SPAN, name, list(arguments), value))
+
+
+def union(left: Expression, right: Expression) -> Command:
+    """Make two expressions one class."""
+    return egg.ActionCommand(egg.Union(_SPAN, left, right))
+
+
+class Engine:
+    """One egglog e-graph."""
+
+    def __init__(self) -> None:
+        self._egraph = egg.EGraph()
+
+    def parse(self, text: str) -> None:
+        """Run declarations given as text. Never a graph: egglog keeps the source with each node, which is quadratic."""
+        self.run(self._egraph.parse_program(text))
+
+    def run(self, commands: Sequence[Command]) -> Any:
+        """Run commands and return egglog's outputs.
+
+        Raises:
+            EngineError: egglog refused or panicked (its panics arrive as BaseException).
+        """
+        try:
+            return self._egraph.run_program(*commands)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as error:
+            raise EngineError(f"egglog: {error}") from error
+
+    def ruleset(self, name: str, saturate: bool = False) -> int:
+        """Run a ruleset once, or until nothing changes; returns the number of matches."""
+        schedule: Any = egg.Run(_SPAN, egg.RunConfig(name))
+        if saturate:
+            schedule = egg.Saturate(_SPAN, schedule)
+        (output,) = self.run([egg.RunSchedule(schedule)])
+        return sum(output.report.num_matches_per_rule.values())
+
+    def sizes(self) -> dict[str, int]:
+        """Rows of each table."""
+        (output,) = self.run([egg.PrintSize(_SPAN, None)])
+        return dict(output.sizes)
+
+    def integers(self, relation: str) -> Iterator[tuple[int, ...]]:
+        """The rows of a relation over integers."""
+        (output,) = self.run([egg.PrintFunction(_SPAN, relation, None, None, egg.DefaultPrintFunctionMode())])
+        dag = output.termdag
+        for row, _ in output.terms:
+            yield tuple(dag.get(argument).value.value for argument in dag.get(row).args)
+
+    def frozen(self) -> tuple[dict[str, Any], Any]:
+        """All tables (rows with `inputs` and `output`; class ids are hashable) and the reader of integers."""
+        return self._egraph.freeze().functions, self._egraph.value_to_i64

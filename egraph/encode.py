@@ -1,0 +1,158 @@
+"""A program and rules as egglog commands: one constructor an op and arity, one `match` and one `apply` rule a rule.
+
+The match rule only looks at structure. It leaves its bindings in `match_R` and the numbers that the rule's conditions
+depend on (attribute lists and types) in `key_R`. Python decides each *distinct* key once (`Rule.decide`) and answers with a row
+of `plan_R` (the numbers of the right side) or `refuse_R`; the apply rule joins both and does the work inside egglog.
+So shapes, permutations and conditions cost Python time by the number of different situations, not of matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coset.egraph import door
+from coset.egraph.tables import Tables, is_static
+from coset.ir.term import Term
+from coset.rules.pattern import Application, Variable, applications
+from coset.rules.rule import Rule
+
+ANALYSIS = "analysis"
+PRELUDE = f"""
+(sort T)
+(function term (i64) T :no-merge)
+(relation type_of (T i64))
+(relation known (T))
+(relation static_type (i64))
+(relation static_payload (i64))
+(relation conflict (T i64 i64))
+(ruleset {ANALYSIS})
+(rule ((type_of x t) (type_of x u) (!= t u)) ((conflict x t u)) :ruleset {ANALYSIS} :name "conflict")
+"""
+
+
+@dataclass(frozen=True)
+class EncodedRule:
+    """Where the tables of one rule are, and how wide they are."""
+
+    rule: Rule
+    number: int
+    left: tuple[Application, ...]  # by index
+    right: tuple[Application, ...]
+
+    @property
+    def match(self) -> str:
+        """The relation (and the ruleset) of the rule's matches."""
+        return f"match_{self.number}"
+
+    @property
+    def apply(self) -> str:
+        """The ruleset that turns matches into nodes and unions."""
+        return f"apply_{self.number}"
+
+    @property
+    def key(self) -> str:
+        """The relation of the distinct situations: payloads of the left side, its types, the variables' types."""
+        return f"key_{self.number}"
+
+    @property
+    def done(self) -> str:
+        """The relation of the matches that were applied: root, variables, key."""
+        return f"done_{self.number}"
+
+
+def encode_rule(rule: Rule, number: int, tables: Tables) -> EncodedRule:
+    """Name the tables of `rule` and enter the constructors that it mentions."""
+    encoded = EncodedRule(rule, number, tuple(applications(rule.left)), tuple(applications(rule.right)))
+    for node in (*encoded.left, *encoded.right):
+        tables.constructor(node.op, len(node.operands))
+    return encoded
+
+
+def declarations(tables: Tables) -> str:
+    """The constructors in use, and the analysis that finds what is known at build time."""
+    lines = []
+    for name, (op, arity) in sorted(tables.constructors.items()):
+        lines.append(f"(constructor {name} ({'T ' * arity}i64) T)")
+        if op.name in ("builtin.constant", "builtin.absent"):
+            lines.append(f'(rule ((= e ({name} p))) ((known e)) :ruleset {ANALYSIS} :name "known_{name}")')
+        elif arity or op.name == "stablehlo.iota":
+            operands = " ".join(f"x{i}" for i in range(arity))
+            facts = " ".join(f"(known x{i})" for i in range(arity))
+            lines.append(
+                f"(rule ((= e ({name} {operands} p)) {facts} (type_of e t) (static_type t) (static_payload p)) ((known e))"
+                f' :ruleset {ANALYSIS} :name "known_{name}")'
+            )
+    return "\n".join(lines)
+
+
+def rule_text(encoded: EncodedRule, tables: Tables) -> str:
+    """The egglog declarations of one rule: relations, match, apply, refuse."""
+    rule, n = encoded.rule, encoded.number
+    variables = " ".join(f"v_{name}" for name in rule.variables)
+    left = range(len(encoded.left))
+    right = range(len(encoded.right))
+    keys = [*(f"a{i}" for i in left), *(f"t{i}" for i in left), *(f"u{i}" for i in range(len(rule.variables)))]
+    plans = [*(f"b{i}" for i in right), *(f"s{i}" for i in right)]
+    key, plan = " ".join(keys), " ".join(plans)
+    row = f"e0 {variables} {key}"
+    sorts = f"T {'T ' * len(rule.variables)}{'i64 ' * len(keys)}"
+
+    facts = [f"(= e{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'e')} a{node.index}))"
+             for node in encoded.left]  # fmt: skip
+    facts += [f"(type_of e{i} t{i})" for i in left]
+    facts += [f"(type_of v_{name} u{i})" for i, name in enumerate(rule.variables)]
+    facts += [f"(known v_{name})" for _, name in rule.facts]
+
+    build = []
+    for node in reversed(encoded.right):  # preorder: operands have higher numbers than their user
+        build.append(f"(let n{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'n')} b{node.index}))")
+        build.append(f"(type_of n{node.index} s{node.index})")
+    result = f"v_{rule.right.name}" if isinstance(rule.right, Variable) else "n0"
+    return f"""
+(relation match_{n} ({sorts}))
+(relation done_{n} ({sorts}))
+(relation key_{n} ({"i64 " * len(keys)}))
+(relation plan_{n} ({"i64 " * (len(keys) + len(plans))}))
+(relation refuse_{n} ({"i64 " * len(keys)}))
+(ruleset match_{n})
+(ruleset apply_{n})
+(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset match_{n} :name "match_{n}")
+(rule ((match_{n} {row}) (plan_{n} {key} {plan}))
+      ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")
+(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")
+"""
+
+
+def _operands(node: Application, prefix: str) -> str:
+    return " ".join(f"v_{o.name}" if isinstance(o, Variable) else f"{prefix}{o.index}" for o in node.operands)
+
+
+def graph_commands(numbers: Mapping[Term, int], tables: Tables) -> list[door.Command]:
+    """Commands that enter the terms (operands come first in `numbers`), each under its number, with its type."""
+    commands: list[door.Command] = []
+    for term, number in numbers.items():
+        operands = [door.call("term", door.integer(numbers[operand])) for operand in term.operands]
+        payload = tables.payload(term.attributes, term.regions)
+        node = door.call(tables.constructor(term.op, len(term.operands)), *operands, door.integer(payload))
+        commands.append(door.set_("term", [door.integer(number)], node))
+        type_number = tables.types.number(term.type)
+        commands.append(door.insert("type_of", door.call("term", door.integer(number)), door.integer(type_number)))
+    return commands
+
+
+def static_facts(tables: Tables, types_from: int, payloads_from: int) -> list[door.Command]:
+    """Facts about the table entries from the given numbers on: which hold no dim symbol."""
+    commands = [
+        door.insert("static_type", door.integer(i)) for i in range(types_from, len(tables.types.values)) if is_static(tables.types.values[i])
+    ]
+    for i in range(payloads_from, len(tables.payloads.values)):
+        if is_static(tables.payloads.values[i][0]):
+            commands.append(door.insert("static_payload", door.integer(i)))
+    return commands
+
+
+def plan_row(encoded: EncodedRule, key: Sequence[int], plan: Sequence[int] | None) -> door.Command:
+    """The answer to one key: a plan, or a refusal."""
+    name = f"refuse_{encoded.number}" if plan is None else f"plan_{encoded.number}"
+    return door.insert(name, *(door.integer(i) for i in (*key, *(plan or ()))))

@@ -1,0 +1,176 @@
+"""Saturate: run a search in a child process under its limits and hand back the e-graph, whatever ended it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coset.egraph.door import EngineError
+from coset.egraph.limits import Limits
+from coset.egraph.saturated import ENode, Saturated
+from coset.egraph.search import Phase, Request, Search, serve
+from coset.egraph.snapshot import Snapshot
+from coset.ir.errors import CosetError, Place
+from coset.ir.op import get_op
+from coset.ir.term import Term, topological
+from coset.rules.rule import Rule
+
+GRACE_SECONDS = 2.0  # how long the child may overrun its own deadline before it is ended from outside
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A searched e-graph with its history: why it `stop`ped (saturated, iterations, nodes, time, memory, interrupt), how
+    often each rule was applied, which rules made which new e-nodes, and where rules made values one without a new node."""
+
+    graph: Saturated
+    rules: tuple[Rule, ...]
+    stop: str
+    iterations: int
+    enodes: int
+    eclasses: int
+    seconds: float
+    fired: dict[int, int]
+    origins: dict[tuple[int, int], list[int]]
+    collapses: dict[int, list[int]]
+
+
+def saturate(
+    roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = ()
+) -> Saturation:
+    """Search the programs that equal `roots` under the rules of `phases`.
+
+    Raises:
+        CosetError: a rule is unsound in a way that types show; the rule is named.
+    """
+    started = time.monotonic()
+    search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits))
+    snapshot, stop = _in_child(search, limits) if hasattr(os, "fork") else _in_process(search)
+    rules = tuple(encoded.rule for encoded in search.rules.values())
+    if snapshot is None:
+        return _untouched(search, rules, stop, time.monotonic() - started)
+    return _decode(search, snapshot, rules, stop or snapshot.stop, time.monotonic() - started)
+
+
+def _in_process(search: Search) -> tuple[Snapshot | None, str]:
+    """Where processes cannot fork: the same search, without a memory limit."""
+    messages: list[tuple[str, Any]] = []
+    serve(search, messages.append)
+    kind, value = messages[-1]
+    if kind == "error":
+        raise value
+    return value, ""
+
+
+def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = context.Process(target=_child, args=(search, sender, limits.bytes), daemon=True)
+    child.start()
+    sender.close()
+    deadline = time.monotonic() + limits.seconds + GRACE_SECONDS
+    best: Snapshot | None = None
+    try:
+        while True:
+            if not receiver.poll(max(0.0, deadline - time.monotonic())):
+                return best, "time"
+            try:
+                kind, value = receiver.recv()
+            except EOFError:
+                return best, "memory"  # the child died: the memory limit, or the system's own
+            if kind == "error":
+                message, place, help = value
+                raise CosetError(message, place=Place(*place) if place else None, help=help)
+            if kind == "crash":
+                raise EngineError(value)
+            best = value
+            if kind == "done":
+                return best, ""
+    except KeyboardInterrupt:
+        return best, "interrupt"
+    finally:
+        child.kill()
+        child.join()
+        receiver.close()
+
+
+def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    _limit_memory(limit)
+
+    def send(message: tuple[str, Any]) -> None:
+        kind, value = message
+        if kind == "error":
+            place = value.place
+            value = (value.message, place and (place.file, place.line, place.column, place.source, place.width), value.help)
+        sender.send((kind, value))
+
+    try:
+        serve(search, send)
+    except MemoryError:
+        return
+    except BaseException:
+        sender.send(("crash", traceback.format_exc()))
+
+
+def _limit_memory(limit: int) -> None:
+    """Let this process grow by `limit` bytes of address space; where the system does not say how large it is, it stays unlimited."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[0])
+    except OSError:
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + limit, resource.RLIM_INFINITY))
+
+
+def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: str, seconds: float) -> Saturation:
+    shared_types, shared_payloads = search.shared
+    types = search.tables.types.values[:shared_types] + snapshot.new_types
+    payloads = search.tables.payloads.values[:shared_payloads] + snapshot.new_payloads
+    ops = {name: get_op(op) for name, (op, _) in snapshot.constructors.items()}
+    original = set(snapshot.source.values())
+    classes = []
+    for number, nodes in enumerate(snapshot.nodes):
+        classes.append(
+            tuple(
+                ENode(ops[name], operands, *payloads[payload], original=(number, position) in original)
+                for position, (name, operands, payload) in enumerate(nodes)
+            )
+        )
+    for number, found in enumerate(snapshot.types):
+        assert len(found) == 1, f"class {number} has {len(found)} types"
+    graph = Saturated(
+        [types[found[0]] for found in snapshot.types], classes, tuple(snapshot.roots), frozenset(snapshot.known),
+        tuple(snapshot.source[n] for n in _root_numbers(search) if n in snapshot.source),
+    )  # fmt: skip
+    return Saturation(
+        graph, rules, stop, snapshot.iterations, snapshot.enodes, snapshot.eclasses, seconds,
+        snapshot.fired, snapshot.origins, snapshot.collapses,
+    )  # fmt: skip
+
+
+def _root_numbers(search: Search) -> list[int]:
+    return [search.numbers[term] for term in topological(search.request.roots)]
+
+
+def _untouched(search: Search, rules: tuple[Rule, ...], stop: str, seconds: float) -> Saturation:
+    """The input as an e-graph of its own: what is left when a limit came before the first checkpoint."""
+    order = list(topological(search.request.roots))
+    number = {term: i for i, term in enumerate(order)}
+    nodes = [(ENode(t.op, tuple(number[o] for o in t.operands), t.attributes, t.regions, original=True),) for t in order]
+    graph = Saturated(
+        [term.type for term in order], nodes, tuple(number[r] for r in search.request.roots), frozenset(), tuple((i, 0) for i in range(len(order)))
+    )
+    return Saturation(graph, rules, stop, 0, len(order), len(order), seconds, {}, {}, {})

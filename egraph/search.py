@@ -1,0 +1,241 @@
+"""The search itself, as it runs in the child process: phases of match, decide, apply, analyse, with a snapshot after each iteration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coset.egraph import door
+from coset.egraph.encode import (
+    ANALYSIS,
+    PRELUDE,
+    EncodedRule,
+    declarations,
+    encode_rule,
+    graph_commands,
+    plan_row,
+    rule_text,
+    static_facts,
+)
+from coset.egraph.limits import Limits
+from coset.egraph.snapshot import Snapshot, take
+from coset.egraph.tables import Tables
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, topological
+from coset.rules.rule import Rule
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Rules that run together until nothing new is found or the iterations are spent."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A search: the roots, equalities already shown (term, equal term), the phases in order, and the limits."""
+
+    roots: tuple[Term, ...]
+    equalities: tuple[tuple[Term, Term], ...]
+    phases: tuple[Phase, ...]
+    limits: Limits
+
+
+@dataclass
+class Search:
+    """One search over one e-graph; `run` yields snapshots, the last one with its `stop`."""
+
+    request: Request
+    stepwise: bool = False  # look for conflicts after each rule, to name the culprit
+    tables: Tables = field(default_factory=Tables)
+    engine: door.Engine = field(init=False)
+    numbers: dict[Term, int] = field(default_factory=dict)
+    rules: dict[str, EncodedRule] = field(default_factory=dict)
+    plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
+    iterations: int = 0
+    shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
+    _static: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        """Number the input's terms and what they are made of, in the process that asks: it reads snapshots by these numbers."""
+        for phase in self.request.phases:
+            for rule in phase.rules:
+                assert rule.name not in self.rules, f"rule {rule.name} is in two phases"
+                self.rules[rule.name] = encode_rule(rule, len(self.rules), self.tables)
+        roots = [*self.request.roots, *(term for pair in self.request.equalities for term in pair)]
+        for term in topological(roots):
+            self.numbers[term] = len(self.numbers)
+            self.tables.constructor(term.op, len(term.operands))
+            self.tables.payload(term.attributes, term.regions)
+            self.tables.types.number(term.type)
+        self.shared = (len(self.tables.types.values), len(self.tables.payloads.values))
+
+    def run(self) -> Iterator[Snapshot]:
+        """Search until saturation or a limit."""
+        deadline = time.monotonic() + self.request.limits.seconds
+        self._load()
+        stop = "saturated"
+        for phase in self.request.phases:
+            stop = "saturated"
+            for iteration in range(self.request.limits.iterations):
+                outcome = self._iterate(phase, iteration, deadline)
+                self.iterations += 1
+                if outcome == "idle":
+                    break
+                if outcome in ("time", "nodes"):
+                    stop = outcome
+                    break
+                yield self.snapshot("partial")
+            else:
+                stop = "iterations" if stop == "saturated" else stop
+            if stop == "time":
+                break
+        yield self.snapshot(stop)
+
+    def snapshot(self, stop: str) -> Snapshot:
+        """The e-graph as it stands."""
+        return take(self, stop)
+
+    def _load(self) -> None:
+        self.engine = door.Engine()
+        self.engine.parse(PRELUDE)
+        self.engine.parse(declarations(self.tables))
+        self.engine.parse("\n".join(rule_text(encoded, self.tables) for encoded in self.rules.values()))
+        self.engine.run(graph_commands(self.numbers, self.tables))
+        for left, right in self.request.equalities:
+            ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
+            self.engine.run([door.union(*ends)])
+        self._analyse()
+
+    def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
+        active = [self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit]
+        matched = 0
+        for encoded in active:
+            matched += self.engine.ruleset(encoded.match)
+            if time.monotonic() > deadline:
+                return "time"
+        sizes = self.engine.sizes()
+        if not matched and not any(sizes[encoded.match] for encoded in active):
+            return "idle"
+        before = self._progress(sizes)
+        for encoded in active:
+            if sizes[encoded.match]:
+                self._decide(encoded, sizes[encoded.key])
+        self._flush_static()
+        nodes, full = self.enodes(sizes), False
+        for encoded in sorted(active, key=lambda e: (sizes[e.match] * len(e.right), e.number)):
+            if not sizes[encoded.match]:
+                continue
+            grows = sizes[encoded.match] * len(encoded.right)
+            if nodes + grows > self.request.limits.nodes:
+                full = True  # the rows stay in the table: deferred, not dropped
+                continue
+            nodes += grows
+            self.engine.ruleset(encoded.apply)
+            if self.stepwise:
+                self._analyse(encoded)
+        self._analyse()
+        if full:
+            return "nodes"
+        return "idle" if self._progress(self.engine.sizes()) == before else "changed"
+
+    def _progress(self, sizes: dict[str, int]) -> tuple[int, ...]:
+        names = [*self.tables.constructors, *(encoded.done for encoded in self.rules.values()), "known"]
+        return tuple(sizes.get(name, 0) for name in names)
+
+    def enodes(self, sizes: dict[str, int]) -> int:
+        """E-nodes: the rows of all constructors."""
+        return sum(sizes.get(name, 0) for name in self.tables.constructors)
+
+    def _decide(self, encoded: EncodedRule, count: int) -> None:
+        plans = self.plans.setdefault(encoded.number, {})
+        if count == len(plans):
+            return
+        commands = []
+        for key in sorted(self.engine.integers(encoded.key)):
+            if key not in plans:
+                plans[key] = self._plan(encoded, key)
+                commands.append(plan_row(encoded, key, plans[key]))
+        self.engine.run(commands)
+
+    def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
+        n = len(encoded.left)
+        payloads = [self.tables.payloads.values[i] for i in key[:n]]
+        types = [self.tables.types.values[i] for i in key[n:]]
+        if any(regions for _, regions in payloads):
+            return None  # rules over payload regions come with the region patterns of the language
+        decision = encoded.rule.decide([attributes for attributes, _ in payloads], types[:n], types[n:])
+        if decision is None:
+            return None
+        numbers = [self.tables.payload(attributes) for attributes in decision.attributes]
+        return (*numbers, *(self.tables.types.number(type) for type in decision.types))
+
+    def _flush_static(self) -> None:
+        commands = static_facts(self.tables, *self._static)
+        self._static = (len(self.tables.types.values), len(self.tables.payloads.values))
+        if commands:
+            self.engine.run(commands)
+
+    def _analyse(self, last: EncodedRule | None = None) -> None:
+        self._flush_static()
+        self.engine.ruleset(ANALYSIS, saturate=True)
+        if self.engine.sizes()["conflict"]:
+            raise Conflict(last.rule if last else None, self._conflict_types())
+
+    def _conflict_types(self) -> str:
+        tables, read = self.engine.frozen()
+        row = min(tables["conflict"].rows, key=lambda r: r.inputs)
+        left, right = sorted(str(self.tables.types.values[read(value)]) for value in row.inputs[1:])
+        return f"{left} and {right}"
+
+
+class Conflict(Exception):
+    """A class has got two types: some rule is unsound."""
+
+    def __init__(self, rule: Rule | None, types: str) -> None:
+        super().__init__(types)
+        self.rule = rule
+        self.types = types
+
+
+def conflict_error(request: Request, conflict: Conflict) -> CosetError:
+    """The user's error for a conflict, with the rule that makes it: found by running again, one rule after the other."""
+    culprit = conflict.rule
+    if culprit is None:
+        try:
+            for _ in Search(request, stepwise=True).run():
+                pass
+        except Conflict as again:
+            culprit = again.rule
+    if culprit is None:
+        return CosetError(f"the program itself makes one value of two types, {conflict.types}")
+    return CosetError(
+        f"rule `{culprit.name}` is unsound: it makes one value of two types, {conflict.types}",
+        place=culprit.place,
+        help="guard the rule with a condition on the types, or leave it out",
+    )
+
+
+Send = Callable[[tuple[str, Any]], None]
+
+
+def serve(search: Search, send: Send) -> None:
+    """Run `search`, sending ("snapshot", Snapshot)... and at the end ("done", Snapshot), or ("error", CosetError)."""
+    quiet_until = 0.0
+    try:
+        for snapshot in search.run():
+            if snapshot.stop != "partial":
+                send(("done", snapshot))
+                return
+            now = time.monotonic()
+            if now >= quiet_until:  # a checkpoint costs time; keep it to about a tenth of the search
+                send(("snapshot", snapshot))
+                quiet_until = now + 10 * (time.monotonic() - now)
+    except Conflict as conflict:
+        send(("error", conflict_error(search.request, conflict)))
+    except CosetError as error:
+        send(("error", error))

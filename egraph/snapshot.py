@@ -1,0 +1,156 @@
+"""A snapshot: the e-graph as plain numbers, small enough to send from the search process at every checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from coset.ir.term import Term
+from coset.rules.pattern import Application, Pattern, Variable
+
+if TYPE_CHECKING:
+    from coset.egraph.encode import EncodedRule
+    from coset.egraph.search import Search
+
+Node = tuple[str, tuple[int, ...], int]  # constructor, operand classes, payload number
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The part of the e-graph that the roots reach, classes numbered densely from 0.
+
+    `nodes[c]` are the e-nodes of class c, `types[c]` the numbers of its types, `known` the classes with a value at build time;
+    `source` says for each input term (by number) its class and e-node; `origins` which rules (by number) made an e-node that
+    the input has not; `collapses` the classes where a rule made two values one without a new node.
+    """
+
+    stop: str
+    iterations: int
+    enodes: int
+    eclasses: int
+    nodes: list[list[Node]]
+    types: list[list[int]]
+    known: list[int]
+    roots: list[int]
+    source: dict[int, tuple[int, int]]
+    origins: dict[tuple[int, int], list[int]]
+    collapses: dict[int, list[int]]
+    fired: dict[int, int]
+    new_types: list[Any]
+    new_payloads: list[Any]
+    constructors: dict[str, tuple[str, int]]
+
+
+def take(search: Search, stop: str) -> Snapshot:
+    """Freeze the e-graph of `search` into a snapshot."""
+    tables, read = search.engine.frozen()
+    nodes_of: dict[Any, list[tuple[str, tuple[Any, ...], int]]] = {}
+    for name, (_, arity) in sorted(search.tables.constructors.items()):
+        for row in sorted(tables[name].rows, key=lambda r: r.inputs) if name in tables else ():
+            nodes_of.setdefault(row.output, []).append((name, tuple(row.inputs[:arity]), read(row.inputs[arity])))
+    class_of_term = {read(row.inputs[0]): row.output for row in tables["term"].rows}
+    roots = [class_of_term[search.numbers[term]] for term in search.request.roots]
+    dense = _reach(roots, nodes_of)
+
+    nodes: list[list[Node]] = [[] for _ in dense]
+    index: dict[Any, tuple[int, int]] = {}  # (constructor, operand values, payload) -> (class, position)
+    for value, number in dense.items():
+        for name, operands, payload in nodes_of[value]:
+            index[name, operands, payload] = (number, len(nodes[number]))
+            nodes[number].append((name, tuple(dense[o] for o in operands), payload))
+    types: list[list[int]] = [[] for _ in dense]
+    for row in tables["type_of"].rows:
+        if row.inputs[0] in dense:
+            types[dense[row.inputs[0]]].append(read(row.inputs[1]))
+    known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
+    source = _source(search, class_of_term, index)
+    origins, collapses = _provenance(search, tables, read, index, dense)
+    original = set(source.values())
+    types_from, payloads_from = search.shared
+    return Snapshot(
+        stop, search.iterations, sum(len(rows) for rows in nodes_of.values()), len(nodes_of), nodes, types, known,
+        [dense[value] for value in roots], source, {k: v for k, v in origins.items() if k not in original}, collapses,
+        {e.number: len(tables[e.done].rows) for e in search.rules.values() if tables[e.done].rows},
+        search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
+        {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
+    )  # fmt: skip
+
+
+def _reach(roots: list[Any], nodes_of: dict[Any, list[tuple[str, tuple[Any, ...], int]]]) -> dict[Any, int]:
+    dense: dict[Any, int] = {}
+    stack = list(reversed(roots))
+    while stack:
+        value = stack.pop()
+        if value in dense:
+            continue
+        dense[value] = len(dense)
+        for _, operands, _ in reversed(nodes_of[value]):
+            stack.extend(o for o in reversed(operands) if o not in dense)
+    return dense
+
+
+def _source(search: Search, class_of_term: dict[int, Any], index: dict[Any, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for term, number in search.numbers.items():
+        operands = tuple(class_of_term[search.numbers[o]] for o in term.operands)
+        key = (search.tables.constructor(term.op, len(term.operands)), operands, search.tables.payload(term.attributes, term.regions))
+        if key in index:
+            found[number] = index[key]
+    return found
+
+
+def _provenance(
+    search: Search, tables: Any, read: Callable[[Any], int], index: dict[Any, tuple[int, int]], dense: dict[Any, int]
+) -> tuple[dict[tuple[int, int], list[int]], dict[int, list[int]]]:
+    """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up."""
+    origins: dict[tuple[int, int], list[int]] = {}
+    collapses: dict[int, list[int]] = {}
+    values_of = list(dense)
+    for encoded in search.rules.values():
+        rule, plans = encoded.rule, search.plans.get(encoded.number, {})
+        first_key = 1 + len(rule.variables)
+        collapsed: set[int] = set()
+        for row in tables[encoded.done].rows:
+            if row.inputs[0] not in dense:
+                continue
+            if isinstance(rule.right, Variable):
+                collapsed.add(dense[row.inputs[0]])
+                continue
+            plan = plans[tuple(read(value) for value in row.inputs[first_key:])]
+            assert plan is not None
+            classes = dict(zip(rule.variables, row.inputs[1:first_key], strict=True))
+            for found in _built(encoded, plan, classes, index, search, values_of):
+                made = origins.setdefault(found, [])
+                if encoded.number not in made:
+                    made.append(encoded.number)
+        if collapsed:
+            collapses[encoded.number] = sorted(collapsed)
+    return origins, collapses
+
+
+def _built(
+    encoded: EncodedRule, plan: tuple[int, ...], classes: dict[str, Any], index: dict[Any, tuple[int, int]], search: Search, values_of: list[Any]
+) -> list[tuple[int, int]]:
+    """The e-nodes of one instance of a right side that the snapshot holds."""
+    values: dict[int, Any] = {}
+    found = []
+    for node in reversed(encoded.right):  # operands have higher numbers than their user
+        operands = tuple(_value(operand, classes, values) for operand in node.operands)
+        if any(value is None for value in operands):
+            continue
+        key = (search.tables.constructor(node.op, len(node.operands)), operands, plan[node.index])
+        place = index.get(key)
+        if place is not None:
+            found.append(place)
+            values[node.index] = values_of[place[0]]
+    return found
+
+
+def _value(operand: Pattern, classes: dict[str, Any], values: dict[int, Any]) -> Any:
+    return values.get(operand.index) if isinstance(operand, Application) else classes[operand.name]
+
+
+def terms_by_number(numbers: dict[Term, int]) -> list[Term]:
+    """The input's terms in the order of their numbers."""
+    return sorted(numbers, key=numbers.__getitem__)

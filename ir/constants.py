@@ -1,0 +1,112 @@
+"""Constants by reference: a tensor's bytes stay where they are (a file, mapped on demand, or one array), and its key names them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coset.ir.errors import CosetError
+from coset.ir.types import DType, TensorType, dtype_of
+
+INLINE_ELEMENTS = 16  # small constants are values: their elements are part of their key, and rules may look at them
+
+
+@dataclass(frozen=True)
+class FileSpan:
+    """`length` bytes at `offset` of the file `path`, little-endian, row-major."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant tensor. Equal keys mean equal bytes; `key` is a content hash, or for a large file span its identity."""
+
+    type: TensorType
+    key: str
+    _array: Any = field(default=None, compare=False, repr=False)
+    span: FileSpan | None = field(default=None, compare=False)
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The tensor, read-only; a file span is memory-mapped anew at each call, so that pages can be dropped after use.
+
+        Raises:
+            CosetError: the file is gone or too short.
+        """
+        if self._array is not None:
+            return self._array  # type: ignore[no-any-return]
+        assert self.span is not None
+        shape = self.type.static
+        assert shape is not None
+        if self.span.length == 0:
+            return np.zeros(shape, self.type.dtype.numpy)
+        try:
+            flat = np.memmap(self.span.path, np.uint8, "r", self.span.offset, (self.span.length,))
+        except (OSError, ValueError) as error:
+            raise CosetError(f"cannot read weights from {self.span.path}: {error}", help="keep the file beside the model") from None
+        return np.asarray(flat).view(self.type.dtype.numpy).reshape(shape)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of storage."""
+        shape = self.type.static
+        assert shape is not None
+        return int(np.prod(shape, dtype=np.int64)) * self.type.dtype.numpy.itemsize
+
+    def __str__(self) -> str:
+        elements = 1
+        for dim in self.type.static or ():
+            elements *= dim
+        if elements <= 4:
+            return f"{self.type}({', '.join(str(v) for v in self.array().ravel().tolist())})"
+        return f"{self.type}#{self.key[:8]}"
+
+
+def constant_of(array: object, dtype: DType | None = None) -> Constant:
+    """The constant that holds `array` (kept, not copied; do not write to it). Its key is a hash of the content.
+
+    Raises:
+        CosetError: the element type is not one of ours.
+    """
+    value = np.asarray(array)
+    element = dtype or dtype_of(value.dtype)
+    value = np.asarray(value, element.numpy)
+    value = value if value.flags.c_contiguous else value.copy()
+    view = value.view()
+    view.flags.writeable = False
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{element.name}{value.shape}".encode())
+    if element.kind == "string":
+        for item in value.ravel().tolist():
+            encoded = item if isinstance(item, bytes) else str(item).encode()
+            digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    elif value.size:
+        digest.update(value.reshape(-1).view(np.uint8).data)
+    return Constant(TensorType(element, tuple(value.shape)), digest.hexdigest(), view)
+
+
+def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
+    """The constant whose bytes are `span`; up to 1 MiB it is keyed by content, above by path, offset and time of change.
+
+    Raises:
+        CosetError: the span does not lie in the file, or has another length than the type.
+    """
+    try:
+        status = span.path.stat()
+    except OSError as error:
+        raise CosetError(f"cannot read weights from {span.path}: {error}", help="keep the file beside the model") from None
+    if span.offset < 0 or span.offset + span.length > status.st_size:
+        raise CosetError(f"{span.path} has {status.st_size} bytes; a weight wants bytes {span.offset} to {span.offset + span.length}")
+    constant = Constant(type, "", None, span)
+    if constant.bytes != span.length:
+        raise CosetError(f"a weight of type {type} takes {constant.bytes} bytes, {span.path} gives {span.length}")
+    if span.length <= 1 << 20:
+        return constant_of(np.array(constant.array()))
+    identity = f"{span.path.resolve()}:{span.offset}:{span.length}:{status.st_mtime_ns}:{type}"
+    return Constant(type, hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(), None, span)

@@ -1,0 +1,88 @@
+"""The NumPy evaluator: the reference meaning of a program, one term after the other, without recursion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coset.ir.dims import alone
+from coset.ir.errors import CosetError
+from coset.ir.op import Array
+from coset.ir.term import Term, topological
+from coset.ir.types import TensorType, TupleType, Type
+
+Evaluated = Array | tuple[Array, ...]
+Fallback = Callable[[Term, Sequence[Any]], Any]
+
+
+def evaluate(roots: Sequence[Term], inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> list[Any]:
+    """The values of `roots` under `inputs` (by name). Each term is computed once; a value is freed after its last use.
+
+    `fallback(term, operand values)` computes the terms whose op has no NumPy meaning (opaque ones, or ops that are
+    defined by a term: `coset.dialects` expands those).
+
+    Raises:
+        CosetError: an input is missing, or a term has no meaning and there is no `fallback`.
+    """
+    uses: Counter[Term] = Counter()
+    order = list(topological(roots))
+    for term in order:
+        uses.update(term.operands)
+    uses.update(roots)
+    values: dict[Term, Any] = {}
+    binding: dict[str, int] = {}
+    for term in order:
+        if term.op.name == "builtin.input" and term.attribute("name") in inputs:
+            bind(term.type, inputs[term.attribute("name")], binding)
+    for term in order:
+        values[term] = _value(term, values, inputs, fallback, binding)
+        bind(term.type, values[term], binding)
+        for operand in term.operands:
+            uses[operand] -= 1
+            if not uses[operand]:
+                del values[operand]
+    return [values[root] for root in roots]
+
+
+def bind(type: Type, value: Any, binding: dict[str, int]) -> None:
+    """Enter into `binding` the dim symbols that `type` spells alone, with their numbers in `value`; the first one stays."""
+    if isinstance(type, TupleType):
+        for item, part in zip(type.items, value, strict=True):
+            bind(item, part, binding)
+    elif isinstance(type, TensorType) and type.shape is not None and type.static is None:
+        for dim, number in zip(type.shape, np.shape(value), strict=True):
+            name = alone(dim)
+            if name is not None:
+                binding.setdefault(name, int(number))
+
+
+def _value(
+    term: Term, values: Mapping[Term, Any], inputs: Mapping[str, Array], fallback: Fallback | None, binding: Mapping[str, int]
+) -> Any:
+    name = term.op.name
+    if name == "builtin.input":
+        key = term.attribute("name")
+        if key not in inputs:
+            raise CosetError(f"input `{key}` is not given", help=f"given: {', '.join(inputs) or 'none'}")
+        return inputs[key]
+    operands = [values[operand] for operand in term.operands]
+    if name in ("builtin.absent", "builtin.token"):
+        return None
+    if name == "builtin.tuple":
+        return tuple(operands)
+    if term.op.meaning is not None:
+        return term.op.meaning(term, operands, binding)
+    if fallback is not None:
+        return fallback(term, operands)
+    raise CosetError(f"`{describe(term)}` has no NumPy meaning, so that the program cannot be evaluated")
+
+
+def describe(term: Term) -> str:
+    """The op's name as the user knows it: for an opaque term its foreign name."""
+    if term.op.name != "builtin.opaque":
+        return term.op.name
+    domain = term.attribute("domain")
+    return f"{domain}.{term.attribute('name')}" if domain else str(term.attribute("name"))

@@ -1,0 +1,133 @@
+"""Ops and their registry: an op is a name, a type rule, a NumPy meaning and the work that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coset.ir.errors import CosetError
+from coset.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from coset.ir.term import Term
+
+Array = np.ndarray[Any, Any]
+Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of an op: `kind` is int, float, string, bool, dims, ints, permutation, dtype, constant, or any."""
+
+    name: str
+    kind: str
+    default: Any = None
+    required: bool = True
+
+
+TypeRule = Callable[[Sequence[Type], Attributes], Type]
+Meaning = Callable[["Term", Sequence[Array], Mapping[str, int]], Array | tuple[Array, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation of one dialect.
+
+    `infer(operand types, attributes)` gives the result type or raises TypeRuleError. `meaning(term, arrays, dims)` is
+    the reference semantics on NumPy arrays, with the numbers of the dim symbols; None when the op is defined by a term
+    instead (its dialect's `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar
+    operations as a dim; None means one for each element of the result. `traits`: elementwise, commutative,
+    associative, movement (moves elements, computes none), opaque, leaf.
+    """
+
+    name: str
+    infer: TypeRule
+    meaning: Meaning | None = None
+    attributes: tuple[Attribute, ...] = ()
+    operands: tuple[str, ...] = ()
+    optional: int = 0  # how many of the last `operands` may be absent
+    variadic: bool = False  # the last operand may repeat
+    traits: frozenset[str] = frozenset()
+    flops: Callable[[Type, Sequence[Type], Attributes], Any] | None = None
+    source: str = ""  # where the semantics is written down
+    document: str = field(default="", compare=False)
+
+    @property
+    def dialect(self) -> str:
+        """The part of the name before the first dot."""
+        return self.name.split(".", 1)[0]
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+    def has(self, trait: str) -> bool:
+        """True when the op carries `trait`."""
+        return trait in self.traits
+
+    def complete(self, given: Attributes) -> Attributes:
+        """`given` with defaults filled in, so that absent and default are one.
+
+        Raises:
+            CosetError: an attribute is unknown or a required one is missing.
+        """
+        known = {a.name: a for a in self.attributes}
+        for name in given:
+            if name not in known:
+                raise CosetError(f"`{self.name}` has no attribute `{name}`", help=f"it has: {', '.join(known) or 'none'}")
+        result = dict(given)
+        for name, attribute in known.items():
+            if name not in result:
+                if attribute.required:
+                    raise CosetError(f"`{self.name}` needs the attribute `{name}`")
+                result[name] = attribute.default
+        return result
+
+
+_REGISTRY: dict[str, Op] = {}
+
+
+def register(op: Op) -> Op:
+    """Enter `op` under its name; asserts that the name is new."""
+    assert op.name not in _REGISTRY, f"op {op.name} is declared twice"
+    _REGISTRY[op.name] = op
+    return op
+
+
+def find_op(name: str) -> Op | None:
+    """The op called `name` (`dialect.op`), or None."""
+    return _REGISTRY.get(name)
+
+
+def get_op(name: str) -> Op:
+    """The op called `name`.
+
+    Raises:
+        CosetError: there is none.
+    """
+    op = _REGISTRY.get(name)
+    if op is None:
+        raise CosetError(f"there is no op `{name}`", help="`coset rules --ops` lists the ops")
+    return op
+
+
+def all_ops() -> list[Op]:
+    """Every registered op, by name."""
+    return [_REGISTRY[name] for name in sorted(_REGISTRY)]
+
+
+def tensor_of(operand: Type, what: str) -> TensorType:
+    """`operand` as a tensor type of known rank, for type rules.
+
+    Raises:
+        TypeRuleError: it is no such type.
+    """
+    from coset.ir.errors import TypeRuleError
+
+    if not isinstance(operand, TensorType) or operand.shape is None:
+        raise TypeRuleError(f"{what} must be a tensor of known rank, not {operand}")
+    return operand

@@ -1,0 +1,202 @@
+"""`Term`: an immutable, hash-consed application of an op. Equal terms are one object; nothing here recurses over depth."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coset.ir.constants import Constant, constant_of
+from coset.ir.dims import Dim, evaluate
+from coset.ir.op import Array, Attribute, Attributes, Op, get_op, register
+from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
+
+AttributeItems = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A payload function: parameters (`builtin.parameter` terms) and results over them."""
+
+    parameters: tuple["Term", ...]
+    results: tuple["Term", ...]
+
+
+class Term:
+    """One node of a program: `op`, `operands`, sorted `attributes`, `regions`, `type`. Compare with `is`."""
+
+    __slots__ = ("__weakref__", "attributes", "op", "operands", "regions", "type")
+
+    op: Op
+    operands: tuple["Term", ...]
+    attributes: AttributeItems
+    regions: tuple[Region, ...]
+    type: Type
+
+    def attribute(self, name: str) -> Any:
+        """The value of the attribute `name`; asserts that it is there."""
+        for key, value in self.attributes:
+            if key == name:
+                return value
+        raise AssertionError(f"{self.op.name} has no attribute {name}")
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type, asserted to be a tensor type."""
+        assert isinstance(self.type, TensorType), f"{self.op.name} gives {self.type}, not a tensor"
+        return self.type
+
+    def __repr__(self) -> str:
+        attributes = "".join(f", {k}={v}" for k, v in self.attributes)
+        return f"<{self.op.name}({len(self.operands)} operands{attributes}): {self.type}>"
+
+
+_TABLE: weakref.WeakValueDictionary[Any, Term] = weakref.WeakValueDictionary()
+
+
+def intern(op: Op, operands: tuple[Term, ...], attributes: AttributeItems, regions: tuple[Region, ...], type: Type) -> Term:
+    """The one term with these parts. The type is trusted: use `make` unless it is known already."""
+    # float attributes are keyed with their sign and NaN payload kept apart: 0.0 == -0.0 would merge two programs
+    key = (op, operands, exact_key(attributes), regions, type)
+    found = _TABLE.get(key)
+    if found is None:
+        found = Term()
+        found.op, found.operands, found.attributes, found.regions, found.type = op, operands, attributes, regions, type
+        _TABLE[key] = found
+    return found
+
+
+def exact_key(value: Any) -> Any:
+    """A key for an attribute value that tells 0.0 from -0.0 and 1 from True, and makes all NaNs one."""
+    if isinstance(value, float):
+        return ("float", value.hex() if value == value else "nan")
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, tuple):
+        return tuple(exact_key(item) for item in value)
+    return value
+
+
+def make(op: Op | str, operands: Sequence[Term] = (), attributes: Attributes | None = None, regions: tuple[Region, ...] = ()) -> Term:
+    """The term `op(operands)` with defaults filled in and its type inferred.
+
+    Raises:
+        TypeRuleError: the op's type rule refuses the operands or attributes.
+        CosetError: an attribute is unknown or missing.
+    """
+    op = get_op(op) if isinstance(op, str) else op
+    complete = op.complete(attributes or {})
+    type = op.infer([operand.type for operand in operands], complete)
+    return intern(op, tuple(operands), tuple(sorted(complete.items())), regions, type)
+
+
+# ---------------------------------------------------------------- the builtin ops: leaves, tuples, opaque terms
+
+
+def _stated(_: Sequence[Type], attributes: Attributes) -> Type:
+    return attributes["type"]  # type: ignore[no-any-return]
+
+
+def _result_of_get(operands: Sequence[Type], attributes: Attributes) -> Type:
+    assert isinstance(operands[0], TupleType)
+    return operands[0].items[attributes["index"]]
+
+
+def _result_of_tuple(operands: Sequence[Type], _: Attributes) -> Type:
+    return TupleType(tuple(operands))
+
+
+def _result_of_constant(_: Sequence[Type], attributes: Attributes) -> Type:
+    return attributes["value"].type  # type: ignore[no-any-return]
+
+
+def _mean_constant(term: Term, _: Sequence[Array], __: Mapping[str, int]) -> Array:
+    return term.attribute("value").array()  # type: ignore[no-any-return]
+
+
+def _mean_dims(term: Term, _: Sequence[Array], binding: Mapping[str, int]) -> Array:
+    numbers = [evaluate(dim, binding) for dim in term.attribute("dims")]
+    return np.array(numbers, term.tensor.dtype.numpy).reshape(term.tensor.static)
+
+
+def _result_of_absent(_: Sequence[Type], __: Attributes) -> Type:
+    return AbsentType()
+
+
+def _result_of_token(_: Sequence[Type], __: Attributes) -> Type:
+    return TokenType()
+
+
+_STATED = Attribute("type", "any")
+INPUT = register(Op("builtin.input", _stated, None, (Attribute("name", "string"), _STATED), traits=frozenset({"leaf"})))
+PARAMETER = register(Op("builtin.parameter", _stated, None, (Attribute("index", "int"), _STATED), traits=frozenset({"leaf"})))
+CONSTANT = register(
+    Op("builtin.constant", _result_of_constant, _mean_constant, (Attribute("value", "constant"),), traits=frozenset({"leaf"}))
+)
+# Numbers of the host: integers that are dim expressions, as a tensor of static shape (what `Shape` arithmetic becomes).
+DIMS = register(Op("builtin.dims", _stated, _mean_dims, (Attribute("dims", "dims"), _STATED), traits=frozenset({"leaf"})))
+ABSENT = register(Op("builtin.absent", _result_of_absent, traits=frozenset({"leaf"})))
+TOKEN = register(Op("builtin.token", _result_of_token, traits=frozenset({"leaf"})))
+TUPLE = register(Op("builtin.tuple", _result_of_tuple, operands=("items",), variadic=True))
+GET = register(Op("builtin.get", _result_of_get, lambda term, arrays, _: arrays[0][term.attribute("index")],
+                  (Attribute("index", "int"),), ("tuple",), traits=frozenset({"movement"})))  # fmt: skip
+# An op that we do not know: `domain` and `name` say which, `payload` is its foreign form (kept exactly), `results` the types the
+# importer gave. One result is the term's type; several are a tuple. With `effect` the first operand and the last result are tokens.
+OPAQUE = register(Op("builtin.opaque", lambda _, a: a["results"][0] if len(a["results"]) == 1 else TupleType(a["results"]), None,
+                     (Attribute("domain", "string"), Attribute("name", "string"), Attribute("payload", "any"), Attribute("results", "any"),
+                      Attribute("effect", "bool", False, required=False)),
+                     ("inputs",), variadic=True, traits=frozenset({"opaque"})))  # fmt: skip
+
+
+def input_term(name: str, type: Type) -> Term:
+    """The program input called `name`."""
+    return make(INPUT, (), {"name": name, "type": type})
+
+
+def constant(value: Constant | object, dtype: Any = None) -> Term:
+    """The constant term of a `Constant` or of anything that NumPy takes as an array."""
+    return make(CONSTANT, (), {"value": value if isinstance(value, Constant) else constant_of(value, dtype)})
+
+
+def get(term: Term, index: int) -> Term:
+    """Result `index` of a term with several results."""
+    return make(GET, (term,), {"index": index})
+
+
+def absent() -> Term:
+    """The operand that is not given."""
+    return make(ABSENT)
+
+
+def topological(roots: Iterable[Term]) -> Iterator[Term]:
+    """Every term under `roots` once, operands before users, in an order that depends on the structure only."""
+    done: set[Term] = set()
+    for root in roots:
+        stack: list[tuple[Term, int]] = [(root, 0)]
+        while stack:
+            term, position = stack.pop()
+            if term in done:
+                continue
+            if position < len(term.operands):
+                stack.append((term, position + 1))
+                child = term.operands[position]
+                if child not in done:
+                    stack.append((child, 0))
+                continue
+            done.add(term)
+            yield term
+
+
+def rebuild(term: Term, operands: Sequence[Term]) -> Term:
+    """`term` over other operands of the same types: the type is kept, not inferred anew."""
+    if all(a is b for a, b in zip(operands, term.operands, strict=True)):
+        return term
+    return intern(term.op, tuple(operands), term.attributes, term.regions, term.type)
+
+
+def dims_of(term: Term) -> tuple[Dim, ...]:
+    """The shape of a tensor term of known rank."""
+    return term.tensor.dims

@@ -1,0 +1,86 @@
+"""The house keeps its shape: layers import only what lies below, folders, links and packaging are one list, doors stay shut."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LAYERS = {  # DESIGN section 3: what each layer may import
+    "ir": set(),
+    "targets": {"ir"},
+    "rules": {"ir"},
+    "dialects": {"ir", "rules"},
+    "frontends": {"ir", "dialects"},
+    "lowering": {"ir", "dialects", "targets"},
+    "backends": {"ir", "targets", "lowering"},
+    "prove": {"ir", "dialects", "rules"},
+    "egraph": {"ir", "dialects", "rules", "prove"},
+    "extract": {"ir", "dialects", "targets", "egraph"},
+}
+DOORS = {  # third-party package -> where it may be imported
+    "egglog": ("egraph/door.py",),
+    "lark": ("rules/",),
+    "z3": ("prove/",),
+    "scipy": ("extract/",),
+    "onnx": ("frontends/onnx", "lowering/onnx", "backends/onnx"),
+    "onnxruntime": ("backends/onnxruntime.py",),
+    "torch": ("frontends/torch", "backends/torch"),
+    "triton": ("lowering/triton", "backends/triton"),
+    "jax": ("frontends/jax", "backends/jax"),
+    "click": ("coset/",),
+    "rich": ("coset/",),
+}
+
+
+def sources() -> list[Path]:
+    """Every Python file of the package, by its real folder."""
+    folders = [ROOT / layer for layer in LAYERS]
+    return sorted([*(ROOT / "coset").glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))])
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """(line, module) of each import of `path`, those inside functions too."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_stay_in_their_layer_and_behind_their_door(path: Path) -> None:
+    place = path.relative_to(ROOT)
+    layer = place.parts[0]
+    for line, module in imports(path):
+        head, *rest = module.split(".")
+        if head == "coset" and layer in LAYERS:
+            assert rest and rest[0] in LAYERS[layer] | {layer}, f"{place}:{line}: {layer} may not import coset.{'.'.join(rest)}"
+        if head in DOORS:
+            assert str(place).startswith(DOORS[head]), f"{place}:{line}: {head} is imported behind another door: {DOORS[head]}"
+
+
+def test_folders_links_and_packaging_are_one_list() -> None:
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    mapped = {name.removeprefix("coset."): folder for name, folder in tool["setuptools"]["package-dir"].items() if name != "coset"}
+    links = {link.name: os.readlink(link) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
+    assert mapped == {layer: layer for layer in LAYERS}
+    assert links == {layer: f"../{layer}" for layer in LAYERS}
+    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{layer}" for layer in LAYERS)}
+    assert all((ROOT / layer / "__init__.py").exists() for layer in LAYERS)
+
+
+def test_nothing_unpickles_or_executes_data() -> None:
+    forbidden = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+    for path in sources():
+        assert not {module.split(".")[0] for _, module in imports(path)} & forbidden, path
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in {"eval", "exec"}, f"{path}:{node.lineno}"
