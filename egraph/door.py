@@ -47,11 +47,22 @@ def union(left: Expression, right: Expression) -> Command:
     return egg.ActionCommand(egg.Union(_SPAN, left, right))
 
 
+_KEPT: list[Any] | None = None
+
+
+def keep_engines() -> None:
+    """Let no e-graph be freed in this process: freeing one waits for threads that a forked process has not."""
+    global _KEPT
+    _KEPT = []
+
+
 class Engine:
     """One egglog e-graph."""
 
     def __init__(self) -> None:
         self._egraph = egg.EGraph()
+        if _KEPT is not None:
+            _KEPT.append(self._egraph)
 
     def parse(self, text: str) -> None:
         """Run declarations given as text. Never a graph: egglog keeps the source with each node, which is quadratic."""

@@ -42,8 +42,13 @@ class EncodedRule:
 
     @property
     def match(self) -> str:
-        """The relation (and the ruleset) of the rule's matches."""
+        """The relation of the rule's matches."""
         return f"match_{self.number}"
+
+    @property
+    def find(self) -> str:
+        """The ruleset that fills it."""
+        return f"find_{self.number}"
 
     @property
     def apply(self) -> str:
@@ -69,7 +74,7 @@ def encode_rule(rule: Rule, number: int, tables: Tables) -> EncodedRule:
     return encoded
 
 
-def declarations(tables: Tables) -> str:
+def declarations(tables: Tables) -> list[str]:
     """The constructors in use, and the analysis that finds what is known at build time."""
     lines = []
     for name, (op, arity) in sorted(tables.constructors.items()):
@@ -83,10 +88,10 @@ def declarations(tables: Tables) -> str:
                 f"(rule ((= e ({name} {operands} p)) {facts} (type_of e t) (static_type t) (static_payload p)) ((known e))"
                 f' :ruleset {ANALYSIS} :name "known_{name}")'
             )
-    return "\n".join(lines)
+    return lines
 
 
-def rule_text(encoded: EncodedRule, tables: Tables) -> str:
+def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
     """The egglog declarations of one rule: relations, match, apply, refuse."""
     rule, n = encoded.rule, encoded.number
     variables = " ".join(f"v_{name}" for name in rule.variables)
@@ -109,19 +114,19 @@ def rule_text(encoded: EncodedRule, tables: Tables) -> str:
         build.append(f"(let n{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'n')} b{node.index}))")
         build.append(f"(type_of n{node.index} s{node.index})")
     result = f"v_{rule.right.name}" if isinstance(rule.right, Variable) else "n0"
-    return f"""
-(relation match_{n} ({sorts}))
-(relation done_{n} ({sorts}))
-(relation key_{n} ({"i64 " * len(keys)}))
-(relation plan_{n} ({"i64 " * (len(keys) + len(plans))}))
-(relation refuse_{n} ({"i64 " * len(keys)}))
-(ruleset match_{n})
-(ruleset apply_{n})
-(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset match_{n} :name "match_{n}")
-(rule ((match_{n} {row}) (plan_{n} {key} {plan}))
-      ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")
-(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")
-"""
+    return [
+        f"(relation match_{n} ({sorts}))",
+        f"(relation done_{n} ({sorts}))",
+        f"(relation key_{n} ({'i64 ' * len(keys)}))",
+        f"(relation plan_{n} ({'i64 ' * (len(keys) + len(plans))}))",
+        f"(relation refuse_{n} ({'i64 ' * len(keys)}))",
+        f"(ruleset find_{n})",
+        f"(ruleset apply_{n})",
+        f"(rule ({' '.join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset find_{n} :name \"find_{n}\")",
+        f"(rule ((match_{n} {row}) (plan_{n} {key} {plan}))"
+        f" ({' '.join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name \"apply_{n}\")",
+        f"(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name \"refuse_{n}\")",
+    ]
 
 
 def _operands(node: Application, prefix: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coset.egraph.door import EngineError
+from coset.egraph.door import EngineError, keep_engines
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
 from coset.egraph.search import Phase, Request, Search, serve
@@ -108,6 +108,7 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     _limit_memory(limit)
+    keep_engines()
 
     def send(message: tuple[str, Any]) -> None:
         kind, value = message

@@ -103,8 +103,9 @@ class Search:
     def _load(self) -> None:
         self.engine = door.Engine()
         self.engine.parse(PRELUDE)
-        self.engine.parse(declarations(self.tables))
-        self.engine.parse("\n".join(rule_text(encoded, self.tables) for encoded in self.rules.values()))
+        texts = [*declarations(self.tables), *(text for encoded in self.rules.values() for text in rule_text(encoded, self.tables))]
+        for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
+            self.engine.parse(text)
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
@@ -115,7 +116,7 @@ class Search:
         active = [self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit]
         matched = 0
         for encoded in active:
-            matched += self.engine.ruleset(encoded.match)
+            matched += self.engine.ruleset(encoded.find)
             if time.monotonic() > deadline:
                 return "time"
         sizes = self.engine.sizes()

@@ -1,0 +1,1 @@
+"""From text to something that runs, and how long it takes."""

@@ -1,0 +1,1 @@
+"""Benchmarks: what a program costs on this machine, and how much is left to win."""

@@ -1,0 +1,140 @@
+"""How good extraction is, and how long it takes: greedy, exact program and bound on random and structured problems.
+
+    python benchmarks/extraction.py [--gym FOLDER] [--limit N] [--seconds 60] [--json]
+
+`--gym` reads extraction-gym's JSON e-graphs (github.com/egraphs-good/extraction-gym, `data/`): the suite's published sums
+are greedy-DAG 77,029 in 3.1 s and ILP 76,100 in 1,039 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from coset.extract.greedy import greedy
+from coset.extract.problem import Choice, Problem, choice, cost_of
+from coset.extract.prune import prune
+from coset.extract.solve import Effort, solve
+
+
+def tangle(classes: int, seed: int) -> Problem:
+    """A random DAG of classes, with some choices that point up, so that there are cycles."""
+    generator = random.Random(seed)
+    made: list[tuple[Choice, ...]] = [(choice(1.0),)]
+    for number in range(1, classes):
+        options = []
+        for _ in range(generator.choice((1, 1, 2, 3, 5))):
+            near = range(max(0, number - 12), number) if generator.random() < 0.95 else range(max(0, number - 12), min(classes, number + 12))
+            options.append(choice(generator.choice((0.0, 1.0, 2.0, 5.0, 20.0)) + generator.random(), generator.choices(near, k=generator.randint(1, 3))))
+        made.append(tuple(options))
+    return Problem(made, (classes - 1,))
+
+
+def layers(count: int, width: int, seed: int) -> Problem:
+    """Layers like a network's: `width` products of one value, each alone or all merged into one and cut apart, each operand
+    as it is or transposed (two classes that need each other), joined by one class that the next layer reads."""
+    generator = random.Random(seed)
+    made: list[tuple[Choice, ...]] = [(choice(0.0),)]
+
+    def add(*options: Choice) -> int:
+        made.append(options)
+        return len(made) - 1
+
+    value = 0
+    for _ in range(count):
+        transposed = add(choice(3.0, [value]))
+        both = add(choice(generator.uniform(8, 12) * width**0.9, [value]), choice(9.0 * width**0.9, [transposed]))
+        parts = []
+        for _ in range(width):
+            alone = generator.uniform(8, 12)
+            turned = len(made) + 1
+            part = add(choice(alone, [value]), choice(1.0, [both]), choice(2.0, [turned]))
+            add(choice(alone - 1.5, [transposed]), choice(2.0, [part]))
+            parts += [part, turned]
+        mixed = add(*(choice(generator.uniform(1, 4), generator.sample(parts, min(len(parts), 4))) for _ in range(4)))
+        value = add(choice(1.0, [mixed, parts[0]]), choice(0.5, [mixed, parts[1]]))
+    return Problem(made, (value,))
+
+
+def gym(path: Path) -> Problem:
+    """An e-graph of extraction-gym's JSON format."""
+    data = json.loads(path.read_text())
+    nodes: dict[str, Any] = data["nodes"]
+    number: dict[str, int] = {}
+    for node in nodes.values():
+        number.setdefault(node["eclass"], len(number))
+    made: list[list[Choice]] = [[] for _ in number]
+    for node in nodes.values():
+        children = [number[nodes[child]["eclass"]] for child in node["children"]]
+        made[number[node["eclass"]]].append(choice(float(node["cost"]), children))
+    return Problem(made, tuple(dict.fromkeys(number[root] for root in data["root_eclasses"])))
+
+
+def problems(folder: str | None, limit: int) -> Iterator[tuple[str, Problem]]:
+    """The named problems to solve."""
+    if folder is not None:
+        for path in sorted(Path(folder).rglob("*.json"))[:limit]:
+            yield str(path.relative_to(folder)), gym(path)
+        return
+    for classes in (100, 1_000, 5_000, 50_000):
+        yield f"tangle of {classes} classes", tangle(classes, classes)
+    for count, width in ((12, 3), (48, 3), (12, 8), (200, 4), (2_000, 4)):
+        yield f"{count} layers of {width}", layers(count, width, count)
+
+
+def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
+    """Costs, bound and times of one problem; None when it has no solution."""
+    start = time.perf_counter()
+    first = greedy(problem)
+    greedy_seconds = time.perf_counter() - start
+    if first is None:
+        return None
+    start = time.perf_counter()
+    solution = solve(problem, Effort(seconds=seconds))
+    solve_seconds = time.perf_counter() - start
+    assert solution is not None
+    pruned = prune(problem)
+    assert pruned is not None
+    largest = max((sum(map(len, part.problem.classes)) for part in pruned.parts if _has_choice(part.problem)), default=0)
+    return {"choices": sum(map(len, problem.classes)), "part": largest, "greedy": cost_of(problem, first), "greedy_s": greedy_seconds,
+            "cost": solution.cost, "bound": solution.lower_bound, "gap": solution.gap, "method": solution.method, "seconds": solve_seconds}  # fmt: skip
+
+
+def _has_choice(problem: Problem) -> bool:
+    return any(len(choices) > 1 for choices in problem.classes)
+
+
+def main() -> None:
+    """Print the table, or with `--json` one object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gym", help="a folder of extraction-gym JSON files")
+    parser.add_argument("--limit", type=int, default=10_000, help="files of the folder")
+    parser.add_argument("--seconds", type=float, default=60.0, help="safety limit for each problem")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not options.json:
+        print(f"{'problem':40} {'choices':>8} {'part':>7} {'greedy':>12} {'s':>7} {'cost':>12} {'bound':>12} {'gap %':>6} {'method':>7} {'s':>7}")
+    rows = []
+    for name, problem in problems(options.gym, options.limit):
+        row = measure(problem, options.seconds)
+        if row is None:
+            print(f"{name:40} has no solution")
+            continue
+        rows.append({"problem": name, **row})
+        if not options.json:
+            print(f"{name[-40:]:40} {row['choices']:8} {row['part']:7} {row['greedy']:12.2f} {row['greedy_s']:7.3f} {row['cost']:12.2f} "
+                  f"{row['bound']:12.2f} {100 * row['gap']:6.2f} {row['method']:>7} {row['seconds']:7.3f}", flush=True)  # fmt: skip
+    total = {key: sum(row[key] for row in rows) for key in ("greedy", "greedy_s", "cost", "bound", "seconds")}
+    if options.json:
+        print(json.dumps({"rows": rows, "total": total}))
+    else:
+        print(f"sums: greedy {total['greedy']:.2f} in {total['greedy_s']:.2f} s, ladder {total['cost']:.2f} in {total['seconds']:.2f} s, bound {total['bound']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

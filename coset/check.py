@@ -1,0 +1,202 @@
+"""Checked output: the optimized model and the original run side by side, without any optimizer, before one byte is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coset.backends.onnxruntime import Session
+from coset.feeds import Case, Feed, bindings, cases
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+
+# How many times its own rounding noise an output may move. The noise is what moving every float input by one rounding error does
+# to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
+NOISE_FACTOR = 32.0
+# ... and the least that reassociating sums costs: a few roundings of the largest element of the output
+ROUNDINGS = 64.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far one output moved on one case. `tolerance` and `max_abs` are in the unit of the output."""
+
+    case: str
+    output: str
+    max_abs: float
+    max_rel: float
+    tolerance: float
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Within the tolerance and without a new NaN, infinity, shape or dtype."""
+        return not self.problem and self.max_abs <= self.tolerance
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The comparison on all cases. `skipped` are cases that the original itself refuses to run."""
+
+    binding: dict[str, int]
+    differences: list[Difference] = field(default_factory=list)
+    cases: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """True when at least one case ran and every output of every case is within its tolerance."""
+        return bool(self.cases) and all(difference.ok for difference in self.differences)
+
+    @property
+    def worst(self) -> Difference | None:
+        """The output that is furthest from its tolerance, a failing one first."""
+        return max(self.differences, key=lambda d: (not d.ok, d.max_abs / d.tolerance if d.tolerance else d.max_abs), default=None)
+
+    def summary(self) -> dict[str, Any]:
+        """What `--json` prints under `check`."""
+        worst = self.worst
+        return {
+            "inputs": self.cases,
+            "skipped": self.skipped,
+            "dims": self.binding,
+            "max_abs": max((d.max_abs for d in self.differences), default=0.0),
+            "max_rel": max((d.max_rel for d in self.differences if d.case in ("normal", "second")), default=0.0),
+            "tolerance": worst.tolerance if worst else 0.0,
+            "method": "estimated: rounding noise of the original under one rounding error on each input",
+            "problem": worst.problem if worst and not worst.ok else "",
+            "ok": self.ok,
+        }
+
+
+class Oracle:
+    """The original program, run without optimization, with its outputs and rounding noise on every case."""
+
+    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, exact: bool = False) -> None:
+        """Find numbers for the free dims that the original runs with, and its outputs on the cases.
+
+        Raises:
+            CosetError: the original does not load or does not run on any drawn input.
+        """
+        self._session = Session(model, level="off")
+        self.skipped: list[str] = []
+        self.runs: list[tuple[Case, Feed, Feed]] = []
+        self.binding: dict[str, int] = {}
+        refusal = ""
+        for binding in bindings(program, given):
+            self.skipped, self.runs, self.binding = [], [], dict(binding)
+            for case in cases(program, binding):
+                try:
+                    outputs = self._session.run(case.feed)
+                    noise = {} if exact else self._noise(case.feed, outputs)
+                except CosetError as error:
+                    refusal = error.message
+                    self.skipped.append(case.name)
+                    if case.name == "normal":
+                        break
+                    continue
+                self.runs.append((case, outputs, noise))
+            if self.runs:
+                return
+        raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
+
+    def _noise(self, feed: Feed, outputs: Feed) -> Feed:
+        """The largest move of each output element when every float input element moves by one rounding error, up or down."""
+        noise = {name: np.zeros(()) for name in outputs}
+        for seed in (1, 2):
+            rng = np.random.default_rng(seed)
+            moved = {name: _nudge(value, rng) for name, value in feed.items()}
+            for name, value in self._session.run(moved).items():
+                if _floating(value):
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        step = np.abs(_wide(value) - _wide(outputs[name]))
+                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
+        return noise
+
+    def compare(self, model: Any, *, exact: bool) -> CheckReport:
+        """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal)."""
+        report = CheckReport(self.binding, [], [], list(self.skipped))
+        session = Session(model, level="off")
+        for case, outputs, noise in self.runs:
+            report.cases.append(case.name)
+            results = session.run(case.feed)
+            if list(results) != list(outputs):
+                report.differences.append(Difference(case.name, "", np.inf, np.inf, 0.0, f"outputs are {list(results)}, not {list(outputs)}"))
+                continue
+            for name, expected in outputs.items():
+                report.differences.append(difference(case.name, name, expected, results[name], noise.get(name), exact=exact))
+        return report
+
+
+def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool) -> Difference:
+    """Compare one output. A value that is not a tensor must be equal; so must anything that is not a float."""
+    if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
+        same = _equal_values(expected, got)
+        return Difference(case, name, 0.0 if same else np.inf, 0.0, 0.0, "" if same else "another value")
+    if expected.dtype != got.dtype or expected.shape != got.shape:
+        problem = f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
+        return Difference(case, name, np.inf, np.inf, 0.0, problem)
+    if not _floating(expected):
+        same = bool(np.array_equal(expected, got))
+        return Difference(case, name, 0.0 if same else 1.0, 0.0, 0.0, "" if same else "another value")
+    left, right = _wide(expected), _wide(got)
+    finite = np.isfinite(left)
+    if exact:
+        same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(np.signbit(left[finite]), np.signbit(right[finite])))
+    # where the original is not finite its value says nothing about rounding; but what was finite must stay so, and NaN stay NaN
+    problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
+    if case == "nan" and np.isnan(left).any() and not np.isnan(right[np.isnan(left)]).all():
+        problem = "a NaN is lost"
+    with np.errstate(invalid="ignore", over="ignore"):
+        step = np.abs(left[finite] - right[finite])
+        scale = float(np.max(np.abs(left[finite]), initial=0.0))
+    max_abs = float(np.max(step, initial=0.0))
+    if exact:
+        return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, 0.0, "" if same else problem or "other bits")
+    epsilon = float(np.finfo(expected.dtype).eps) if expected.dtype.kind == "f" else 2.0**-7
+    tolerance = NOISE_FACTOR * float(noise if noise is not None else 0.0) + ROUNDINGS * epsilon * scale
+    return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, tolerance, problem)
+
+
+def _floating(value: np.ndarray[Any, Any]) -> bool:
+    return value.dtype.kind in "fcV" or value.dtype.name.startswith(("bfloat", "float8", "float4"))
+
+
+def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return value if value.dtype.kind == "c" else value.astype(np.float64)
+
+
+def _nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    if value.dtype.kind != "f":
+        return value
+    direction = np.where(rng.integers(0, 2, value.shape) == 1, np.inf, -np.inf).astype(value.dtype)
+    return np.nextafter(value, direction)
+
+
+def _equal_values(expected: Any, got: Any) -> bool:
+    if isinstance(expected, list | tuple) and isinstance(got, list | tuple):
+        return len(expected) == len(got) and all(_equal_values(a, b) for a, b in zip(expected, got, strict=True))
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return expected.keys() == got.keys() and all(_equal_values(expected[k], got[k]) for k in expected)
+    if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
+        return expected.dtype == got.dtype and np.array_equal(expected, got, equal_nan=expected.dtype.kind in "fc")
+    return bool(expected == got)
+
+
+def breaking_rule(names: Iterable[str], passes: Any) -> str | None:
+    """The rule that turns a passing program into a failing one, by halving: `passes(rules)` tells whether the program made
+    with only these rules is within its tolerance. None when even no rule at all fails."""
+    ordered = list(names)
+    if not passes(()):
+        return None
+    low, high = 0, len(ordered)  # passes(ordered[:low]) and not passes(ordered[:high])
+    while high - low > 1:
+        middle = (low + high) // 2
+        if passes(tuple(ordered[:middle])):
+            low = middle
+        else:
+            high = middle
+    return ordered[high - 1]

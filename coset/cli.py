@@ -1,0 +1,223 @@
+"""The command line. Results go to stdout (one JSON object with --json), progress and messages to stderr; exit codes 0, 1, 2, 3."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from coset.ir.errors import CosetError
+
+SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(value, allow_nan=False))
+
+
+def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+    pairs = {}
+    for value in values:
+        name, _equals, number = value.partition("=")
+        if not name or not number.isdigit():
+            raise click.BadParameter(f"`{value}` is not NAME=N")
+        pairs[name] = int(number)
+    return pairs
+
+
+_DIM = click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)")
+_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="coset")
+def cli() -> None:
+    """coset: all equal forms of a tensor program at once, and the one that runs fastest, with the reasons."""
+
+
+@cli.command()
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the optimized ONNX model goes")
+@click.option("--target", default="cpu-onnxruntime", show_default=True)
+@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option("--report", type=click.Path(), help="write the report (JSON)")
+@_DIM
+@_JSON
+def optimize(
+    model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
+    rule_files: tuple[str, ...], report: str | None, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Optimize MODEL (ONNX) for a target, compare the result with it, and write it."""
+    from coset.egraph.limits import Limits
+    from coset.pipeline import optimize as run
+    from coset.pipeline import save_report
+    from coset.show import show_optimized
+
+    if report is not None and not report.endswith(".json"):
+        raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
+    limits = Limits(seconds=time_limit, nodes=node_limit)
+    optimized = run(model, target=target, numerics=numerics, limits=limits, rules=rule_files, dims=dims, progress=_say)
+    optimized.save(output)
+    optimized.report["output"] = output
+    if report is not None:
+        save_report(optimized.report, Path(report))
+    if as_json:
+        _print_json(optimized.report)
+    else:
+        show_optimized(optimized.report)
+    return SUCCESS
+
+
+@cli.command()
+@click.argument("files", nargs=-1, type=click.Path())
+@_JSON
+def check(files: tuple[str, ...], as_json: bool) -> int:
+    """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
+    import coset.dialects
+    from coset.prove.check import verify, write_lock
+    from coset.show import show_verdicts, verdict_summary
+
+    assert coset.dialects
+    paths = [Path(file) for file in files]
+    verdicts, errors = verify(paths) if paths else verify()
+    if as_json:
+        _print_json(verdict_summary(verdicts, errors))
+    else:
+        show_verdicts(verdicts, errors)
+    if errors:
+        return USER_ERROR
+    if not all(verdict.ok for verdict in verdicts):
+        return NEGATIVE
+    write_lock(verdicts)
+    return SUCCESS
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--check", "only_check", is_flag=True, help="write nothing; exit 1 when a file would change")
+def fmt(files: tuple[str, ...], only_check: bool) -> int:
+    """Format rule FILES in place."""
+    from coset.rules.format import format_text
+    from coset.rules.library import read_text
+
+    changed = []
+    for name in files:
+        path = Path(name)
+        before = read_text(path)
+        after = format_text(before, path)
+        if before == after:
+            continue
+        changed.append(name)
+        if not only_check:
+            beside = path.with_name(path.name + ".part")
+            beside.write_text(after)
+            beside.replace(path)
+    for name in changed:
+        _say(f"{'would format' if only_check else 'formatted'} {name}")
+    return NEGATIVE if only_check and changed else SUCCESS
+
+
+@cli.command()
+@click.option("--ops", is_flag=True, help="list the ops instead")
+@_JSON
+def rules(ops: bool, as_json: bool) -> int:
+    """List the rules of the library with their promises (or the ops)."""
+    from coset.rules.library import DEFAULT, load
+    from coset.show import show_ops, show_rules
+
+    if ops:
+        show_ops(as_json)
+        return SUCCESS
+    show_rules(load(DEFAULT), as_json)
+    return SUCCESS
+
+
+@cli.command()
+@_JSON
+def targets(as_json: bool) -> int:
+    """List the targets."""
+    from coset.show import show_targets
+
+    show_targets(as_json)
+    return SUCCESS
+
+
+@cli.command()
+@click.argument("model", type=click.Path())
+@click.option("--against", multiple=True, type=click.Path(), help="further models, timed side by side")
+@click.option("--rounds", default=10, show_default=True, help="blocks of each variant")
+@_DIM
+@_JSON
+def bench(model: str, against: tuple[str, ...], rounds: int, dims: dict[str, int], as_json: bool) -> int:
+    """Time MODEL in ONNX Runtime, without and with its own optimizer, in blocks side by side."""
+    from coset.bench import bench as run
+    from coset.show import show_timings
+
+    timings = run([model, *against], rounds=rounds, dims=dims, progress=_say)
+    if as_json:
+        _print_json({"variants": timings})
+    else:
+        show_timings(timings)
+    return SUCCESS
+
+
+@cli.command()
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@_DIM
+@_JSON
+def diff(first: str, second: str, dims: dict[str, int], as_json: bool) -> int:
+    """Compare the outputs of two models on drawn and adversarial inputs. Exit code 1 when they differ."""
+    from coset.check import Oracle
+    from coset.frontends.onnx import import_model
+    from coset.show import show_check
+
+    report = Oracle(first, import_model(first), dims).compare(second, exact=False)
+    if as_json:
+        _print_json(report.summary())
+    else:
+        show_check(report.summary())
+    return SUCCESS if report.ok else NEGATIVE
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: runs a command and turns our errors into exit codes."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns its exit code."""
+    command: Callable[..., Any] = cli.main
+    try:
+        result = command(args=arguments, prog_name="coset", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return USER_ERROR
+    except click.Abort:
+        _say("interrupted")
+        return USER_ERROR
+    except CosetError as error:
+        _say(str(error))
+        return NEGATIVE if type(error).__name__ == "Refused" else USER_ERROR
+    except KeyboardInterrupt:
+        _say("interrupted; nothing was written")
+        return USER_ERROR
+    except OSError as error:
+        _say(f"error: {error.strerror or error}: {error.filename or ''}\n  help: nothing was written; check the path, its permissions and the disk")
+        return USER_ERROR
+    return result if isinstance(result, int) else SUCCESS
+
+
+if __name__ == "__main__":
+    main()

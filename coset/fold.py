@@ -1,0 +1,80 @@
+"""Build-time evaluation: what an extracted program computes from constants alone is computed once and kept as a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coset.backends.onnxruntime import evaluate_opaque
+from coset.ir.constants import constant_of
+from coset.ir.evaluate import Fallback, evaluate
+from coset.ir.term import Term, constant, rebuild, topological
+from coset.ir.types import TensorType
+from coset.rules.definition import evaluate_defined
+
+
+def fallback_for(source: Mapping[str, Any]) -> Fallback:
+    """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's."""
+
+    def value(term: Term, arrays: Sequence[Any]) -> Any:
+        return evaluate_opaque(term, arrays, source) if term.op.name == "builtin.opaque" else evaluate_defined(term, arrays)
+
+    return value
+
+
+def fold(roots: Sequence[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, ...], int]:
+    """`roots` with every largest subterm of constants replaced by its value, and how many were.
+
+    A broadcast of a constant stays: the printers make it implicit. What holds dim symbols, draws random numbers or is no tensor stays too.
+    """
+    known: set[Term] = set()
+    order = list(topological(roots))
+    for term in order:
+        if term.op.name in ("builtin.constant", "builtin.absent") or (_foldable(term) and all(o in known for o in term.operands)):
+            known.add(term)
+    replaced: dict[Term, Term] = {}
+    values: dict[Term, Term] = {}
+    fallback = fallback_for(source)
+
+    def value(term: Term) -> Term:
+        if term not in values:
+            values[term] = _value(term, fallback)
+        return values[term]
+
+    count = 0
+    for term in order:
+        operands = [replaced[operand] for operand in term.operands]
+        if term in known:
+            replaced[term] = term  # folded where an unknown term or a root uses it
+            continue
+        fresh = [value(o) if o in known else r for o, r in zip(term.operands, operands, strict=True)]
+        count += sum(a is not b for a, b in zip(fresh, operands, strict=True))
+        replaced[term] = rebuild(term, fresh)
+    results = []
+    for root in roots:
+        result = value(root) if root in known else replaced[root]
+        count += root in known and result is not root
+        results.append(result)
+    return tuple(results), count
+
+
+def _foldable(term: Term) -> bool:
+    if not isinstance(term.type, TensorType) or term.type.static is None:
+        return term.op.name == "builtin.opaque" and not term.attribute("effect") and bool(term.operands)
+    if term.op.name == "builtin.opaque":
+        return not term.attribute("effect") and bool(term.operands)
+    return bool(term.operands) or term.op.name == "stablehlo.iota"
+
+
+def _value(term: Term, fallback: Fallback) -> Term:
+    if term.op.name in ("builtin.constant", "builtin.absent"):
+        return term
+    if term.op.name == "stablehlo.broadcast_in_dim":
+        return rebuild(term, [_value(term.operands[0], fallback)])
+    with np.errstate(all="ignore"):
+        (value,) = evaluate([term], {}, fallback=fallback)
+    folded = constant(constant_of(value, term.tensor.dtype))
+    assert folded.type == term.type, f"folding {term.op.name} gave {folded.type}, not {term.type}"
+    return folded

@@ -1,0 +1,135 @@
+"""What a person reads on stdout: short tables, one fact a line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from coset.ir.errors import CosetError
+    from coset.prove.check import Verdict
+    from coset.rules.library import RuleSet
+
+_CONSOLE = Console(highlight=False, soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column.startswith(">") else "left")
+        table.columns[-1].header = column.lstrip(">")
+    return table
+
+
+def show_optimized(report: Mapping[str, Any]) -> None:
+    """The summary of one optimization."""
+    nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
+    print_line = _CONSOLE.print
+    print_line(f"nodes      {nodes['before']} -> {nodes['after']}   (folded at build time: {report['folded']})")
+    print_line(f"predicted  {cost['input'] * 1e3:.3f} -> {cost['output'] * 1e3:.3f} ms   at least {cost['lower_bound'] * 1e3:.3f} ms, gap {cost['gap']:.1%}")
+    print_line(f"search     {egraph['enodes']} e-nodes, {egraph['eclasses']} classes, {egraph['iterations']} iterations, stopped: {egraph['stop']}")
+    print_line(f"seconds    {report['seconds']['total']:.2f}   " + ", ".join(f"{k} {v:.2f}" for k, v in report["seconds"].items() if k != "total"))
+    show_check(check)
+    if report["rules"]:
+        table = _table("rule", ">uses", "promise", "assurance")
+        for rule in report["rules"]:
+            table.add_row(rule["name"], str(rule["count"]), rule["numerics"], rule["assurance"])
+        print_line(table)
+    else:
+        print_line("rules      none was needed")
+    if report["opaque"]:
+        print_line(f"opaque     {', '.join(report['opaque'])}")
+    if "output" in report:
+        print_line(f"written    {report['output']}")
+
+
+def show_check(check: Mapping[str, Any]) -> None:
+    """The comparison with the original."""
+    verdict = "equal within tolerance" if check["ok"] else f"DIFFERENT: {check['problem'] or 'beyond the tolerance'}"
+    skipped = f", not run by the original: {', '.join(check['skipped'])}" if check["skipped"] else ""
+    _CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; largest difference {check['max_abs']:.3g} ({check['max_rel']:.3g} relative)")
+
+
+def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
+    """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
+    table = _table("rule", "promise", "assurance", ">s", "how")
+    for verdict in verdicts:
+        table.add_row(verdict.name, verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
+    _CONSOLE.print(table)
+    for verdict in verdicts:
+        if verdict.counterexample:
+            _CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
+    for error in errors:
+        print(str(error), file=sys.stderr)
+    ratios = ", ".join(f"{share:.0%} {word}" for word, share in verdict_summary(verdicts, errors)["ratios"].items() if share)
+    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {len(errors)} mistakes")
+
+
+def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
+    """What `check --json` prints."""
+    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample")
+    words = ("proved", "bounded", "tested", "assumed", "refuted", "native")
+    return {
+        "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],
+        "ratios": {word: sum(v.assurance == word for v in verdicts) / max(1, len(verdicts)) for word in words},
+        "errors": [
+            {
+                "file": e.place.file if e.place else "", "line": e.place.line if e.place else 0, "column": e.place.column if e.place else 0,
+                "message": e.message, "help": e.help,
+            }
+            for e in errors
+        ],
+    }  # fmt: skip
+
+
+def show_rules(rules: RuleSet, as_json: bool) -> None:
+    """The library, phase by phase."""
+    rows = [(phase.name, rule) for phase in rules.phases for rule in phase.rules]
+    if as_json:
+        listed = [{"name": r.name, "phase": p, "numerics": r.numerics.word, "assurance": r.assurance, "file": r.place.file, "line": r.place.line} for p, r in rows]
+        print(json.dumps({"rules": listed}))
+        return
+    table = _table("rule", "phase", "promise", "assurance", "what it says")
+    for phase, rule in rows:
+        table.add_row(rule.name, phase, rule.numerics.word, rule.assurance, rule.document)
+    _CONSOLE.print(table)
+
+
+def show_ops(as_json: bool) -> None:
+    """Every registered op."""
+    import coset.dialects
+    from coset.ir.op import all_ops
+
+    assert coset.dialects
+    if as_json:
+        print(json.dumps({"ops": [{"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes]} for op in all_ops()]}))
+        return
+    table = _table("op", "operands", "attributes")
+    for op in all_ops():
+        table.add_row(op.name, ", ".join(op.operands), ", ".join(a.name for a in op.attributes))
+    _CONSOLE.print(table)
+
+
+def show_targets(as_json: bool) -> None:
+    """Every target with its title."""
+    from coset.targets.target import all_targets
+
+    if as_json:
+        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in all_targets()]}))
+        return
+    for target in all_targets():
+        _CONSOLE.print(f"{target.name}  {target.title}")
+
+
+def show_timings(timings: Sequence[Mapping[str, Any]]) -> None:
+    """Medians and minima, with the ratio to the first line."""
+    table = _table("variant", ">median ms", ">min ms", ">ratio", ">runs")
+    first = timings[0]["median_ms"]
+    for row in timings:
+        table.add_row(row["name"], f"{row['median_ms']:.3f}", f"{row['min_ms']:.3f}", f"{row['median_ms'] / first:.3f}", str(row["runs"]))
+    _CONSOLE.print(table)

@@ -1,0 +1,93 @@
+"""The bodies of ONNX control flow (`If`, `Loop`, `Scan`): which outer values they capture, and renaming those.
+
+Works on protobuf messages by their fields, so that this file needs no `onnx` package. Bodies nest as deep as
+protobuf allows (under 100), so that recursion over nesting is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+CAPTURE = "coset.capture."  # `coset.capture.<i>`: the i-th captured value in the payload of an opaque term
+
+
+def bodies(node: Any) -> Iterator[Any]:
+    """The graphs among the attributes of a NodeProto."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def defined_names(graph: Any) -> set[str]:
+    """The names that `graph` itself defines: inputs, initializers and results of its nodes."""
+    names = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    names |= {sparse.values.name for sparse in graph.sparse_initializer}
+    return names | {name for node in graph.node for name in node.output if name}
+
+
+def all_names(graph: Any) -> set[str]:
+    """Every name that is defined in `graph` or in a body inside it."""
+    names = defined_names(graph)
+    for node in graph.node:
+        for body in bodies(node):
+            names |= all_names(body)
+    return names
+
+
+def free_names(graph: Any) -> list[str]:
+    """The names that `graph` takes from outside, in the order of their first use."""
+    defined = defined_names(graph)
+    found: dict[str, None] = {}
+    for node in graph.node:
+        found.update((name, None) for name in node.input if name and name not in defined)
+        for body in bodies(node):
+            found.update((name, None) for name in free_names(body) if name not in defined)
+    found.update((value.name, None) for value in graph.output if value.name not in defined)
+    return list(found)
+
+
+def captured_names(node: Any) -> list[str]:
+    """The outer names that the bodies of `node` use, in the order of their first use."""
+    found: dict[str, None] = {}
+    for body in bodies(node):
+        found.update((name, None) for name in free_names(body))
+    return list(found)
+
+
+def rename_free(graph: Any, mapping: Mapping[str, str]) -> None:
+    """Rename, in place, the outer names that `graph` uses. An inner name that would collide with a new one is renamed first."""
+    defined = defined_names(graph)
+    free = {old: new for old, new in mapping.items() if old not in defined}
+    taken = defined | set(free.values()) | set(free)
+    for clash in sorted(defined & set(free.values())):
+        fresh = next(name for count in range(len(taken) + 1) if (name := f"{clash}_{count}") not in taken)
+        taken.add(fresh)
+        _rename_defined(graph, clash, fresh)
+    _rename_uses(graph, free)
+
+
+def _rename_uses(graph: Any, mapping: Mapping[str, str]) -> None:
+    if not mapping:
+        return
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            if name in mapping:
+                node.input[position] = mapping[name]
+        for body in bodies(node):
+            rename_free(body, mapping)
+    for value in graph.output:
+        value.name = mapping.get(value.name, value.name)
+
+
+def _rename_defined(graph: Any, old: str, new: str) -> None:
+    for value in (*graph.input, *graph.value_info):
+        value.name = new if value.name == old else value.name
+    for tensor in (*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)):
+        tensor.name = new if tensor.name == old else tensor.name
+    for node in graph.node:
+        for position, name in enumerate(node.output):
+            if name == old:
+                node.output[position] = new
+    _rename_uses(graph, {old: new})

@@ -1,0 +1,210 @@
+"""ONNX's products, convolutions, reductions and normalizations as terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coset.dialects.hub_terms import dot, from_numpy_matmul, reshape, transpose
+from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of
+from coset.ir import dims
+from coset.ir.op import find_op
+from coset.ir.term import Term, absent, make
+from coset.ir.types import DTYPES
+
+_FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
+_WIDE = _FLOATS | frozenset(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
+_EPSILON = float(np.float32(1e-5))
+
+
+def _optional(node: Node, index: int) -> Term:
+    return node.operand(index) or absent()
+
+
+def _matmul(node: Node) -> Built:
+    return from_numpy_matmul(*node.operands) if node.operands[0].tensor.dtype in _WIDE else None
+
+
+def _gemm(node: Node) -> Built:
+    if find_op("onnx.Gemm") is None or node.since < 7 or node.operands[0].tensor.dtype not in _WIDE:
+        return None
+    defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+    attributes = {name: node.attributes.get(name, default) for name, default in defaults.items()}
+    return make("onnx.Gemm", (*node.operands[:2], _optional(node, 2)), attributes)
+
+
+# ---------------------------------------------------------------- einsum
+
+
+def _einsum(node: Node) -> Built:
+    """Products pairwise from left to right; no repeated labels and no ellipsis."""
+    equation = "".join(str(node.attributes["equation"]).split())
+    if "." in equation or node.operands[0].tensor.dtype not in _WIDE:
+        return None
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if not arrow:
+        result = "".join(sorted(label for label in set(left) - {","} if left.count(label) == 1))
+    if len(terms) != len(node.operands) or any(len(set(labels)) != len(labels) for labels in (*terms, result)):
+        return None
+    if any(len(labels) != operand.tensor.rank for labels, operand in zip(terms, node.operands, strict=True)) or not set(result) <= set(left):
+        return None
+    total, labels = node.operands[0], terms[0]
+    for position in range(1, len(terms)):
+        later = set(result).union(*terms[position + 1 :])
+        total, labels = _contract(total, labels, node.operands[position], terms[position], later)
+    total, labels = _sum_over(total, labels, set(labels) - set(result))
+    return transpose(total, tuple(labels.index(label) for label in result))
+
+
+def _contract(a: Term, a_labels: str, b: Term, b_labels: str, kept: set[str]) -> tuple[Term, str]:
+    """The product of two operands, summed over what neither the result nor a later operand has."""
+    a, a_labels = _sum_over(a, a_labels, set(a_labels) - kept - set(b_labels))
+    b, b_labels = _sum_over(b, b_labels, set(b_labels) - kept - set(a_labels))
+    shared = [label for label in a_labels if label in b_labels]
+    batch = [label for label in shared if label in kept]
+    summed = [label for label in shared if label not in kept]
+    product = dot(
+        a, b,
+        lhs_batch=tuple(map(a_labels.index, batch)), rhs_batch=tuple(map(b_labels.index, batch)),
+        lhs_contract=tuple(map(a_labels.index, summed)), rhs_contract=tuple(map(b_labels.index, summed)),
+    )  # fmt: skip
+    return product, "".join([*batch, *(x for x in a_labels if x not in shared), *(x for x in b_labels if x not in shared)])
+
+
+def _sum_over(x: Term, labels: str, summed: set[str]) -> tuple[Term, str]:
+    axes = tuple(axis for axis, label in enumerate(labels) if label in summed)
+    if not axes:
+        return x, labels
+    return make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": "add"}), "".join(x for x in labels if x not in summed)
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def _reduce(combiner: str, node: Node) -> Built:
+    """No axes means all of them, unless `noop_with_empty_axes`."""
+    x = node.operands[0]
+    axes = _reduced_axes(node, x.tensor.rank)
+    allowed = _WIDE | ({DTYPES["i8"], DTYPES["u8"]} if combiner in ("maximum", "minimum") else set())
+    if axes is None or x.tensor.dtype not in (_FLOATS if combiner == "mean" else allowed):
+        return None
+    if not axes:
+        return x
+    if combiner == "mean":
+        if find_op("onnx.ReduceMean") is None:
+            return None
+        reduced = make("onnx.ReduceMean", (x,), {"dimensions": axes})
+    else:
+        reduced = make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": combiner})
+    if not node.attributes.get("keepdims", 1):
+        return reduced
+    return reshape(reduced, tuple(1 if axis in axes else dim for axis, dim in enumerate(x.tensor.dims)))
+
+
+def _reduced_axes(node: Node, rank: int) -> tuple[int, ...] | None:
+    if "axes" in node.attributes:
+        axes: Sequence[int] | None = node.attributes["axes"]
+    elif node.given(1):
+        axes = node.ints(1)
+        if axes is None:
+            return None
+    else:
+        axes = ()
+    if axes:
+        return axes_of(tuple(axes), rank)
+    return () if node.attributes.get("noop_with_empty_axes", 0) else tuple(range(rank))
+
+
+# ---------------------------------------------------------------- softmax and normalizations
+
+
+def _softmax(node: Node) -> Built:
+    """Along one axis since version 13 (default: the last); before, along all dims from `axis` (default 1) on, flattened."""
+    x = node.operands[0]
+    name = f"onnx.{node.name}"
+    rank = x.tensor.rank
+    axis = axis_of(node.attributes.get("axis", -1 if node.since >= 13 else 1), rank)
+    if find_op(name) is None or axis is None or x.tensor.dtype not in _FLOATS:
+        return None
+    if node.since >= 13 or axis == rank - 1:
+        return make(name, (x,), {"axis": axis})
+    flat = reshape(x, (dims.product(x.tensor.dims[:axis]), dims.product(x.tensor.dims[axis:])))
+    return reshape(make(name, (flat,), {"axis": 1}), x.tensor.dims)
+
+
+def _layer_normalization(node: Node) -> Built:
+    x = node.operands[0]
+    axis = axis_of(node.attributes.get("axis", -1), x.tensor.rank)
+    if find_op("onnx.LayerNormalization") is None or axis is None or node.results > 1 or node.attributes.get("stash_type", 1) != 1:
+        return None
+    operands = (x, node.operands[1], _optional(node, 2))
+    if any(operand.op.name != "builtin.absent" and operand.tensor.shape != x.tensor.dims[axis:] for operand in operands[1:]):
+        return None
+    return make("onnx.LayerNormalization", operands, {"axis": axis, "epsilon": node.attributes.get("epsilon", _EPSILON)})
+
+
+def _batch_normalization(node: Node) -> Built:
+    """Inference only, over the channels of dim 1."""
+    training = node.attributes.get("training_mode", 0) or node.results > 1 or not node.attributes.get("spatial", 1)
+    if find_op("onnx.BatchNormalization") is None or training or node.since < 7 or len({x.tensor.dtype for x in node.operands}) > 1:
+        return None
+    return make("onnx.BatchNormalization", node.operands, {"epsilon": node.attributes.get("epsilon", _EPSILON)})
+
+
+def _global_average_pool(node: Node) -> Built:
+    x = node.operands[0]
+    return make("onnx.GlobalAveragePool", (x,)) if find_op("onnx.GlobalAveragePool") and x.tensor.rank >= 3 else None
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def _conv(node: Node) -> Built:
+    """Padding in numbers: `auto_pad` is worked out where the shape is static."""
+    x, w = node.operands[:2]
+    window = w.tensor.static
+    if find_op("onnx.Conv") is None or window is None or len(window) < 3 or x.tensor.rank != len(window) or x.tensor.dtype not in _FLOATS:
+        return None
+    spatial = len(window) - 2
+    given = node.attributes
+    attributes: dict[str, Any] = {
+        "strides": given.get("strides", (1,) * spatial), "dilations": given.get("dilations", (1,) * spatial), "group": given.get("group", 1),
+    }  # fmt: skip
+    if tuple(given.get("kernel_shape", window[2:])) != window[2:]:
+        return None
+    padding = _padding(node, x, window[2:], attributes["strides"], attributes["dilations"])
+    if padding is None or any(low < 0 or high < 0 for low, high in padding):
+        return None
+    return make("onnx.Conv", (x, w, _optional(node, 2)), {**attributes, "padding": padding})
+
+
+def _padding(
+    node: Node, x: Term, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[tuple[int, int], ...] | None:
+    mode = node.attributes.get("auto_pad", "NOTSET")
+    count = len(window)
+    if mode == "NOTSET":
+        pads = node.attributes.get("pads", (0,) * (2 * count))
+        return tuple((pads[i], pads[i + count]) for i in range(count)) if len(pads) == 2 * count else None
+    if mode == "VALID":
+        return ((0, 0),) * count
+    result = []
+    for dim, width, stride, dilation in zip(x.tensor.dims[2:], window, strides, dilations, strict=True):
+        if not isinstance(dim, int):
+            return None
+        total = max((-(-dim // stride) - 1) * stride + (width - 1) * dilation + 1 - dim, 0)
+        small, large = total // 2, total - total // 2
+        result.append((small, large) if mode == "SAME_UPPER" else (large, small))
+    return tuple(result)
+
+
+BUILDERS: dict[str, Builder] = {
+    "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,
+    "LayerNormalization": _layer_normalization, "BatchNormalization": _batch_normalization, "GlobalAveragePool": _global_average_pool,
+    **{f"Reduce{name}": partial(_reduce, combiner)
+       for name, combiner in (("Sum", "add"), ("Prod", "multiply"), ("Max", "maximum"), ("Min", "minimum"), ("Mean", "mean"))},
+}  # fmt: skip

@@ -1,0 +1,290 @@
+"""ONNX's movement ops, constants and generators as terms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from coset.dialects.hub_terms import literal, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
+from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements
+from coset.ir import dims
+from coset.ir.dims import Dim, Poly
+from coset.ir.term import Term, make
+from coset.ir.types import DTYPES
+
+_FAR = 1 << 31  # positions at or beyond it mean "to the end" (no dim is that long)
+_RANGE_ELEMENTS = 1 << 20
+
+
+def _identity(node: Node) -> Built:
+    return node.operands[0]
+
+
+def _dropout(node: Node) -> Built:
+    """Inference: nothing. Before 7 an attribute says so, since 12 the third operand, if given, must be the constant false."""
+    if node.results > 1 or (node.since < 7 and not node.attributes.get("is_test", 0)):
+        return None
+    training = node.operand(2)
+    if training is not None:
+        known = constant_elements(training, 1)
+        if known is None or known.any():
+            return None
+    return node.operands[0]
+
+
+def _constant(node: Node) -> Built:
+    for name, dtype in (("value_float", "f32"), ("value_floats", "f32"), ("value_int", "i64"), ("value_ints", "i64")):
+        if name in node.attributes:
+            return literal(np.array(node.attributes[name], DTYPES[dtype].numpy))
+    return literal(node.attributes["value"]) if "value" in node.attributes else None
+
+
+def _constant_of_shape(node: Node) -> Built:
+    shape = node.dims(0)
+    if shape is None or any((least(dim) or 0) < 0 for dim in shape):
+        return None
+    value = node.attributes["value"].array().reshape(-1)[0] if "value" in node.attributes else np.float32(0)
+    dtype = node.attributes["value"].type.dtype if "value" in node.attributes else DTYPES["f32"]
+    return splat(value, dtype, tuple(shape))
+
+
+def _transpose(node: Node) -> Built:
+    rank = node.operands[0].tensor.rank
+    return transpose(node.operands[0], tuple(node.attributes.get("perm", range(rank - 1, -1, -1))))
+
+
+def _reshape(node: Node) -> Built:
+    """0 copies a dim (unless `allowzero`), -1 takes what is left."""
+    x = node.operands[0]
+    target = node.dims(1) if len(node.operands) > 1 else list(node.attributes.get("shape", ()))
+    if target is None:
+        return None
+    if not node.attributes.get("allowzero", 0):
+        if any(dim == 0 and axis >= x.tensor.rank for axis, dim in enumerate(target)):
+            return None
+        target = [x.tensor.dims[axis] if dim == 0 else dim for axis, dim in enumerate(target)]
+    open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
+    if len(open_axes) == 1:
+        rest = dims.product(dim for dim in target if dim != -1)
+        if rest == 0:
+            return None
+        target[open_axes[0]] = dims.floordiv(x.tensor.elements, rest)
+    if len(open_axes) > 1 or any(isinstance(dim, int) and dim < 0 for dim in target):
+        return None
+    return reshape(x, tuple(target))
+
+
+def _flatten(node: Node) -> Built:
+    x = node.operands[0]
+    axis = node.attributes.get("axis", 1)
+    axis += x.tensor.rank if axis < 0 else 0
+    return reshape(x, (dims.product(x.tensor.dims[:axis]), dims.product(x.tensor.dims[axis:])))
+
+
+def _axes(node: Node, rank: int) -> tuple[int, ...] | None:
+    """Axes given as an operand (since 13) or an attribute; None where they are not known or wrong."""
+    axes = node.attributes.get("axes", node.ints(1))
+    return None if axes is None else axes_of(axes, rank)
+
+
+def _squeeze(node: Node) -> Built:
+    x = node.operands[0]
+    if "axes" in node.attributes or node.given(1):
+        axes = _axes(node, x.tensor.rank)
+    else:
+        axes = tuple(axis for axis, dim in enumerate(x.tensor.dims) if dim == 1)
+        if x.tensor.static is None:
+            return None
+    if axes is None or any(x.tensor.dims[axis] != 1 for axis in axes):
+        return None
+    return reshape(x, tuple(dim for axis, dim in enumerate(x.tensor.dims) if axis not in axes))
+
+
+def _unsqueeze(node: Node) -> Built:
+    x = node.operands[0]
+    given = node.attributes.get("axes", node.ints(1))
+    axes = None if given is None else axes_of(given, x.tensor.rank + len(given))
+    if axes is None:
+        return None
+    rest = iter(x.tensor.dims)
+    return reshape(x, tuple(1 if axis in axes else next(rest) for axis in range(x.tensor.rank + len(axes))))
+
+
+def _expand(node: Node) -> Built:
+    shape = node.dims(1)
+    if shape is None:
+        return None
+    return numpy_broadcast(node.operands[0], numpy_shape(node.operands[0].tensor.dims, tuple(shape)))
+
+
+def _concat(node: Node) -> Built:
+    axis = axis_of(node.attributes.get("axis", 1), node.operands[0].tensor.rank)
+    if axis is None:
+        return None
+    return node.operands[0] if len(node.operands) == 1 else make("stablehlo.concatenate", node.operands, {"dimension": axis})
+
+
+# ---------------------------------------------------------------- slices
+
+
+def sliced(x: Term, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Term:
+    """Every `stride`-th element of `x` along `axis` from `start` to before `limit`, which lie in it."""
+    shape = x.tensor.dims
+    if (start, limit, stride) == (0, shape[axis], 1):
+        return x
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis], limits[axis], strides[axis] = start, limit, stride  # type: ignore[call-overload]
+    return make("stablehlo.slice", (x,), {"start": tuple(starts), "limit": tuple(limits), "strides": tuple(strides)})
+
+
+def _position(value: Dim, dim: Dim, most: Most) -> Dim | None:
+    """A start or end of ONNX's Slice with a positive step as a number from 0 to `dim`; None where its sign is not known."""
+    if isinstance(value, int):
+        if value >= _FAR:
+            return dim
+        return maximum(0, dims.add(dim, value), most) if -_FAR < value < 0 else minimum(max(value, 0), dim, most)
+    lowest = least(value)
+    if lowest is not None and lowest >= 0:
+        return minimum(value, dim, most)
+    highest = least(dims.multiply(-1, value))
+    return maximum(0, dims.add(dim, value), most) if highest is not None and highest > 0 else None
+
+
+def _forward(x: Term, axis: int, start: Dim, end: Dim, step: int, most: Most) -> Term | None:
+    dim = x.tensor.dims[axis]
+    first, last = _position(start, dim, most), _position(end, dim, most)
+    if first is None or last is None:
+        return None
+    if not at_most(first, last, most):
+        last = maximum(first, last, most)
+    return sliced(x, axis, first, last, step)
+
+
+def _backward(x: Term, axis: int, start: Dim, end: Dim, step: int) -> Term | None:
+    """A negative step: the elements forward, then reversed. A whole dim may be symbolic, a part of it not."""
+    dim = x.tensor.dims[axis]
+    whole = (start == -1 or (isinstance(start, int) and start >= _FAR)) and isinstance(end, int) and end <= -_FAR
+    if not (whole and step == -1):
+        if not isinstance(dim, int) or not isinstance(start, int) or not isinstance(end, int):
+            return None
+        picked = range(dim)[start : None if end < -dim else end : step]
+        if not picked:
+            return sliced(x, axis, 0, 0)
+        x = sliced(x, axis, picked[-1], picked[0] + 1, -step)
+    return make("stablehlo.reverse", (x,), {"dimensions": (axis,)})
+
+
+def _slice(node: Node) -> Built:
+    x = node.operands[0]
+    if node.since < 10:
+        starts, ends, axes, steps = node.attributes.get("starts"), node.attributes.get("ends"), node.attributes.get("axes"), None
+    else:
+        starts, ends, axes, steps = node.dims(1), node.dims(2), node.ints(3), node.ints(4)
+        if (axes is None and node.given(3)) or (steps is None and node.given(4)):
+            return None
+    if starts is None or ends is None:
+        return None
+    axes = list(range(len(starts))) if axes is None else axes
+    for start, end, axis, step in zip(starts, ends, axes, steps or [1] * len(starts), strict=True):
+        position = axis_of(axis, x.tensor.rank)
+        if position is None or step == 0:
+            return None
+        result = _forward(x, position, start, end, step, node.most) if step > 0 else _backward(x, position, start, end, step)
+        if result is None:
+            return None
+        x = result
+    return x
+
+
+def _split(node: Node) -> Built:
+    x = node.operands[0]
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
+    if axis is None or node.since < 2:
+        return None
+    sizes = node.attributes.get("split", node.dims(1))
+    if sizes is None:
+        if node.given(1):
+            return None
+        sizes = _even_parts(x.tensor.dims[axis], node.attributes.get("num_outputs", node.outputs))
+    if sizes is None or len(sizes) != node.outputs or dims.subtract(sum_of(sizes), x.tensor.dims[axis]) != 0:
+        return None
+    parts = []
+    start: Dim = 0
+    for size in sizes:
+        end = dims.add(start, size)
+        parts.append(sliced(x, axis, start, end))
+        start = end
+    return tuple(parts)
+
+
+def sum_of(numbers: list[Dim] | tuple[Dim, ...]) -> Dim:
+    """The sum of dims."""
+    total: Dim = 0
+    for number in numbers:
+        total = dims.add(total, number)
+    return total
+
+
+def _even_parts(dim: Dim, count: int) -> list[Dim] | None:
+    """Equal parts; of a number that `count` does not divide the last one is smaller (since version 18)."""
+    exact = dims.divide_exactly(dim, count)
+    if exact is not None:
+        return [exact] * count
+    if not isinstance(dim, int):
+        return None
+    part = -(-dim // count)
+    last = dim - part * (count - 1)
+    return [*([part] * (count - 1)), last] if last >= 0 else None
+
+
+def _pad(node: Node) -> Built:
+    x = node.operands[0]
+    rank = x.tensor.rank
+    if node.attributes.get("mode", "constant") != "constant" or node.since < 2:
+        return None
+    pads = list(node.attributes["pads"]) if "pads" in node.attributes else node.ints(1)
+    axes = axes_of_pad(node, rank)
+    if pads is None or axes is None or len(pads) != 2 * len(axes):
+        return None
+    value = node.operand(2)
+    if value is None:
+        value = splat(node.attributes.get("value", 0.0), x.tensor.dtype, ())
+    low, high = [0] * rank, [0] * rank
+    for position, axis in enumerate(axes):
+        low[axis], high[axis] = pads[position], pads[position + len(axes)]
+    if not any(low) and not any(high):
+        return x
+    return make("stablehlo.pad", (x, reshape(value, ())), {"low": tuple(low), "high": tuple(high), "interior": (0,) * rank})
+
+
+def axes_of_pad(node: Node, rank: int) -> list[int] | None:
+    """The axes that Pad's numbers are for, in their order; None where they are not known."""
+    if not node.given(3):
+        return list(range(rank))
+    axes = node.ints(3)
+    if axes is None or axes_of(axes, rank) is None:
+        return None
+    return [axis % rank for axis in axes]
+
+
+def _range(node: Node) -> Built:
+    """Integers: a constant where all is known, and 0, 1, .. up to a dim."""
+    dtype = node.operands[0].tensor.dtype
+    numbers = [node.dims(index) for index in range(3)]
+    if dtype.kind != "int" or any(found is None or len(found) != 1 for found in numbers):
+        return None
+    start, limit, delta = (found[0] for found in numbers if found is not None)
+    if not isinstance(start, Poly) and not isinstance(limit, Poly) and not isinstance(delta, Poly):
+        count = len(range(start, limit, delta)) if delta else 0
+        return literal(np.arange(start, limit, delta).astype(dtype.numpy)) if delta and count <= _RANGE_ELEMENTS else None
+    lowest = least(limit)
+    if start != 0 or delta != 1 or lowest is None or lowest < 0:
+        return None
+    return make("stablehlo.iota", (), {"shape": (limit,), "dtype": dtype, "dimension": 0})
+
+
+BUILDERS: dict[str, Builder] = {
+    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Transpose": _transpose,
+    "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Expand": _expand, "Concat": _concat,
+    "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
+}  # fmt: skip

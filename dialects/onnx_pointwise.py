@@ -1,0 +1,170 @@
+"""ONNX's elementwise ops as terms, with NumPy's broadcasting made explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from coset.dialects.hub_scalars import cast
+from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, splat
+from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
+from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
+from coset.ir.op import find_op
+from coset.ir.term import Term, absent, make
+from coset.ir.types import BOOL, DType
+
+_UNARY = {
+    "Abs": "stablehlo.abs", "Neg": "stablehlo.negate", "Sign": "stablehlo.sign", "Floor": "stablehlo.floor", "Ceil": "stablehlo.ceil",
+    "Round": "stablehlo.round_nearest_even", "Sqrt": "stablehlo.sqrt", "Exp": "stablehlo.exponential", "Log": "stablehlo.log",
+    "Sigmoid": "stablehlo.logistic", "Tanh": "stablehlo.tanh", "Tan": "stablehlo.tan", "Sin": "stablehlo.sine", "Cos": "stablehlo.cosine",
+    "Asin": "chlo.asin", "Acos": "chlo.acos", "Atan": "chlo.atan", "Sinh": "chlo.sinh", "Cosh": "chlo.cosh", "Asinh": "chlo.asinh",
+    "Acosh": "chlo.acosh", "Atanh": "chlo.atanh", "Erf": "chlo.erf", "IsNaN": "chlo.is_nan", "Not": "stablehlo.not",
+    "BitwiseNot": "stablehlo.not",
+}  # fmt: skip
+_BINARY = {
+    "Add": "stablehlo.add", "Sub": "stablehlo.subtract", "Mul": "stablehlo.multiply", "Div": "stablehlo.divide", "And": "stablehlo.and",
+    "Or": "stablehlo.or", "Xor": "stablehlo.xor", "BitwiseAnd": "stablehlo.and", "BitwiseOr": "stablehlo.or",
+    "BitwiseXor": "stablehlo.xor",
+}  # fmt: skip
+_FOLDED = {"Sum": "stablehlo.add", "Max": "stablehlo.maximum", "Min": "stablehlo.minimum", "Mean": "stablehlo.add"}
+_COMPARISONS = {"Equal": "EQ", "Less": "LT", "LessOrEqual": "LE", "Greater": "GT", "GreaterOrEqual": "GE"}
+_SMALL = 64  # elements
+_OLDEST_BINARY = 7  # before, broadcasting was asked for by attributes
+
+
+def broadcast_all(operands: Sequence[Term]) -> list[Term]:
+    """The operands broadcast to one shape.
+
+    Raises:
+        TypeRuleError: it cannot be seen that their shapes broadcast.
+    """
+    shape = numpy_shape(*(operand.tensor.dims for operand in operands))
+    return [numpy_broadcast(operand, shape) for operand in operands]
+
+
+def _unary(op: str, node: Node) -> Built:
+    return make(op, node.operands)
+
+
+def _binary(op: str, node: Node) -> Built:
+    return make(op, broadcast_all(node.operands)) if node.since >= _OLDEST_BINARY else None
+
+
+def _folded(op: str, node: Node) -> Built:
+    if node.since < 8 and len(node.operands) > 1:
+        return None  # before 8 there was no broadcasting
+    total = node.operands[0]
+    for operand in node.operands[1:]:
+        total = make(op, broadcast_all([total, operand]))
+    if node.name != "Mean" or len(node.operands) == 1:
+        return total
+    return make("stablehlo.divide", (total, splat(len(node.operands), total.tensor.dtype, total.tensor.dims)))
+
+
+def _compare(direction: str, node: Node) -> Built:
+    return make("stablehlo.compare", broadcast_all(node.operands), {"direction": direction}) if node.since >= _OLDEST_BINARY else None
+
+
+def _mod(node: Node) -> Built:
+    """C's remainder with `fmod`; else the divisor's sign, which only unsigned numbers share with the hub's remainder."""
+    unsigned = node.operands[0].tensor.dtype.kind == "uint"
+    return make("stablehlo.remainder", broadcast_all(node.operands)) if unsigned or node.attributes.get("fmod", 0) else None
+
+
+def _pow(node: Node) -> Built:
+    """Power of one element type. A constant exponent of another is converted where that is exact; integer bases need one that is not negative."""
+    base, exponent = node.operands
+    dtype = base.tensor.dtype
+    known = constant_elements(exponent, 1)
+    if node.since < _OLDEST_BINARY or (dtype.kind != "float" and (known is None or known.reshape(-1)[0] < 0)):
+        return None
+    if exponent.tensor.dtype != dtype:
+        if known is None or known.astype(dtype.numpy).astype(np.float64) != known.astype(np.float64):
+            return None
+        exponent = literal(known.astype(dtype.numpy), dtype)
+    return make("stablehlo.power", broadcast_all([base, exponent]))
+
+
+def _shift(node: Node) -> Built:
+    op = "stablehlo.shift_left" if node.attributes.get("direction") == "LEFT" else "stablehlo.shift_right_logical"
+    return make(op, broadcast_all(node.operands)) if node.operands[0].tensor.dtype.kind == "uint" else None
+
+
+def _is_infinite(node: Node) -> Built:
+    both = node.attributes.get("detect_negative", 1) and node.attributes.get("detect_positive", 1)
+    return make("chlo.is_inf", node.operands) if both else None
+
+
+def _reciprocal(node: Node) -> Built:
+    x = node.operands[0]
+    return make("stablehlo.divide", (splat(1, x.tensor.dtype, x.tensor.dims), x))
+
+
+def _where(node: Node) -> Built:
+    return make("stablehlo.select", broadcast_all(node.operands))
+
+
+def _converted(x: Term, dtype: DType | None) -> Built:
+    """Small constants are converted here: exporters put casts on their scalars."""
+    if dtype is None or dtype not in USUAL:
+        return None
+    known = constant_elements(x, _SMALL)
+    return convert(x, dtype) if known is None else literal(cast(known, dtype), dtype)
+
+
+def _cast(node: Node) -> Built:
+    return _converted(node.operands[0], DTYPE_OF_CODE.get(node.attributes.get("to", 0)))
+
+
+def _cast_like(node: Node) -> Built:
+    return _converted(node.operands[0], node.operands[1].tensor.dtype)
+
+
+def _clip(node: Node) -> Built:
+    """Bounds are operands since version 11; before they were attributes, whose defaults are the largest finite f32 numbers."""
+    x = node.operands[0]
+    if find_op("onnx.Clip") is None or x.tensor.dtype is BOOL:
+        return None
+    if node.since < 6:
+        return None
+    if node.since < 11:
+        extreme = float(np.finfo(np.float32).max)
+        bounds: list[Term] = [
+            splat(node.attributes.get(name, default), x.tensor.dtype, ()) for name, default in (("min", -extreme), ("max", extreme))
+        ]
+    else:
+        bounds = [node.operand(index) or absent() for index in (1, 2)]
+        if any(node.given(index) and node.operands[index].tensor.rank for index in (1, 2)):
+            return None
+    return make("onnx.Clip", (x, *bounds)) if node.given(1) or node.given(2) or node.since < 11 else x
+
+
+def _named(defaults: dict[str, object], node: Node) -> Built:
+    """An op of one operand that stays one node; its attributes are filled in."""
+    if find_op(f"onnx.{node.name}") is None or (node.since < 6 and node.name != "Softplus"):
+        return None
+    known = {name: node.attributes.get(name, default) for name, default in defaults.items()}
+    return make(f"onnx.{node.name}", node.operands[:1], known)
+
+
+def _single(value: float) -> float:
+    """An attribute's default as ONNX stores it: rounded to f32."""
+    return float(np.float32(value))
+
+
+_NAMED: dict[str, dict[str, object]] = {
+    "Relu": {}, "HardSwish": {}, "Softplus": {}, "Mish": {}, "Gelu": {"approximate": "none"},
+    "LeakyRelu": {"alpha": _single(0.01)}, "Elu": {"alpha": 1.0}, "HardSigmoid": {"alpha": _single(0.2), "beta": 0.5},
+    "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+}  # fmt: skip
+BUILDERS: dict[str, Builder] = {
+    **{name: partial(_unary, op) for name, op in _UNARY.items()},
+    **{name: partial(_binary, op) for name, op in _BINARY.items()},
+    **{name: partial(_folded, op) for name, op in _FOLDED.items()},
+    **{name: partial(_compare, direction) for name, direction in _COMPARISONS.items()},
+    **{name: partial(_named, defaults) for name, defaults in _NAMED.items()},
+    "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Reciprocal": _reciprocal, "Where": _where, "Cast": _cast,
+    "CastLike": _cast_like, "Clip": _clip,
+}  # fmt: skip

@@ -1,0 +1,139 @@
+"""Predicted seconds of one op on a target: its work and bytes against the target's measured rates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from coset.extract.work import Sizes, flops_of
+from coset.ir.op import Attributes, Op
+from coset.ir.term import AttributeItems
+from coset.ir.types import DTYPES, TensorType, Type
+from coset.targets.condition import CONDITIONS
+from coset.targets.target import Form, Kernel, Target
+
+Printable = Callable[[str, Attributes, Sequence[Type]], str | None]
+
+
+class Pricer:
+    """Forms and seconds of ops on one target under one binding of the dim symbols; answers are remembered."""
+
+    def __init__(self, target: Target, binding: Mapping[str, int], *, printable: Printable | None = None) -> None:
+        self.target = target
+        self.printable = printable
+        self.sizes = Sizes(binding)
+        self._forms: dict[tuple[object, ...], Form | None] = {}
+        self._seconds: dict[tuple[object, ...], float] = {}
+
+    def form(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...], *, original: bool = False) -> Form | None:
+        """The first form of the target that fits; None when the op is not legal there.
+
+        An `original` op (one that the user's program has) may have any dtype: whether the runtime takes it was the user's choice.
+        """
+        key = (op, attributes, result, operands, original)
+        if key not in self._forms:
+            self._forms[key] = self._find_form(op, dict(attributes), result, operands, original)
+        return self._forms[key]
+
+    def _find_form(self, op: Op, attributes: Attributes, result: Type, operands: tuple[Type, ...], original: bool) -> Form | None:
+        if self.printable is not None and self.printable(op.name, attributes, operands) is not None:
+            return None
+        default = (self.target.default,) if op.dialect == self.target.dialect else ()
+        fitting = [
+            form
+            for form in self.target.forms.get(op.name, default)
+            if all(CONDITIONS[word](attributes, operands) for word in form.conditions)
+        ]
+        for form in fitting:
+            if form.dtypes is None or self._computed_in(form, result, operands) in form.dtypes:
+                return form
+        return fitting[0] if original and fitting else None
+
+    def _computed_in(self, form: Form, result: Type, operands: tuple[Type, ...]) -> str:
+        """The dtype that the kernel works in, after the runtime's own casts."""
+        typed = operands[form.typed] if form.typed < len(operands) else result
+        name = typed.dtype.name if isinstance(typed, TensorType) else ""
+        return name if form.dtypes is not None and name in form.dtypes else self.target.casts.get(name, name)
+
+    def why_illegal(self, op: Op, attributes: AttributeItems, operands: tuple[Type, ...]) -> str:
+        """For an error: what keeps the op from being printed for the target."""
+        unprinted = self.printable(op.name, dict(attributes), operands) if self.printable is not None else None
+        if unprinted is not None:
+            return unprinted
+        forms = self.target.forms.get(op.name)
+        if forms is None:
+            return "the target has no kernel for it"
+        given = dict(attributes)
+        for form in forms:
+            missing = [word for word in form.conditions if not CONDITIONS[word](given, operands)]
+            if not missing:
+                return f"no kernel for {', '.join(sorted({t.dtype.name for t in operands if isinstance(t, TensorType)}))}"
+        return f"only with {' or '.join(sorted({' and '.join(form.conditions) for form in forms}))}"
+
+    def seconds(
+        self,
+        form: Form,
+        op: Op,
+        attributes: AttributeItems,
+        result: Type,
+        operands: tuple[Type, ...],
+        *,
+        read: tuple[float, ...],
+        fixed: tuple[bool, ...],
+    ) -> float:
+        """Seconds of one execution. `read`: bytes read of each operand; `fixed`: operands known at build time."""
+        key = (form, op, attributes, result, operands, read, fixed)
+        found = self._seconds.get(key)
+        if found is None:
+            found = self._seconds[key] = self._estimate(form, op, dict(attributes), result, operands, read, fixed)
+        return found
+
+    def launch(self, kernel: str) -> float:
+        """Seconds that a node of this kernel costs when it moves nothing."""
+        return self.target.kernels[kernel].launch.value
+
+    def _estimate(
+        self,
+        form: Form,
+        op: Op,
+        attributes: Attributes,
+        result: Type,
+        operands: tuple[Type, ...],
+        read: tuple[float, ...],
+        fixed: tuple[bool, ...],
+    ) -> float:
+        kernel = self.target.kernels[form.kernel]
+        written = self.sizes.bytes(result)
+        moved = sum(read) + written
+        dtype = self._computed_in(form, result, operands)
+        total = form.nodes * kernel.launch.value + (form.nodes - 1) * _moving(kernel, 2 * written)
+        total += max(self._working(kernel, dtype, op, attributes, result, operands), _moving(kernel, moved))
+        if form.reorder is not None:
+            loose = [size for size, known in zip(read, fixed, strict=True) if not known]
+            total += sum(self._move(form.reorder, 2 * size) for size in (*loose, written))
+        cast = [t for t in (*operands, result) if isinstance(t, TensorType) and t.dtype.name in self.target.casts]
+        if cast and form.dtypes is not None and dtype == self.target.casts[cast[0].dtype.name]:
+            width = DTYPES[dtype].bytes
+            total += sum(self._move("convert", self.sizes.bytes(t) + self.sizes.elements(t) * width) for t in cast)
+        return total
+
+    def _working(self, kernel: Kernel, dtype: str, op: Op, attributes: Attributes, result: Type, operands: Sequence[Type]) -> float:
+        rate = kernel.rate(dtype)
+        if rate is None:
+            return 0.0
+        if rate.unit == "element/s":
+            return max(self.sizes.elements(t) for t in (result, *operands)) / rate.value
+        flops, rows = flops_of(op, attributes, result, operands, self.sizes)
+        speed = rate.value
+        if kernel.rows is not None:
+            speed *= kernel.rows.at(max(1.0, rows))
+        if kernel.work is not None:
+            speed *= kernel.work.at(max(1.0, flops))
+        return flops / speed
+
+    def _move(self, name: str, moved: float) -> float:
+        kernel = self.target.kernels[name]
+        return kernel.launch.value + _moving(kernel, moved)
+
+
+def _moving(kernel: Kernel, moved: float) -> float:
+    return moved / kernel.bandwidth.at(moved) if kernel.bandwidth is not None and moved else 0.0

@@ -1,0 +1,237 @@
+"""Makes an extraction problem smaller without losing its best solution, and cuts it into parts that do not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+
+from coset.extract.greedy import tree_order
+from coset.extract.problem import Choice, Picks, Problem, needed
+
+INLINED_CHILDREN = 16  # a free class with more children than this stays a class
+BITSET_CLASSES = 40_000  # the sets of needed classes take n^2 / 8 bytes
+PAIRWISE_CHOICES = 200  # above, only choices without children are tried as dominators
+
+
+@dataclass(frozen=True)
+class Part:
+    """A problem of its own: `problem` with classes 0..k-1, which are `classes[i]` of the whole."""
+
+    classes: tuple[int, ...]
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """Parts whose best solutions make a best solution of `whole`.
+
+    `kept[c]` are the choices that class c still has; every class outside the parts has one.
+    """
+
+    whole: Problem
+    parts: tuple[Part, ...]
+    kept: Mapping[int, tuple[int, ...]]
+    dominator: Mapping[tuple[int, int], int]
+
+    def join(self, solutions: list[Picks]) -> Picks:
+        """The whole's picks from one solution for each part (whose choices are numbered as in `kept`)."""
+        picks = {number: indices[0] for number, indices in self.kept.items()}
+        for part, solution in zip(self.parts, solutions, strict=True):
+            for local, index in solution.items():
+                number = part.classes[local]
+                picks[number] = self.kept[number][index]
+        return {number: picks[number] for number in needed(self.whole, picks)}
+
+    def project(self, picks: Picks) -> list[Picks | None]:
+        """For each part the solution that `picks` of the whole is there; None where it is none."""
+        found: list[Picks | None] = []
+        for part in self.parts:
+            local: Picks = {}
+            for place, number in enumerate(part.classes):
+                index = picks.get(number)
+                while index is not None and index not in self.kept[number]:
+                    index = self.dominator.get((number, index))
+                if index is not None:
+                    local[place] = self.kept[number].index(index)
+            found.append(local if _solves(part.problem, local) else None)
+        return found
+
+
+def _solves(problem: Problem, picks: Picks) -> bool:
+    """The picks reach everything that they need (without a cycle, which the whole's picks rule out)."""
+    stack, seen = list(problem.roots), set(problem.roots)
+    while stack:
+        number = stack.pop()
+        if number not in picks:
+            return False
+        for child in problem.classes[number][picks[number]].children:
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
+    return True
+
+
+def prune(problem: Problem) -> Pruned | None:
+    """`problem` without what cannot win, in independent parts; None when a root has no finite choice.
+
+    Dropped: choices that need themselves or something infinite, classes that no root reaches, and choices that another
+    one of the class beats at no more cost with no more children. Free classes with one choice are put into their users.
+    A class that every solution needs is paid by its own part and free for all others.
+    """
+    order, picks, _ = tree_order(problem, [1] * len(problem.classes))
+    if any(root not in picks for root in problem.roots):
+        return None
+    live = _reachable(problem, picks)
+    work: dict[int, dict[int, tuple[float, frozenset[int]]]] = {}
+    dominator: dict[tuple[int, int], int] = {}
+    inlined: dict[int, frozenset[int]] = {}
+    for number in order:  # operands of the picks first, so that most free classes are known before their users
+        if number in live:
+            usable = _usable(problem, number, picks, inlined)
+            work[number] = _undominated(number, usable, dominator)
+            _inline_if_free(number, work[number], inlined)
+    for number in work:
+        again = {index: (cost, _expand(children, inlined)) for index, (cost, children) in work[number].items()}
+        usable = {index: entry for index, entry in again.items() if number not in entry[1]}
+        work[number] = _undominated(number, usable, dominator)
+    kept = {number: tuple(sorted(choices)) for number, choices in work.items()}
+    return Pruned(problem, _parts(problem, work, kept, order), kept, dominator)
+
+
+def _reachable(problem: Problem, finite: Picks) -> set[int]:
+    seen = set(problem.roots)
+    stack = list(seen)
+    while stack:
+        number = stack.pop()
+        for entry in problem.classes[number]:
+            if number in entry.children or not all(child in finite for child in entry.children):
+                continue
+            for child in entry.children:
+                if child not in seen:
+                    seen.add(child)
+                    stack.append(child)
+    return seen
+
+
+Work = dict[int, tuple[float, frozenset[int]]]  # choice -> cost, children
+
+
+def _expand(children: frozenset[int], inlined: Mapping[int, frozenset[int]]) -> frozenset[int]:
+    if not any(child in inlined for child in children):
+        return children
+    return frozenset(grandchild for child in children for grandchild in inlined.get(child, (child,)))
+
+
+def _usable(problem: Problem, number: int, finite: Picks, inlined: Mapping[int, frozenset[int]]) -> Work:
+    found: Work = {}
+    for index, entry in enumerate(problem.classes[number]):
+        if all(child in finite for child in entry.children):
+            children = _expand(frozenset(entry.children), inlined)
+            if number not in children and number not in entry.children:
+                found[index] = (entry.cost, children)
+    return found
+
+
+def _undominated(number: int, usable: Work, dominator: dict[tuple[int, int], int]) -> Work:
+    """Without the choices that another beats; ties stay with the lower index."""
+    ranked = sorted(usable, key=lambda index: (len(usable[index][1]), usable[index][0], index))
+    kept: list[int] = []
+    for index in ranked:
+        cost, children = usable[index]
+        rivals = kept if len(usable) <= PAIRWISE_CHOICES else [k for k in kept if not usable[k][1]]
+        winner = next((k for k in rivals if usable[k][0] <= cost and usable[k][1] <= children), None)
+        if winner is None:
+            kept.append(index)
+        else:
+            dominator[number, index] = winner
+    return {index: usable[index] for index in sorted(kept)}
+
+
+def _inline_if_free(number: int, choices: Work, inlined: dict[int, frozenset[int]]) -> None:
+    if len(choices) == 1:
+        ((cost, children),) = choices.values()
+        if cost == 0 and len(children) <= INLINED_CHILDREN:
+            inlined[number] = children
+
+
+def _parts(problem: Problem, work: Mapping[int, Work], kept: Mapping[int, tuple[int, ...]], order: list[int]) -> tuple[Part, ...]:
+    """Connected components once the classes that every solution needs are roots of their own."""
+    live = _live(problem.roots, work)
+    must = _must(problem.roots, work, [number for number in order if number in live])
+    component = _components_strong(work, live)
+    links: nx.Graph = nx.Graph()
+    links.add_nodes_from(sorted(live))
+    inner: dict[int, list[tuple[float, frozenset[int]]]] = {}
+    for number in sorted(live):
+        # a cycle lies within one strong component, so only there must a needed class stay a child
+        inner[number] = [
+            (cost, frozenset(c for c in children if c not in must or component[c] == component[number]))
+            for cost, children in (work[number][index] for index in kept[number])
+        ]
+        links.add_edges_from((number, child) for _, children in inner[number] for child in children)
+    parts = []
+    for members in sorted(sorted(group) for group in nx.connected_components(links)):
+        place = {number: local for local, number in enumerate(members)}
+        classes = tuple(tuple(Choice(cost, tuple(sorted(place[c] for c in children))) for cost, children in inner[n]) for n in members)
+        parts.append(Part(tuple(members), Problem(classes, tuple(place[n] for n in members if n in must))))
+    return tuple(parts)
+
+
+def _live(roots: tuple[int, ...], work: Mapping[int, Work]) -> set[int]:
+    seen, stack = set(roots), list(roots)
+    while stack:
+        for _, children in work[stack.pop()].values():
+            for child in children - seen:
+                seen.add(child)
+                stack.append(child)
+    return seen
+
+
+def _components_strong(work: Mapping[int, Work], live: set[int]) -> dict[int, int]:
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_nodes_from(sorted(live))
+    graph.add_edges_from((number, child) for number in sorted(live) for _, children in work[number].values() for child in children)
+    return {number: place for place, group in enumerate(nx.strongly_connected_components(graph)) for number in group}
+
+
+def _must(roots: tuple[int, ...], work: Mapping[int, Work], order: list[int]) -> set[int]:
+    """Classes that every solution picks: those of every derivation of a root.
+
+    must(c) = {c} and, over all choices, what they have in common of the union of must(child); any fixed point is sound,
+    by induction on the derivation. Sets are the bits of integers.
+    """
+    if len(order) > BITSET_CLASSES:
+        return _must_by_single_choices(roots, work)
+    place = {number: bit for bit, number in enumerate(order)}
+    everything = (1 << len(order)) - 1
+    sets = [everything] * len(order)
+    changed = True
+    while changed:
+        changed = False
+        for number in order:
+            common = everything
+            for _, children in work[number].values():
+                union = 0
+                for child in children:
+                    union |= sets[place[child]]
+                common &= union
+            found = common | 1 << place[number]
+            if found != sets[place[number]]:
+                sets[place[number]] = found
+                changed = True
+    total = 0
+    for root in roots:
+        total |= sets[place[root]]
+    return {number for number in order if total >> place[number] & 1}
+
+
+def _must_by_single_choices(roots: tuple[int, ...], work: Mapping[int, Work]) -> set[int]:
+    seen, stack = set(roots), list(roots)
+    while stack:
+        common = frozenset.intersection(*(children for _, children in work[stack.pop()].values()))
+        for child in sorted(common - seen):
+            seen.add(child)
+            stack.append(child)
+    return seen

@@ -1,0 +1,212 @@
+"""Extraction: the cheapest program of an e-graph on a target, as terms, never dearer than the input program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from coset.egraph.limits import Limits
+from coset.egraph.saturated import ENode, Saturated
+from coset.extract.cost import Pricer, Printable
+from coset.extract.faces import FOLDED, ITSELF, Faces, faces_of
+from coset.extract.greedy import tree_order
+from coset.extract.plain import saturated_of
+from coset.extract.problem import Picks, Problem, needed
+from coset.extract.solve import Effort, solve
+from coset.extract.storage import Folded, folded
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
+from coset.ir.term import Term, intern
+from coset.ir.types import Type
+from coset.targets.target import Target
+
+DEFAULT = Effort()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The chosen program: a term for each root, and what it is predicted to cost (s).
+
+    `input_cost`: the input program under the same model (infinite when the target cannot run it as it is).
+    `lower_bound`: no program of the e-graph costs less under the model. `method`: see `coset.extract.solve.Solution`, or
+    `input` when the input itself is the best found. `chosen`: class -> index of the e-node taken for it (the one in
+    memory where a class is used both there and as a view). `assumed`: dim symbols without a number, and the one taken.
+    """
+
+    terms: tuple[Term, ...]
+    cost: float
+    input_cost: float
+    lower_bound: float
+    method: str
+    chosen: Mapping[int, int]
+    assumed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """How far the cost may be above the best of the e-graph, as a share of the cost."""
+        return 0.0 if self.cost <= 0 else max(0.0, (self.cost - self.lower_bound) / self.cost)
+
+
+def select(
+    saturated: Saturated,
+    target: Target,
+    binding: Mapping[str, int],
+    limits: Limits | None = None,
+    *,
+    effort: Effort = DEFAULT,
+    printable: Printable | None = None,
+) -> Selection:
+    """The cheapest program found: `binding` gives numbers to the dim symbols.
+
+    Of `limits` the seconds hold here too. `printable` says why an op cannot be printed (None: it can), where the printer
+    is narrower than the target, for example for an old opset.
+
+    Raises:
+        CosetError: a root has no form that the target can run; the ops without a legal form are named.
+    """
+    if limits is not None:
+        effort = replace(effort, seconds=min(effort.seconds, limits.seconds))
+    pricer = Pricer(target, binding, printable=printable)
+    constants = folded(saturated)
+    faces = faces_of(saturated, pricer, constants)
+    start = _source_picks(saturated, faces, effort)
+    solution = solve(faces.problem, effort, start=start)
+    if solution is None:  # what is too large to store may have no kernel that makes it at run time
+        constants = Folded(frozenset(saturated.constant & constants.picks.keys()), constants.picks)
+        faces = faces_of(saturated, pricer, constants)
+        start = _source_picks(saturated, faces, effort)
+        solution = solve(faces.problem, effort, start=start)
+    if solution is None:
+        raise _without_form(saturated, faces, pricer)
+    input_cost = _input_cost(saturated, pricer, constants, effort)
+    method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
+    terms, chosen = _rebuild(saturated, faces, constants, solution.picks)
+    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, pricer.sizes.assumed)
+
+
+def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:
+    """Predicted seconds of a plain program, priced as `select` prices: shared terms once, constants nothing, views free.
+
+    Infinite when the target cannot run it.
+    """
+    saturated, _ = saturated_of(terms)
+    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated)).problem, effort)
+    return float("inf") if solution is None else solution.cost
+
+
+def _first_source(saturated: Saturated) -> dict[int, int]:
+    """For each class of the input program the e-node of its first term there: acyclic, since operands come first."""
+    first: dict[int, int] = {}
+    for number, index in saturated.source:
+        first.setdefault(number, index)
+    return first
+
+
+def _source_picks(saturated: Saturated, faces: Faces, effort: Effort) -> Picks | None:
+    """The input program as picks of the whole problem; None where the target cannot run it."""
+    first = _first_source(saturated)
+    kept = [
+        [i for i, origin in enumerate(origins) if origin.node < 0 or first.get(origin.eclass) == origin.node] for origins in faces.origins
+    ]
+    classes = [[choices[i] for i in indices] for choices, indices in zip(faces.problem.classes, kept, strict=True)]
+    solution = solve(Problem(classes, faces.problem.roots), effort)
+    return None if solution is None else {number: kept[number][index] for number, index in solution.picks.items()}
+
+
+def _input_cost(saturated: Saturated, pricer: Pricer, constants: Folded, effort: Effort) -> float:
+    """The input program with every one of its terms paid, also those that the e-graph found equal to another."""
+    place_of: dict[int, int] = {}
+    types: list[Type] = []
+    nodes: list[tuple[ENode, ...]] = []
+    folded_places: set[int] = set()
+    picks: Picks = {}
+    used: set[int] = set()
+    for place, (number, index) in enumerate(saturated.source):
+        node = saturated.nodes[number][index]
+        children = tuple(place_of[child] for child in node.children)
+        used.update(children)
+        types.append(saturated.types[number])
+        nodes.append((ENode(node.op, children, node.attributes, node.regions, True),))
+        if number in constants.classes:
+            folded_places.add(place)
+            picks[place] = 0
+        place_of.setdefault(number, place)
+    roots = tuple(place_of[root] for root in saturated.roots)
+    unused = tuple(place for place in range(len(nodes)) if place not in used and place not in roots)
+    plain = Saturated(types, nodes, (*roots, *unused), frozenset(folded_places), ())
+    faces = faces_of(plain, pricer, Folded(frozenset(folded_places), picks))
+    solution = solve(faces.problem, effort)
+    return float("inf") if solution is None else solution.cost
+
+
+def _rebuild(saturated: Saturated, faces: Faces, constants: Folded, picks: Picks) -> tuple[tuple[Term, ...], dict[int, int]]:
+    """The terms of the roots, operands first."""
+    terms: dict[int, Term] = {}
+    made: dict[int, Term] = {}
+    chosen: dict[int, int] = {}
+    order = needed(faces.problem, picks)
+    for face in order:
+        origin = faces.origins[face][picks[face]]
+        if origin.node == ITSELF:
+            terms[face] = terms[origin.operands[0]]
+        elif origin.node == FOLDED:
+            terms[face] = _constant_term(saturated, constants.picks, origin.eclass, made)
+        else:
+            operands = tuple(terms[operand] for operand in origin.operands)
+            terms[face] = _term(saturated, origin.eclass, origin.node, operands)
+    for face in sorted(order):
+        origin = faces.origins[face][picks[face]]
+        if origin.node != ITSELF:
+            chosen.setdefault(origin.eclass, constants.picks[origin.eclass] if origin.node == FOLDED else origin.node)
+    for number in made:
+        chosen.setdefault(number, constants.picks[number])
+    return tuple(terms[root] for root in saturated.roots), chosen
+
+
+def _term(saturated: Saturated, number: int, index: int, operands: tuple[Term, ...]) -> Term:
+    node = saturated.nodes[number][index]
+    return intern(node.op, operands, node.attributes, node.regions, saturated.types[number])
+
+
+def _constant_term(saturated: Saturated, picks: Picks, number: int, made: dict[int, Term]) -> Term:
+    stack = [number]
+    while stack:
+        current = stack[-1]
+        children = saturated.nodes[current][picks[current]].children
+        missing = [child for child in children if child not in made]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if current not in made:
+            made[current] = _term(saturated, current, picks[current], tuple(made[child] for child in children))
+    return made[number]
+
+
+def _without_form(saturated: Saturated, faces: Faces, pricer: Pricer) -> CosetError:
+    """Names the ops that stand between the roots and a program that the target can run."""
+    finite = _finite(faces.problem)
+    reasons: dict[str, str] = {}
+    stack, seen = list(saturated.roots), set(saturated.roots)
+    while stack:
+        number = stack.pop()
+        if number in finite:
+            continue
+        for index, node in enumerate(saturated.nodes[number]):
+            if any(origin.node == index for origin in faces.origins[number]):
+                new = [child for child in node.children if child not in seen]
+                seen.update(new)
+                stack.extend(new)
+            else:
+                types = tuple(saturated.types[child] for child in node.children)
+                sample = intern(node.op, (), node.attributes, node.regions, saturated.types[number])
+                reasons.setdefault(describe(sample), pricer.why_illegal(node.op, node.attributes, types))
+    listed = "; ".join(f"`{name}`: {reason}" for name, reason in sorted(reasons.items()))
+    return CosetError(
+        f"the target `{pricer.target.name}` cannot run this program: {listed or 'a root needs itself'}",
+        help="choose another target, or add a rule that rewrites the op into ops which the target has",
+    )
+
+
+def _finite(problem: Problem) -> set[int]:
+    return set(tree_order(problem, [1] * len(problem.classes))[1])

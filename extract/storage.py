@@ -1,0 +1,81 @@
+"""Which constant classes are computed at build time: all but those whose value is far larger than what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coset.egraph.saturated import ENode, Saturated
+from coset.extract.greedy import tree_order
+from coset.extract.problem import Choice, Picks, Problem
+from coset.extract.work import Sizes
+from coset.ir.op import Op
+from coset.ir.term import CONSTANT, OPAQUE, AttributeItems
+from coset.ir.types import AbsentType, TensorType
+
+BROADCAST = "stablehlo.broadcast_in_dim"
+GROWTH = 4  # a constant may be stored if it is at most this many times what it is made of,
+SPLAT = 1 << 22  # bytes up to which the ONNX printer writes a splat as a constant
+SMALL = 1 << 20  # or at most this many bytes
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Classes computed at build time, and for each class of constants the e-node that makes it."""
+
+    classes: frozenset[int]
+    picks: Picks
+
+
+def folded(saturated: Saturated) -> Folded:
+    """The classes to fold. Left out, and so made at run time: what would be a large file, and a broadcast as such (but for
+    splats, which are printed as constants), since most users read it as a view and folding would store it."""
+    sizes = Sizes({})
+    known = {number for number in saturated.constant if _is_static(saturated, number)}
+    classes = [_choices(saturated, number, known, sizes) for number in range(len(saturated.nodes))]
+    order, found, _ = tree_order(Problem([[entry for _, entry in choices] for choices in classes], ()), [1] * len(classes))
+    picks = {number: classes[number][index][0] for number, index in found.items()}
+    made_of: dict[int, float] = {}
+    small: set[int] = set()
+    for number in order:
+        node = saturated.nodes[number][picks[number]]
+        own = sizes.bytes(saturated.types[number])
+        made_of[number] = own if node.op is CONSTANT else sum(made_of[child] for child in sorted(set(node.children)))
+        if number not in known:
+            continue
+        if node.op.name == BROADCAST:
+            stored = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
+        else:
+            stored = own <= max(SMALL, GROWTH * made_of[number])
+        if stored:
+            small.add(number)
+    return Folded(frozenset(small), picks)
+
+
+def computable(op: Op, attributes: AttributeItems) -> bool:
+    """True when the op can be computed at build time from known operands: an opaque one by its own runtime, if it has no effect."""
+    return op is not OPAQUE or not dict(attributes)["effect"]
+
+
+def _is_static(saturated: Saturated, number: int) -> bool:
+    type = saturated.types[number]
+    return isinstance(type, TensorType) and type.static is not None
+
+
+def _choices(saturated: Saturated, number: int, known: set[int], sizes: Sizes) -> list[tuple[int, Choice]]:
+    """The e-nodes over constants only, at the price of computing them: the bytes that they make."""
+    if isinstance(saturated.types[number], AbsentType):
+        return [(0, Choice(0.0, ()))]
+    if number not in known:
+        return []
+    found = []
+    for index, node in enumerate(saturated.nodes[number]):
+        if _computable(saturated, node, known):
+            cost = 0.0 if node.op is CONSTANT else sizes.bytes(saturated.types[number]) + 1.0
+            found.append((index, Choice(cost, tuple(sorted(set(node.children))))))
+    return found
+
+
+def _computable(saturated: Saturated, node: ENode, known: set[int]) -> bool:
+    if node.regions or not computable(node.op, node.attributes):
+        return False
+    return all(child in known or isinstance(saturated.types[child], AbsentType) for child in node.children)

@@ -1,0 +1,115 @@
+"""How much one op does: elements, FLOP, rows of a contraction and bytes, with the dim symbols bound to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.op import Attributes, Op
+from coset.ir.types import TensorType, TupleType, Type
+
+ASSUMED_DIM = 64  # for a symbol that the caller gives no number for (a data-dependent count, say)
+PANEL = 16  # columns that MLAS multiplies at once: a product with fewer costs as much
+
+
+class Sizes:
+    """Numbers for dims and types under one binding, remembered by type."""
+
+    def __init__(self, binding: Mapping[str, int]) -> None:
+        self.binding = dict(binding)
+        self.assumed: dict[str, int] = {}
+        self._elements: dict[Type, float] = {}
+
+    def number(self, dim: Dim) -> int:
+        """The dim as a number, never negative; a symbol without a number is taken as `ASSUMED_DIM` and noted in `assumed`."""
+        if isinstance(dim, int):
+            return dim
+        for name in dims.symbols(dim) - self.binding.keys():
+            self.binding[name] = self.assumed[name] = ASSUMED_DIM
+        return max(0, dims.evaluate(dim, self.binding))
+
+    def product(self, numbers: Sequence[Dim]) -> float:
+        """The product of dims."""
+        total = 1.0
+        for dim in numbers:
+            total *= self.number(dim)
+        return total
+
+    def elements(self, type: Type) -> float:
+        """Elements of a tensor of known rank, of all items of a tuple; 0 for anything else."""
+        found = self._elements.get(type)
+        if found is None:
+            if isinstance(type, TupleType):
+                found = sum(self.elements(item) for item in type.items)
+            else:
+                found = self.product(type.shape) if isinstance(type, TensorType) and type.shape is not None else 0.0
+            self._elements[type] = found
+        return found
+
+    def bytes(self, type: Type) -> float:
+        """Bytes of a value; 0 for what is no tensor of known rank."""
+        if isinstance(type, TupleType):
+            return sum(self.bytes(item) for item in type.items)
+        return self.elements(type) * type.dtype.bytes if isinstance(type, TensorType) else 0.0
+
+
+@dataclass(frozen=True)
+class Product:
+    """A contraction as batches of [rows, depth] x [depth, columns]."""
+
+    batch: float
+    rows: float
+    depth: float
+    columns: float
+
+    @property
+    def flops(self) -> float:
+        """A multiplication and an addition each, with the columns that the panels waste."""
+        return 2 * self.batch * self.rows * self.depth * max(self.columns, PANEL)
+
+
+Contraction = Callable[[Attributes, Type, Sequence[Type], Sizes], Product]
+
+
+def _dot(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    lhs, rhs = operands[0], operands[1]
+    assert isinstance(lhs, TensorType) and isinstance(rhs, TensorType)
+    batch = sizes.product([lhs.dims[axis] for axis in attributes["lhs_batch"]])
+    depth = sizes.product([lhs.dims[axis] for axis in attributes["lhs_contract"]])
+    each = max(1.0, batch * depth)
+    return Product(batch, sizes.elements(lhs) / each, depth, sizes.elements(rhs) / each)
+
+
+def _gemm(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    a, b = operands[0], operands[1]
+    assert isinstance(a, TensorType) and isinstance(b, TensorType)
+    rows, depth = reversed(a.dims) if attributes["transA"] else a.dims
+    return Product(1, sizes.number(rows), sizes.number(depth), sizes.number(b.dims[0 if attributes["transB"] else 1]))
+
+
+def _convolution(_: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    """Every result element sums over one filter; columns are the channels, so that no panel is wasted."""
+    weight = operands[1]
+    assert isinstance(weight, TensorType)
+    return Product(1, sizes.elements(result) / PANEL, sizes.product(weight.dims[1:]), PANEL)
+
+
+CONTRACTIONS: dict[str, Contraction] = {
+    "stablehlo.dot_general": _dot,
+    "onnx.Gemm": _gemm,
+    "stablehlo.convolution": _convolution,
+    "onnx.Conv": _convolution,
+}
+
+
+def flops_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
+    """FLOP, and the rows of a contraction (infinite for other ops, which have no panels to fill)."""
+    contraction = CONTRACTIONS.get(op.name)
+    if contraction is not None:
+        product = contraction(attributes, result, operands, sizes)
+        return product.flops, product.rows
+    if op.flops is not None:
+        return float(sizes.number(op.flops(result, operands, attributes))), float("inf")
+    return sizes.elements(result), float("inf")

@@ -1,0 +1,1 @@
+"""One file a format: each makes a `Program` of a foreign graph."""

@@ -1,0 +1,339 @@
+"""ONNX in: a ModelProto or file becomes a `Program`. Known ops become hub or named terms; every other node is kept exactly, opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from coset.dialects import onnx as dialect
+from coset.dialects.hub_terms import literal
+from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, rename_free
+from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.frontends import onnx_values as values
+from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
+from coset.frontends.onnx_results import Dims, bounds_of, result_dims
+from coset.frontends.onnx_tensors import Model, Opened, open_model
+from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, type_of
+from coset.ir import dims
+from coset.ir.constants import Constant
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.term import OPAQUE, TOKEN, Term, absent, get, input_term, make
+from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
+
+_DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
+
+
+def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> Program:
+    """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where the external data of the latter two lies.
+
+    Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the
+    serialized model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name ->
+    Constant, for inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names inside bodies), `introduces` (symbol -> the term whose result
+    has that dim), `most` (symbol -> number that it is never above in a run that does not fail), `external` (the source had external data), `folder`.
+
+    Raises:
+        CosetError: the file cannot be read, is no valid model, or its data lies outside its folder.
+    """
+    opened = open_model(source, folder=folder)
+    most: dict[str, int] = {}
+    while True:
+        try:
+            return _Importer(opened, most).program()
+        except _Bounded as fact:  # dims that were left open are known now: from the beginning
+            most[fact.symbol] = fact.most
+
+
+class _Bounded(Exception):
+    """Every run that does not fail has `symbol` at most `most`."""
+
+    def __init__(self, symbol: str, most: int) -> None:
+        super().__init__(symbol, most)
+        self.symbol, self.most = symbol, most
+
+
+class _Importer:
+    """The state of one import: what each name means so far."""
+
+    def __init__(self, opened: Opened, most: Mapping[str, int]) -> None:
+        model = opened.proto
+        self.most = most
+        self.opened = opened
+        self.graph = model.graph
+        self.opsets = _opsets(opened)
+        self.functions = {(function.domain, function.name, function.overload): function for function in model.functions}
+        self.random = random_functions(self.functions)
+        self.symbols = Symbols(named_dims([value.type for value in (*self.graph.input, *self.graph.output)]))
+        self.inference = Inference(self.opsets, model.ir_version, self.functions)
+        declared = (*self.graph.value_info, *self.graph.output)
+        self.declared = {value.name: value.type for value in declared if value.type.WhichOneof("value")}
+        self.scope: dict[str, Term] = {}
+        self.pending: dict[str, Model] = {}  # initializers that nothing has used yet
+        self.names: dict[Term, str] = {}
+        self.reserved: set[str] = set()
+        self.introduces: dict[str, Term] = {}
+        self.made: dict[Any, Term] = {}  # opaque terms by what they are, so that equal nodes have equal fresh symbols
+        self.token: Term | None = None
+        self.external = False
+        self.listed: dict[str, Constant] = {}
+
+    def program(self) -> Program:
+        """The imported program."""
+        initializers = self._initializers()
+        inputs, defaults = self._inputs(initializers)
+        self.pending = {name: tensor for name, tensor in initializers.items() if name not in defaults}
+        self.wanted = used_names(self.graph)
+        for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
+            self._node(node)
+        outputs = tuple((value.name, self._value(value.name, "the graph's output")) for value in self.graph.output)
+        source = {
+            "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
+            "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved), "introduces": self.introduces, "most": dict(self.most),
+            "external": self.external, "folder": self.opened.folder,
+        }  # fmt: skip
+        return Program(inputs, outputs, self.token, source)
+
+    # ------------------------------------------------------------ leaves
+
+    def _initializers(self) -> dict[str, Model]:
+        result: dict[str, Model] = {}
+        sparse = {tensor.values.name: tensor for tensor in self.graph.sparse_initializer}
+        for name, tensor in [(tensor.name, tensor) for tensor in self.graph.initializer] + list(sparse.items()):
+            if not name or name in result:
+                raise self.opened.error(f"two initializers are called `{name}`" if name else "an initializer has no name")
+            result[name] = tensor
+            self.external |= _is_external(tensor)
+        return result
+
+    def _inputs(self, initializers: Mapping[str, Model]) -> tuple[tuple[Term, ...], dict[str, Constant]]:
+        """The program's inputs, and the constants of those that are initializers too.
+
+        Before IR version 4 every initializer is listed as an input, and runtimes take it as a constant: so do we.
+        """
+        inputs: list[Term] = []
+        defaults: dict[str, Constant] = {}
+        seen: set[str] = set()
+        for value in self.graph.input:
+            if value.name in seen:
+                raise self.opened.error(f"two inputs are called `{value.name}`", help="rename one of them")
+            seen.add(value.name)
+            if value.name in initializers:
+                if self.opened.proto.ir_version < 4:
+                    self.listed[value.name] = self._constant(initializers[value.name])
+                    continue
+                defaults[value.name] = self._constant(initializers[value.name])
+            type = type_of(value.type, self.symbols, self.opened, f"input `{value.name}`")
+            term = input_term(value.name, type)
+            self._introduce(type, term)
+            inputs.append(term)
+            self.scope[value.name] = term
+        return tuple(inputs), defaults
+
+    def _constant(self, tensor: Model) -> Constant:
+        return self.opened.constant(tensor)
+
+    def _value(self, name: str, user: str) -> Term:
+        """The term of the value `name`; an initializer becomes one when it is first used."""
+        if name not in self.scope and name in self.pending:
+            tensor = self.pending.pop(name)
+            if isinstance(tensor, onnx.SparseTensorProto):
+                self._node(onnx.helper.make_node("Constant", [], [name], sparse_value=tensor))
+            else:
+                self._define(name, literal(self._constant(tensor)))
+        if name not in self.scope:
+            raise self.opened.error(f"{user} uses `{name}`, which nothing computes", help="the graph is incomplete: export it again")
+        return self.scope[name]
+
+    def _define(self, name: str, term: Term) -> None:
+        if name in self.scope:
+            raise self.opened.error(f"two values are called `{name}`", help="names of values must be unique in a graph")
+        self.scope[name] = term
+        if term.op.name != "builtin.input":
+            self.names.setdefault(term, name)
+
+    def _introduce(self, type: Type, term: Term) -> None:
+        """Remember `term` as the source of the symbols that its type spells alone for the first time."""
+        if isinstance(type, TensorType):
+            for dim in type.shape or ():
+                name = dims.alone(dim)
+                if name is not None:
+                    self.introduces.setdefault(name, term)
+
+    # ------------------------------------------------------------ nodes
+
+    def _node(self, node: Model) -> None:
+        what = f"node `{node.name or (node.output[0] if node.output else '?')}` ({node.op_type})"
+        operands = [self._value(name, what) if name else absent() for name in node.input]
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        seen = self._seen(node, operands) if not domain and ("", node.op_type, node.overload) not in self.functions else None
+        results = None if seen is None else self._known(seen)
+        if results is None:
+            results = self._opaque(node, domain, operands, what, seen)
+        for name, term in zip(node.output, results, strict=False):
+            if name:
+                self._define(name, term)
+
+    def _seen(self, node: Model, operands: Sequence[Term]) -> dialect.Node | None:
+        """A node of the default domain as builders of terms see it; None where its attributes are not plain values."""
+        attributes = attributes_of(node, self.opened)
+        try:
+            since = onnx.defs.get_schema(node.op_type, self.opsets[""], "").since_version
+        except onnx.defs.SchemaError:
+            return None
+        if attributes is None:
+            return None
+        wanted = max((i + 1 for i, name in enumerate(node.output) if name in self.wanted), default=1)
+        host = tuple(values.host_value(operand) for operand in operands)
+        return dialect.Node(node.op_type, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
+
+    def _known(self, node: dialect.Node) -> tuple[Term, ...] | None:
+        """The results of `node` as hub or named terms, up to the last one that is used; None where it is to stay as it is."""
+        if node.results == 1 and (folded := self._folded(node.name, node.operands, node.host, node.attributes)) is not None:
+            return (folded,)
+        built = dialect.build(node)
+        bound = bounds_of(node) if built is None else None
+        if bound is not None and self.most.get(bound[0], bound[1] + 1) > bound[1]:
+            raise _Bounded(*bound)
+        return built
+
+    def _folded(self, name: str, operands: Sequence[Term], host: Sequence[values.Host | None], attributes: Attributes) -> Term | None:
+        """The result of shape arithmetic as numbers of the host, or None."""
+        if not operands:
+            return None
+        type = operands[0].type
+        if name in ("Shape", "Size") and isinstance(type, TensorType) and type.shape is not None:
+            shape = type.shape[slice(attributes.get("start", 0), attributes.get("end"))]
+            return values.term_of(values.host_array(shape, (len(shape),)) if name == "Shape" else values.host_array([type.elements], ()), I64)
+        if any(value is None and operand is not absent() for value, operand in zip(host, operands, strict=True)):
+            return None
+        return values.evaluate(name, host, attributes, _result_dtype(name, type, operands, attributes))
+
+    def _opaque(self, node: Model, domain: str, operands: Sequence[Term], what: str, seen: dialect.Node | None) -> tuple[Term, ...]:
+        captured = captured_names(node)
+        for body in bodies(node):
+            self.reserved |= all_names(body)
+        operands = [*operands, *(self._value(name, what) for name in captured)]
+        payload = self._payload(node, captured)
+        effect = draws(node, domain, operands, self.random, self.opsets, set(self.functions))
+        key = (domain, node.op_type, payload, tuple(operands), tuple(map(bool, node.output)))
+        if effect or key not in self.made:
+            ours = None if seen is None else result_dims(seen)
+            self.made[key] = self._opaque_term(node, domain, operands, payload, len(captured), ours, effect=effect)
+        term = self.made[key]
+        if not isinstance(term.type, TupleType):
+            if effect:
+                self.token = term
+                return ()
+            return (term,)
+        results = tuple(get(term, index) for index in range(len(term.type.items)))
+        if effect:
+            self.token = results[-1]
+            return results[:-1]
+        return results
+
+    def _payload(self, node: Model, captured: Sequence[str]) -> bytes:
+        """The attributes of `node` as a NodeProto without the names of its operands and results; captured names are numbered."""
+        payload = onnx.NodeProto(overload=node.overload) if node.overload else onnx.NodeProto()
+        payload.attribute.extend(sorted(node.attribute, key=lambda attribute: str(attribute.name)))
+        for attribute in payload.attribute:
+            attribute.ClearField("doc_string")
+            if attribute.HasField("t"):
+                self.opened.whole(attribute.t)
+            for tensor in attribute.tensors:
+                self.opened.whole(tensor)
+        mapping = {name: f"{CAPTURE}{index}" for index, name in enumerate(captured)}
+        payload.input.extend(mapping.values())
+        for body in bodies(payload):
+            self._embed(body)
+            rename_free(body, mapping)
+        return bytes(payload.SerializeToString(deterministic=True))
+
+    def _embed(self, body: Model) -> None:
+        """Put external tensors of a body into it: a payload stands for itself."""
+        for tensor in body.initializer:
+            self.opened.whole(tensor)
+        for node in body.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    self.opened.whole(attribute.t)
+            for inner in bodies(node):
+                self._embed(inner)
+
+    def _opaque_term(
+        self, node: Model, domain: str, operands: Sequence[Term], payload: bytes, captures: int, ours: Dims, *, effect: bool
+    ) -> Term:
+        question = onnx.NodeProto()
+        question.ParseFromString(payload)
+        question.op_type, question.domain = node.op_type, domain
+        formal = len(operands) - captures
+        inputs = [f"i{index}" if index < formal else f"{CAPTURE}{index - formal}" for index in range(len(operands))]
+        del question.input[:]
+        question.input.extend(name if operand is not absent() else "" for name, operand in zip(inputs, operands, strict=True))
+        question.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
+        data = [_shown(operand) for operand in operands]
+        key = (payload, tuple(map(bool, node.output)), tuple(operand if shown is not None else None for operand, shown in zip(operands, data, strict=True)))
+        inferred, spelled = self.inference.results(question, [operand.type for operand in operands], data, key)
+        types: list[Type] = []
+        for index, (name, proto) in enumerate(zip(node.output, inferred, strict=True)):
+            known = ours if index == 0 else None
+            types.append(merged_type(proto, self.declared.get(name), known, spelled, self.symbols) if name else AbsentType())
+        if effect:
+            types.append(TokenType())
+            operands = [self.token or make(TOKEN), *operands]
+        attributes = {"domain": domain, "name": node.op_type, "payload": payload, "results": tuple(types), "effect": effect}
+        term = make(OPAQUE, operands, attributes)
+        for index, type in enumerate(types):
+            self._introduce(type, term if len(types) == 1 else get(term, index))
+        return term
+
+    def _header(self) -> bytes:
+        header = onnx.ModelProto()
+        header.CopyFrom(self.opened.proto)
+        for field in ("node", "initializer", "sparse_initializer", "value_info"):
+            header.graph.ClearField(field)
+        return bytes(header.SerializeToString(deterministic=True))
+
+
+def _is_external(tensor: Model) -> bool:
+    return isinstance(tensor, onnx.TensorProto) and tensor.data_location == onnx.TensorProto.EXTERNAL
+
+
+def _opsets(opened: Opened) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for entry in opened.proto.opset_import:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        if result.setdefault(domain, entry.version) != entry.version:
+            raise opened.error(f"the domain `{domain or 'ai.onnx'}` is imported in two versions", help="import one version")
+    if "" not in result and (opened.proto.ir_version < 3 or any(not node.domain for node in opened.proto.graph.node)):
+        if opened.proto.ir_version >= 3:
+            raise opened.error("the model imports no version of the default domain", help="set opset_import")
+        result[""] = 1
+    return result
+
+
+def _result_dtype(name: str, type: Type, operands: Sequence[Term], attributes: Attributes) -> DType:
+    """The element type of the result of shape arithmetic."""
+    if name == "Cast":
+        return DTYPE_OF_CODE.get(attributes["to"], I64) if attributes["to"] in DTYPE_OF_CODE else BOOL
+    if name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not"):
+        return BOOL
+    if name == "ConstantOfShape":
+        return attributes["value"].type.dtype if "value" in attributes else DTYPE_OF_CODE[1]  # type: ignore[no-any-return]
+    if name == "Where":
+        type = operands[1].type
+    assert isinstance(type, TensorType)
+    return type.dtype
+
+
+def _shown(term: Term) -> Model | None:
+    """A small constant as a TensorProto, for shape inference."""
+    elements = dialect.constant_elements(term, _DATA_ELEMENTS)
+    if elements is None or term.tensor.dtype.bits < 8 or term.tensor.dtype.kind == "string":
+        return None
+    return onnx.TensorProto(data_type=CODE_OF_DTYPE[term.tensor.dtype], dims=elements.shape, raw_data=elements.tobytes())
+
+
+__all__ = ["UNKNOWN", "CosetError", "import_model"]

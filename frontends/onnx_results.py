@@ -1,0 +1,145 @@
+"""Dims of results of opaque nodes that ONNX's inference leaves open: symbolic pools, resizes, and broadcasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+from coset.dialects.onnx_bounds import implied_bound, least
+from coset.dialects.onnx_node import Node, constant_elements
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.types import TensorType
+
+Dims = Sequence[Dim | None] | None  # None: no rank is known, or a dim is not
+BROADCASTING = {
+    "Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Where",
+    "Max", "Min", "Sum", "Mean", "PRelu", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift",
+}  # fmt: skip
+
+
+def result_dims(node: Node) -> Dims:
+    """The shape of the first result of `node`, as far as it is known from symbolic dims."""
+    shape = _shape(node, 0)
+    if node.name in BROADCASTING:
+        return _broadcast([_shape(node, index) for index in range(len(node.operands))])
+    if node.name == "Expand":
+        return _broadcast([shape, node.dims(1)])
+    if node.name == "Reshape":
+        target = node.dims(1)
+        return None if target is None else [dim if (least(dim) or 0) > 0 else None for dim in target]
+    rule = _RULES.get(node.name)
+    return None if rule is None or shape is None else rule(node, shape)
+
+
+def bounds_of(node: Node) -> tuple[str, int] | None:
+    """A symbol and the number that it is never above, because `node` would fail."""
+    shapes: list[Sequence[Dim] | None] = []
+    if node.name == "Expand":
+        shapes = [_shape(node, 0), node.dims(1)]
+    elif node.name in BROADCASTING:
+        shapes = [_shape(node, index) for index in range(len(node.operands))]
+    known = [shape for shape in shapes if shape is not None]
+    for position, shape in enumerate(known):
+        for other in known[:position]:
+            for a, b in zip(reversed(shape), reversed(other), strict=False):
+                found = implied_bound(a, b)
+                if found is not None:
+                    return found
+    return None
+
+
+def _shape(node: Node, index: int) -> Sequence[Dim] | None:
+    type = node.operands[index].type if index < len(node.operands) else None
+    return type.shape if isinstance(type, TensorType) else None
+
+
+def _broadcast(shapes: Sequence[Sequence[Dim] | None]) -> Dims:
+    """Where one dim is above 1 it is the result's: the others are 1 or the same, or the node fails."""
+    known = [list(reversed(shape)) for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    result: list[Dim | None] = []
+    for column in zip_longest(*known, fillvalue=1):
+        large = [dim for dim in column if (least(dim) or 0) > 1]
+        others = {dim for dim in column if dim != 1}
+        result.append(large[0] if large else next(iter(others), 1) if len(others) <= 1 else None)
+    return list(reversed(result))
+
+
+def _pool(node: Node, shape: Sequence[Dim]) -> Dims:
+    """floor((dim + pads - window) / stride) + 1 (ONNX, MaxPool); windows beyond the end (`ceil_mode`) are left open."""
+    given = node.attributes
+    window = given.get("kernel_shape")
+    if window is None or given.get("ceil_mode", 0) or len(shape) != len(window) + 2:
+        return None
+    count = len(window)
+    strides, dilations = given.get("strides", (1,) * count), given.get("dilations", (1,) * count)
+    pads = given.get("pads", (0,) * (2 * count))
+    mode = given.get("auto_pad", "NOTSET")
+    result: list[Dim | None] = [shape[0], shape[1]]
+    for axis in range(count):
+        dim = shape[2 + axis]
+        if mode.startswith("SAME"):
+            result.append(dims.ceildiv(dim, strides[axis]))
+            continue
+        padding = pads[axis] + pads[axis + count] if mode == "NOTSET" else 0
+        room = dims.add(dim, padding - (window[axis] - 1) * dilations[axis] - 1)
+        result.append(dims.add(dims.floordiv(room, strides[axis]), 1))
+    return result
+
+
+def _transposed_convolution(node: Node, shape: Sequence[Dim]) -> Dims:
+    """stride (dim - 1) + output padding + window - pads (ONNX, ConvTranspose)."""
+    given = node.attributes
+    weights = _shape(node, 1)
+    if weights is None or "output_shape" in given or given.get("auto_pad", "NOTSET") != "NOTSET" or len(shape) != len(weights):
+        return None
+    count = len(shape) - 2
+    strides, dilations, extra = (
+        given.get(name, (default,) * count) for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
+    )
+    pads = given.get("pads", (0,) * (2 * count))
+    result: list[Dim | None] = [shape[0], dims.multiply(weights[1], given.get("group", 1))]
+    for axis in range(count):
+        window = dims.add(dims.multiply(dims.subtract(weights[2 + axis], 1), dilations[axis]), 1)
+        spread = dims.multiply(dims.subtract(shape[2 + axis], 1), strides[axis])
+        result.append(dims.add(dims.add(spread, window), extra[axis] - pads[axis] - pads[axis + count]))
+    return result
+
+
+def _resize(node: Node, shape: Sequence[Dim]) -> Dims:
+    """Sizes of the host, or floor(dim * scale) where the scale is a whole number or one over it."""
+    given = node.attributes
+    if "axes" in given or given.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return None
+    if given.get("coordinate_transformation_mode") == "tf_crop_and_resize":
+        return None
+    sizes = node.dims(3)
+    if sizes is not None and len(sizes) == len(shape):
+        return sizes
+    operand = node.operand(1 if node.since < 11 else 2)
+    scales = None if operand is None else constant_elements(operand, 64)
+    if scales is None or scales.size != len(shape):
+        return None
+    return [_scaled(dim, float(scale)) for dim, scale in zip(shape, scales.ravel().tolist(), strict=True)]
+
+
+def _scaled(dim: Dim, scale: float) -> Dim | None:
+    if scale >= 1 and scale.is_integer():
+        return dims.multiply(dim, int(scale))
+    inverse = 1 / scale if scale > 0 else 0.0
+    return dims.floordiv(dim, int(inverse)) if inverse in (2.0, 4.0, 8.0, 16.0, 32.0) else None
+
+
+def _tile(node: Node, shape: Sequence[Dim]) -> Dims:
+    repeats = node.dims(1)
+    if repeats is None or len(repeats) != len(shape):
+        return None
+    return [dims.multiply(dim, repeat) for dim, repeat in zip(shape, repeats, strict=True)]
+
+
+_RULES: dict[str, Callable[[Node, Sequence[Dim]], Dims]] = {
+    "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool, "ConvTranspose": _transposed_convolution, "Resize": _resize,
+    "Upsample": _resize, "Tile": _tile,
+}  # fmt: skip

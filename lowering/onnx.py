@@ -1,0 +1,210 @@
+"""ONNX out: a `Program` becomes a ModelProto or a file that passes the checker and loads in ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from coset.dialects.onnx_bodies import bodies
+from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.ir.constants import Constant
+from coset.ir.errors import CosetError
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import OPAQUE, PARAMETER, Term, make
+from coset.ir.types import ForeignType, TensorType, Type
+from coset.lowering.onnx_graph import CyclicShapes, Graph
+from coset.lowering.onnx_plan import Call, Context, Input, Refused
+from coset.lowering.onnx_print import print_term
+from coset.lowering.onnx_write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
+
+Model = Any  # onnx.ModelProto
+DEFAULT_OPSET = 20  # of programs that did not come from ONNX: has every op that we print
+
+
+def lower(program: Program) -> Model:
+    """The ModelProto of `program`, weights inside (under 2 GB; `write` has no such bound).
+
+    Raises:
+        CosetError: a term has no ONNX form in the versions that the program's opaque nodes allow.
+    """
+    model, weights = _split(program, small=0)
+    for name, constant in weights.items():
+        model.graph.initializer.append(tensor_proto(name, constant))
+    return model
+
+
+def write(program: Program, path: str | Path, *, external: bool | None = None) -> None:
+    """Write `program` to `path`, and its weights to `path`.data where `external` is true, where it is None and they take more than
+    1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all.
+
+    Raises:
+        CosetError: as `lower`, or the files cannot be written.
+    """
+    path = Path(path)
+    model, weights = _split(program, small=SMALL_BYTES)
+    total = sum(map(stored_bytes, weights.values()))
+    if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
+        write_beside(model, weights, path)
+    elif total + model.ByteSize() >= 1 << 31:
+        raise CosetError(f"the weights take {total} bytes, but an ONNX file ends at 2 GiB", help="write them as external data")
+    else:
+        write_inside(model, weights, path)
+
+
+def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:
+    """None when the op `name` with these attributes on operands of these types has an ONNX form in version `opset`, else why not."""
+    parameters = [make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types)]
+    try:
+        plan = print_term(make(get_op(name), parameters, dict(attributes)), Context(opset))
+    except CosetError as error:
+        return error.message
+    except Refused as refusal:
+        return str(refusal)
+    needed = _needed_opset(plan)
+    return f"`{name}` needs version {needed} of the ONNX operators, the model has {opset}" if needed > opset else None
+
+
+def _needed_opset(plan: Input) -> int:
+    return max([plan.since, *map(_needed_opset, plan.inputs)]) if isinstance(plan, Call) else 1
+
+
+def highest_opset(program: Program) -> int:
+    """The newest version of the default domain in which every opaque node of `program` means what it means in its own version."""
+    version = opset_of(program)
+    if program.source.get("format") != "onnx":
+        return version
+    names = {name for term in program.terms() if term.op is OPAQUE for name in _default_ops(term)}
+    header = _header(program)
+    names |= {node.op_type for function in header.functions for node in _nodes(function.node) if node.domain in ("", "ai.onnx")}
+    for newer in range(version + 1, onnx.defs.onnx_opset_version() + 1):
+        if any(_since(name, newer) != _since(name, version) for name in names):
+            return newer - 1
+    return onnx.defs.onnx_opset_version()
+
+
+def opset_of(program: Program) -> int:
+    """The version of the default domain that `program` came with, or our default."""
+    opsets: Mapping[str, int] = program.source.get("opsets", {}) if program.source.get("format") == "onnx" else {}
+    return opsets.get("", DEFAULT_OPSET)
+
+
+def _default_ops(term: Term) -> set[str]:
+    """The names of the default domain's ops that an opaque term is made of."""
+    node = onnx.NodeProto()
+    node.ParseFromString(term.attribute("payload"))
+    inner = {other.op_type for body in bodies(node) for other in _nodes(body.node) if other.domain in ("", "ai.onnx")}
+    return inner | ({term.attribute("name")} if term.attribute("domain") == "" else set())
+
+
+def _nodes(nodes: Sequence[Any]) -> list[Any]:
+    """The nodes and those of their bodies."""
+    return [inner for node in nodes for inner in (node, *(other for body in bodies(node) for other in _nodes(body.node)))]
+
+
+def _since(name: str, version: int) -> int:
+    try:
+        return int(onnx.defs.get_schema(name, version, "").since_version)
+    except onnx.defs.SchemaError:
+        return 0
+
+
+def _graph(program: Program) -> Graph:
+    """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
+    opset = opset_of(program)
+    ceiling = 0
+    while True:
+        try:
+            graph = _printed(program, opset)
+        except Refused as refusal:
+            raise CosetError(f"the program cannot be written as ONNX: {refusal}", help="optimize for a target that finds the op illegal") from None
+        if graph.needs_opset <= opset:
+            return graph
+        ceiling = ceiling or highest_opset(program)
+        if graph.needs_opset > ceiling:
+            help = "convert the source model to a newer version first"
+            raise CosetError(f"a term needs version {graph.needs_opset} of the ONNX operators, opaque nodes allow {ceiling}", help=help)
+        opset = graph.needs_opset
+
+
+def _printed(program: Program, opset: int) -> Graph:
+    try:
+        return Graph(program, opset)
+    except CyclicShapes:
+        return Graph(program, opset, original_sources=True)
+
+
+def _header(program: Program) -> Model:
+    model = onnx.ModelProto()
+    if program.source.get("format") == "onnx":
+        model.ParseFromString(program.source["model"])
+        return model
+    model.producer_name = "coset"
+    model.graph.name = "program"
+    model.graph.input.extend(onnx.ValueInfoProto(name=term.attribute("name"), type=_type_proto(term.type)) for term in program.inputs)
+    model.graph.output.extend(onnx.ValueInfoProto(name=name, type=_type_proto(term.type)) for name, term in program.outputs)
+    return model
+
+
+def _type_proto(type: Type) -> Any:
+    proto = onnx.TypeProto()
+    if isinstance(type, ForeignType):
+        proto.ParseFromString(type.description)
+        return proto
+    assert isinstance(type, TensorType)
+    return onnx.helper.make_tensor_type_proto(
+        CODE_OF_DTYPE[type.dtype], None if type.shape is None else [dim if isinstance(dim, int) else str(dim) for dim in type.shape]
+    )
+
+
+def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]:
+    """The model with its weights of at most `small` bytes inside, and the other weights by name."""
+    graph = _graph(program)
+    model = _header(program)
+    _set_opset(model, graph.opset)
+    listed: Mapping[str, Constant] = program.source.get("listed", {})
+    weights = {**program.source.get("defaults", {}), **listed, **graph.initializers}
+    if model.ir_version < 4:  # every initializer must be listed as an input: new ones are nodes, so that the inputs stay
+        for name in [name for name in weights if name not in listed]:
+            node = onnx.helper.make_node("Constant", [], [name])
+            node.attribute.append(onnx.helper.make_attribute("value", tensor_proto("", weights.pop(name))))
+            model.graph.node.append(node)
+    model.graph.node.extend(graph.nodes)
+    large = {}
+    for name, constant in weights.items():
+        if constant.type.dtype.kind == "string" or stored_bytes(constant) <= small:
+            model.graph.initializer.append(tensor_proto(name, constant))
+        else:
+            large[name] = constant
+    _keep_annotations(model)
+    return model, large
+
+
+def _set_opset(model: Model, opset: int) -> None:
+    """Set the version of the default domain, and an IR version that has it."""
+    for entry in model.opset_import:
+        if entry.domain in ("", "ai.onnx"):
+            if entry.version == opset:
+                return
+            entry.version = opset
+            break
+    else:
+        if model.ir_version < 3 and model.ir_version:
+            return  # no versions yet
+        if not model.graph.node and opset == 1:
+            return
+        model.opset_import.add(domain="", version=opset)
+    imports = [entry for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports))
+
+
+def _keep_annotations(model: Model) -> None:
+    """Drop the quantization annotations of values that are gone."""
+    names = {name for node in model.graph.node for name in node.output} | {value.name for value in model.graph.input}
+    names |= {tensor.name for tensor in model.graph.initializer}
+    kept = [note for note in model.graph.quantization_annotation if {note.tensor_name, *(e.value for e in note.quant_parameter_tensor_names)} <= names]
+    del model.graph.quantization_annotation[:]
+    model.graph.quantization_annotation.extend(kept)

@@ -1,0 +1,319 @@
+"""The ONNX graph of a program: which terms are printed, under which names, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+import onnx
+
+from coset.dialects.onnx_bodies import CAPTURE, bodies, captured_names, rename_free
+from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.ir import dims
+from coset.ir.constants import Constant, constant_of
+from coset.ir.dims import Dim
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
+from coset.ir.program import Program
+from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, OPAQUE, TOKEN, TUPLE, Term, exact_key, get, topological
+from coset.ir.types import AbsentType, DType, TensorType, TokenType
+from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Refused
+from coset.lowering.onnx_print import print_term
+from coset.lowering.onnx_shapes import print_numbers
+from coset.lowering.onnx_write import tensor_proto
+
+Proto = Any  # a message of the `onnx` package
+
+
+@dataclass(frozen=True)
+class _Name:
+    """An input that has been printed already."""
+
+    text: str
+
+
+class Graph:
+    """The printed graph: `nodes` in order and `initializers` by name."""
+
+    def __init__(self, program: Program, opset: int, *, original_sources: bool = False) -> None:
+        self.program = program
+        self.opset = opset
+        self.needs_opset = opset
+        self.nodes: list[Proto] = []
+        self.initializers: dict[str, Constant] = {}
+        self._original_sources = original_sources
+        self._context = Context(opset)
+        self._given: Mapping[Term, str] = program.source.get("names", {})
+        self._introduces: Mapping[str, Term] = program.source.get("introduces", {})
+        self._plans: dict[Term, Input] = {}
+        self._sources: dict[str, Term] = {}
+        self._names: dict[Term, str] = {}
+        self._calls: dict[Any, str] = {}
+        self._constants: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._taken = {name for name, _ in program.outputs} | {term.attribute("name") for term in program.inputs}
+        self._taken |= set(program.source.get("reserved", ())) | set(program.source.get("listed", ()))
+        self._inner = frozenset(program.source.get("reserved", ()))
+        self._output_name: dict[Term, str] = {}
+        order = self._plan()
+        self._emit_all(order)
+
+    # ------------------------------------------------------------ which terms are printed
+
+    def _plan(self) -> list[Term]:
+        """Print every term that is needed to an expression; the needed terms, operands before users."""
+        roots = list(self.program.roots)
+        while True:
+            order = list(topological(roots))
+            self._plans.clear()
+            self._context.kept.clear()
+            needed = set(roots)
+            for term in reversed(order):
+                if term in needed:
+                    self._plans[term] = print_term(term, self._context)
+                    needed.update(_terms(self._plans[term]))
+            order = [term for term in order if term in needed]
+            missing = self._find_sources(order)
+            if not missing:
+                return order
+            roots += missing
+
+    def _find_sources(self, order: Sequence[Term]) -> list[Term]:
+        """Choose for each symbol that is computed with the value that has it; the terms that must be printed for it."""
+        wanted = {name for plan in self._plans.values() for name in _symbols(plan)}
+        for term in (*self.program.inputs, *(() if self._original_sources else order)):
+            if term.op is INPUT or term.op is OPAQUE or (term.op is GET and term.operands[0].op is OPAQUE):
+                for name in _alone(term):
+                    self._sources.setdefault(name, term)
+        missing = []
+        for name in sorted(wanted - set(self._sources)):
+            if name not in self._introduces:
+                raise CosetError(f"no value of the program has the dim `{name}`, so that it cannot be computed")
+            self._sources[name] = self._introduces[name]
+            missing.append(self._introduces[name])
+        return missing
+
+    # ------------------------------------------------------------ names
+
+    def _reserve_given(self, order: Sequence[Term]) -> None:
+        for name, term in self.program.outputs:
+            if term.op is not INPUT and term not in self._output_name:
+                self._output_name[term] = name
+        self._taken |= {self._given[term] for term in order if term in self._given}
+        self._kept_names: dict[str, Term] = {}
+        outputs = {name for name, _ in self.program.outputs}
+        for term in order:
+            name = self._given.get(term)
+            if name is not None and name not in outputs and name not in self._inner:
+                self._kept_names.setdefault(name, term)
+
+    def _fresh(self, base: str) -> str:
+        while True:
+            count = self._counts.get(base, 0)
+            self._counts[base] = count + 1
+            name = f"{base}_{count}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+    def _new_name(self, term: Term) -> str:
+        """The name for the value of `term`: the output's, the original one, or a new one."""
+        if term in self._output_name:
+            return self._output_name[term]
+        given = self._given.get(term)
+        if given is not None and self._kept_names.get(given) is term:
+            return given
+        return self._fresh(describe(term.operands[0] if term.op is GET else term).rpartition(".")[2].lower())
+
+    # ------------------------------------------------------------ printing
+
+    def _emit_all(self, order: Sequence[Term]) -> None:
+        self._reserve_given(order)
+        for term in order:
+            self._emit_term(term)
+        for name, term in dict(self.program.outputs).items():
+            if self._names[term] != name:
+                self._append("Identity", [self._names[term]], [name], {})
+        self.nodes = sorted_nodes(self.nodes)
+
+    def _emit_term(self, term: Term) -> None:
+        if term.op is INPUT:
+            self._names[term] = term.attribute("name")
+        elif term.op is OPAQUE:
+            self._emit_opaque(term)
+        elif term.op in (TOKEN, ABSENT) or isinstance(term.type, TokenType):
+            pass
+        elif term.op is GET and term.operands[0].op is OPAQUE:
+            pass  # named with its tuple
+        elif term.op is not TUPLE:
+            plan = self._plans[term]
+            self._names[term] = self.emit(plan, term=term) if isinstance(plan, Call) else self._input(plan, term)
+
+    def _emit_opaque(self, term: Term) -> None:
+        types = term.attribute("results")
+        results = []
+        for index, type in enumerate(types):
+            value = term if len(types) == 1 else get(term, index)
+            if isinstance(type, TokenType):
+                continue
+            if isinstance(type, AbsentType):
+                results.append("")
+                continue
+            results.append(self._name_early(value))
+        operands = term.operands[1:] if term.attribute("effect") else term.operands
+        node = onnx.NodeProto()
+        node.ParseFromString(term.attribute("payload"))
+        captures = len(node.input)
+        inputs = [self._names[operand] if operand.op is not ABSENT else "" for operand in operands]
+        split = len(inputs) - captures
+        mapping = {f"{CAPTURE}{index}": name for index, name in enumerate(inputs[split:])}
+        for body in bodies(node):
+            rename_free(body, mapping)
+        del node.input[:]
+        node.input.extend(inputs[:split])
+        node.output.extend(results)
+        node.op_type, node.domain = term.attribute("name"), term.attribute("domain")
+        self.nodes.append(node)
+
+    def _input(self, given: Input | _Name, term: Term | None = None) -> str:
+        """The name of an input of a call, which is printed if need be; `term` is what a constant is the value of."""
+        if given is None:
+            return ""
+        if isinstance(given, _Name):
+            return given.text
+        if isinstance(given, Constant):
+            return self.constant(given, term)
+        if isinstance(given, Numbers):
+            return self._numbers(given, term)
+        return self.emit(given) if isinstance(given, Call) else self._names[given]
+
+    def _numbers(self, numbers: Numbers, term: Term | None) -> str:
+        if not any(dims.symbols(dim) for dim in numbers.dims):
+            shape = numbers.shape if numbers.shape is not None else (len(numbers.dims),)
+            return self.constant(constant_of(np.array(numbers.dims, np.int64).astype(numbers.dtype.numpy).reshape(shape)), term)
+        return print_numbers(self, numbers, _Name)  # type: ignore[arg-type]
+
+    def emit(self, call: Call, *, term: Term | None = None) -> str:
+        """Print `call` as the value of `term` (or of none); the name of its result. Equal calls are printed once."""
+        inputs = [self._input(given) for given in call.inputs]
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        key = (call.op, tuple(inputs), exact_key(tuple(sorted(call.attributes.items()))))
+        self.needs_opset = max(self.needs_opset, call.since)
+        if key in self._calls and term not in self._output_name:
+            return self._calls[key]
+        name = self._fresh(call.op.lower()) if term is None else self._new_name(term)
+        self._append(call.op, inputs, [name], call.attributes)
+        self._calls.setdefault(key, name)
+        return name
+
+    def _append(self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
+        node = onnx.NodeProto(op_type=op, input=inputs, output=outputs)
+        node.attribute.extend(attribute_proto(key, value) for key, value in sorted(attributes.items()))
+        self.nodes.append(node)
+
+    def constant(self, constant: Constant, term: Term | None = None) -> str:
+        """The name of the initializer that holds `constant`."""
+        if constant.key not in self._constants:
+            given = self._given.get(term) if term is not None else None
+            if term is not None and term in self._output_name and given == self._output_name[term]:
+                name = self._output_name[term]
+            elif term is not None and given is not None and self._kept_names.get(given) is term:
+                name = given
+            else:
+                name = self._fresh("constant")
+            self._constants[constant.key] = name
+            self.initializers[name] = constant
+        return self._constants[constant.key]
+
+    def vector(self, numbers: Sequence[int]) -> str:
+        """The name of a constant int64 vector."""
+        return self.constant(constant_of(np.array(list(numbers), np.int64)))
+
+    def shape_source(self, symbol: str) -> tuple[str, tuple[Dim, ...]]:
+        """The name and the dims of a value one of whose dims is `symbol`."""
+        term = self._sources[symbol]
+        if term.op is INPUT:
+            return str(term.attribute("name")), term.tensor.dims
+        return self._name_early(term), term.tensor.dims
+
+    def _name_early(self, term: Term) -> str:
+        """The name of an opaque result, which may be printed later in the list: the final sort puts it first."""
+        if term not in self._names:
+            self._names[term] = self._new_name(term)
+        return self._names[term]
+
+
+class CyclicShapes(Exception):
+    """A dim is computed from the shape of a value that needs it."""
+
+
+def sorted_nodes(nodes: Sequence[Proto]) -> list[Proto]:
+    """The nodes, operands before users, else in the order given.
+
+    Raises:
+        CyclicShapes: there is no such order.
+    """
+    producer = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    needs = [{producer[name] for name in (*node.input, *captured_names(node)) if name in producer} for node in nodes]
+    if all(other < index for index, needed in enumerate(needs) for other in needed):
+        return list(nodes)
+    users: dict[int, list[int]] = {}
+    for index, needed in enumerate(needs):
+        for other in needed:
+            users.setdefault(other, []).append(index)
+    left = [len(needed) for needed in needs]
+    ready = [index for index, count in enumerate(left) if not count]
+    result = []
+    while ready:
+        index = heappop(ready)
+        result.append(nodes[index])
+        for user in users.get(index, ()):
+            left[user] -= 1
+            if not left[user]:
+                heappush(ready, user)
+    if len(result) < len(nodes):
+        raise CyclicShapes
+    return result
+
+
+def attribute_proto(name: str, value: Any) -> Proto:
+    """An AttributeProto of a number, text, tuple, element type or Constant."""
+    if isinstance(value, DType):
+        value = CODE_OF_DTYPE[value]
+    if isinstance(value, Constant):
+        value = tensor_proto("", value)
+    if isinstance(value, tuple):
+        kinds = onnx.AttributeProto
+        return onnx.helper.make_attribute(name, list(value), attr_type=kinds.INTS if not value else None)
+    return onnx.helper.make_attribute(name, value)
+
+
+def _terms(plan: Input) -> Iterator[Term]:
+    """The terms that an expression uses."""
+    if isinstance(plan, Term):
+        yield plan
+    elif isinstance(plan, Call):
+        for given in plan.inputs:
+            yield from _terms(given)
+
+
+def _symbols(plan: Input) -> Iterator[str]:
+    if isinstance(plan, Numbers):
+        for dim in plan.dims:
+            yield from dims.symbols(dim)
+    elif isinstance(plan, Call):
+        for given in plan.inputs:
+            yield from _symbols(given)
+
+
+def _alone(term: Term) -> Iterator[str]:
+    """The symbols that the type of `term` spells alone."""
+    if isinstance(term.type, TensorType):
+        for dim in term.type.shape or ():
+            name = dims.alone(dim)
+            if name is not None:
+                yield name

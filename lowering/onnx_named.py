@@ -1,0 +1,82 @@
+"""The named ONNX ops, each printed as the node that it is called by."""
+
+from __future__ import annotations
+
+from coset.dialects.hub_terms import is_splat
+from coset.ir.term import Term
+from coset.ir.types import DTYPES
+from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
+
+_FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
+# op: the version that first has it as we print it. Attributes go by their own names.
+_SIMPLE = {
+    "LeakyRelu": 6, "Elu": 6, "HardSigmoid": 6, "HardSwish": 14, "Softplus": 1, "Mish": 18, "Selu": 6, "GlobalAveragePool": 1, "Gelu": 20,
+    "BatchNormalization": 9, "LayerNormalization": 17,
+}  # fmt: skip
+
+
+def _given(term: Term) -> tuple[Input, ...]:
+    return tuple(None if operand.op.name == "builtin.absent" else operand for operand in term.operands)
+
+
+def _print_simple(term: Term, _: Context) -> Input:
+    name = term.op.name.removeprefix("onnx.")
+    if term.tensor.dtype not in _FLOATS:
+        raise Refused(f"{name} takes no {term.tensor.dtype} elements")
+    return Call(name, _given(term), dict(term.attributes), since=_SIMPLE[name])
+
+
+def _print_relu(term: Term, _: Context) -> Input:
+    dtype = term.tensor.dtype
+    if dtype.kind == "uint" or dtype.kind == "bool":
+        raise Refused(f"Relu takes no {dtype} elements")
+    return Call("Relu", term.operands, since=6 if dtype in _FLOATS else 14)
+
+
+def _print_softmax(term: Term, _: Context) -> Input:
+    """Over the last axis all versions agree; before 13 the other axes were flattened."""
+    if term.tensor.dtype not in _FLOATS:
+        raise Refused(f"Softmax takes no {term.tensor.dtype} elements")
+    axis, rank = term.attribute("axis"), term.tensor.rank
+    axis += rank if axis < 0 else 0
+    return Call(term.op.name.removeprefix("onnx."), term.operands, {"axis": axis}, since=1 if axis == rank - 1 else 13)
+
+
+def _print_gemm(term: Term, context: Context) -> Input:
+    if term.tensor.dtype.kind not in ("float", "int", "uint"):
+        raise Refused(f"Gemm takes no {term.tensor.dtype} elements")
+    attributes = {name: term.attribute(name) for name in ("alpha", "beta", "transA", "transB")}
+    given = _given(term)
+    since = 9 if term.tensor.dtype.kind != "float" else 7
+    return Call("Gemm", given, {**attributes, "alpha": float(attributes["alpha"]), "beta": float(attributes["beta"]), "transA": int(attributes["transA"]),
+                "transB": int(attributes["transB"])}, since=max(since, 11 if len(given) < 3 or given[2] is None else 7))  # fmt: skip
+
+
+def _print_clip(term: Term, context: Context) -> Input:
+    """Bounds are operands from version 11 on (12 for integers), attributes before."""
+    floats = term.tensor.dtype in _FLOATS
+    if context.opset >= 11 or not floats:
+        return Call("Clip", _given(term), since=11 if floats else 12)
+    attributes = {}
+    for name, bound in zip(("min", "max"), term.operands[1:], strict=False):
+        if bound.op.name != "builtin.absent":
+            value = is_splat(bound)
+            if value is None:
+                raise Refused("Clip with computed bounds needs version 11 of the ONNX operators")
+            attributes[name] = float(value.array())
+    return Call("Clip", (term.operands[0],), attributes, since=6)
+
+
+PRINTERS: dict[str, Printer] = {
+    **dict.fromkeys((f"onnx.{name}" for name in _SIMPLE), _print_simple),
+    "onnx.Relu": _print_relu,
+    "onnx.Softmax": _print_softmax,
+    "onnx.LogSoftmax": _print_softmax,
+    "onnx.Gemm": _print_gemm,
+    "onnx.Clip": _print_clip,
+}
+
+
+def first_version(name: str) -> int:
+    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written."""
+    return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **_SIMPLE}.get(name.removeprefix("onnx."), 1)

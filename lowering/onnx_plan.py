@@ -1,0 +1,83 @@
+"""What a term prints to: a small expression of ONNX calls over other terms, constants and numbers of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import numpy as np
+
+from coset.ir.constants import Constant, constant_of
+from coset.ir.dims import Dim
+from coset.ir.term import Term
+from coset.ir.types import I64, DType
+
+FOLD_BYTES = 64 << 20  # larger constants are moved by a node of the model and not when it is written
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One ONNX node with one result. `since`: the version of the default domain in which it can first be written so."""
+
+    op: str
+    inputs: tuple["Input", ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    since: int = 1
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Integers of the host: a vector of dims, or with another `shape` a tensor of them."""
+
+    dims: tuple[Dim, ...]
+    dtype: DType = I64
+    shape: tuple[int, ...] | None = None  # None: a vector
+
+
+Input = Union[Term, Call, Constant, Numbers, None]  # None: an optional input that is not given
+
+
+class Refused(Exception):
+    """A term has no ONNX form under the given version; the argument says why."""
+
+
+@dataclass
+class Context:
+    """What a printer may ask: the version of the default domain, and which reductions are printed with their dims kept."""
+
+    opset: int
+    kept: set[Term] = field(default_factory=set)
+
+
+Printer = Callable[[Term, Context], Input]
+
+
+def vector(*numbers: int) -> Constant:
+    """A constant int64 vector."""
+    return constant_of(np.array(numbers, np.int64))
+
+
+def with_axes(op: str, x: Input, axes: tuple[int, ...], context: Context, *, operand_since: int, **attributes: Any) -> Call:
+    """`op` with its axes where the version has them: an operand from `operand_since` on, an attribute before."""
+    if context.opset >= operand_since:
+        return Call(op, (x, vector(*axes)), attributes)
+    return Call(op, (x,), {**attributes, "axes": axes})
+
+
+def squeeze(x: Input, axes: tuple[int, ...], context: Context) -> Call:
+    """`x` without the dims `axes`, which are 1."""
+    return with_axes("Squeeze", x, axes, context, operand_since=13)
+
+
+def unsqueeze(x: Input, axes: tuple[int, ...], context: Context) -> Call:
+    """`x` with dims of 1 at `axes` of the result."""
+    return with_axes("Unsqueeze", x, axes, context, operand_since=13)
+
+
+def folded(x: Term, move: Callable[[Any], Any]) -> Constant | None:
+    """The constant that a movement of the constant `x` is, or None where x is none, or too large to be copied here."""
+    if x.op.name != "builtin.constant" or x.attribute("value").bytes > FOLD_BYTES:
+        return None
+    value: Constant = x.attribute("value")
+    return constant_of(move(value.array()), value.type.dtype)

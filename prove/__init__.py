@@ -1,0 +1,1 @@
+"""Truth: tests of rules now; proofs and the certificate checker later."""

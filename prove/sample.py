@@ -1,0 +1,206 @@
+"""Testing a rule: small instances at random, both sides evaluated on ordinary and adversarial values, compared as promised."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate
+from coset.ir.op import Array
+from coset.ir.term import Term, absent, input_term, intern
+from coset.ir.types import TensorType
+from coset.prove.error_bound import evaluate_bounded
+from coset.prove.values import KINDS, draw
+from coset.rules.definition import evaluate_defined
+from coset.rules.instance import Instance, Search, instances
+from coset.rules.pattern import Pattern, Variable
+from coset.rules.rule import Numerics, Rule, build
+
+ELEMENTS = 4096  # instances with larger operands are passed over
+SAFETY = 4.0  # on the first-order bounds
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Inputs on which the sides of a rule differ more than the rule promises."""
+
+    rule: str
+    attributes: str
+    inputs: Mapping[str, Array]
+    left: Array
+    right: Array
+    index: tuple[int, ...]
+    why: str
+
+    def __str__(self) -> str:
+        lines = [f"{self.rule}: {self.why}"]
+        lines += [f"  attributes {self.attributes}"] if self.attributes else []
+        for name, array in self.inputs.items():
+            text = np.array2string(array, threshold=24, separator=", ", prefix="    ")
+            lines.append(f"  {name}: {array.dtype}{list(array.shape)} = {text}")
+        at = f" at {list(self.index)}" if self.index else ""
+        if self.left.shape == self.right.shape:
+            lines.append(f"  left{at} = {self.left[self.index]}, right{at} = {self.right[self.index]}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What testing one rule gave: how many comparisons were made, and the first one that failed."""
+
+    rule: str
+    cases: int
+    counterexample: Counterexample | None = None
+
+    @property
+    def ok(self) -> bool:
+        """True when something was compared and nothing differed."""
+        return self.counterexample is None and self.cases > 0
+
+
+def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
+    """Compare both sides of `rule` in `cases` drawn situations; the same seed draws the same ones.
+
+    A side that the evaluator cannot compute (an opaque op) counts as no case.
+    """
+    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=7)
+    generator = np.random.default_rng([seed, len(rule.name)])
+    done = 0
+    for round in range(4 * cases):
+        search.random = random.Random(f"{seed}:{rule.name}:{round}")
+        fired = 0
+        for instance in instances(rule, search):
+            if not _small(instance):
+                continue
+            sides = _sides(rule, instance)
+            if sides is None:
+                continue
+            fired += 1
+            for kind in _kinds(rule.numerics):
+                found = _compare(rule, instance, sides, kind, generator)
+                done += 1
+                if found is not None:
+                    return Outcome(rule.name, done, found)
+            if fired >= 2 or done >= cases:  # a fresh draw of ranks and dtypes after two instances
+                break
+        if done >= cases or (round >= 3 and not done):
+            break
+    return Outcome(rule.name, done)
+
+
+test_rule.__test__ = False  # type: ignore[attr-defined]  (pytest takes it for a test otherwise)
+
+
+def _small(instance: Instance) -> bool:
+    types = (*instance.variable_types, *instance.left_types)
+    return all(not isinstance(t, TensorType) or (t.static is not None and np.prod(t.static, dtype=np.int64) <= ELEMENTS) for t in types)
+
+
+def _kinds(numerics: Numerics) -> tuple[str, ...]:
+    """Special values where the promise speaks about them."""
+    return KINDS if numerics.word == "exact" else KINDS[:2]
+
+
+def _sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
+    decision = rule.decide(instance.attributes, instance.left_types, instance.variable_types)
+    if decision is None:
+        return None
+    terms = {name: input_term(name, type) for name, type in zip(rule.variables, instance.variable_types, strict=True)}
+
+    def left(pattern: Pattern) -> Term:
+        if isinstance(pattern, Variable):
+            return terms[pattern.name]
+        if pattern.op.name == "builtin.absent":
+            return absent()
+        operands = tuple(left(operand) for operand in pattern.operands)
+        return intern(pattern.op, operands, instance.attributes[pattern.index], (), instance.left_types[pattern.index])
+
+    return left(rule.left), build(rule, decision, terms)
+
+
+def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str, generator: np.random.Generator) -> Counterexample | None:
+    inputs = {}
+    for name, type in zip(rule.variables, instance.variable_types, strict=True):
+        assert isinstance(type, TensorType) and type.static is not None
+        inputs[name] = draw(generator, type.dtype, type.static, kind)
+    try:
+        with np.errstate(all="ignore"):
+            left, right = (np.asarray(value) for value in evaluate(sides, inputs, fallback=evaluate_defined))
+            difference = difference_of(rule.numerics, left, right, sides, inputs)
+    except CosetError as error:
+        return Counterexample(rule.name, _attributes(instance), inputs, np.array(0), np.array(0), (), f"it cannot be evaluated: {error.message}")
+    if difference is None:
+        return None
+    index, why = difference
+    return Counterexample(rule.name, _attributes(instance), inputs, left, right, index, why)
+
+
+def _attributes(instance: Instance) -> str:
+    return "; ".join(", ".join(f"{name}={value}" for name, value in items) for items in instance.attributes if items)
+
+
+def difference_of(
+    numerics: Numerics, left: Array, right: Array, sides: tuple[Term, Term], inputs: Mapping[str, Array]
+) -> tuple[tuple[int, ...], str] | None:
+    """The first element where the promise is broken, with the reason; None when it is kept."""
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return (), f"the left side is {left.dtype}{list(left.shape)}, the right side {right.dtype}{list(right.shape)}"
+    if numerics.word == "lossy":
+        return None
+    if numerics.word == "exact" or left.dtype.kind in "biu?":
+        return _first(_unequal(numerics, left, right), "the sides are not bit-equal")
+    excused = _excused(numerics, left, right)
+    a, b = _wide(left), _wide(right)
+    finite = np.isfinite(a) & np.isfinite(b)
+    if numerics.word != "real":
+        broken = _first((np.isfinite(a) != np.isfinite(b)) & ~excused, "one side is finite, the other is not")
+        if broken is not None:
+            return broken
+    if numerics.word == "approx":
+        allowed = float(numerics.bound.split()[0]) * np.maximum(1.0, np.abs(a))
+        return _first(finite & ~excused & (np.abs(a - b) > allowed), f"the sides differ by more than {numerics.bound}")
+    bounds = sum(evaluate_bounded(side, inputs)[1] for side in sides)
+    beyond = finite & ~excused & ~(np.abs(a - b) <= SAFETY * np.asarray(bounds) + 1e-300)
+    return _first(beyond, "the sides differ by more than rounding explains")
+
+
+def _wide(array: Array) -> Array:
+    return array if array.dtype.kind == "c" else array.astype(np.float64)
+
+
+def _excused(numerics: Numerics, left: Array, right: Array) -> Array:
+    """Elements that an exception of the promise covers."""
+    a, b = _wide(left), _wide(right)
+    excused = np.zeros(left.shape, bool)
+    if "nan" in numerics.exceptions:
+        excused |= np.isnan(a) | np.isnan(b)
+    if "inf" in numerics.exceptions or "overflow" in numerics.exceptions:
+        excused |= np.isinf(a) | np.isinf(b) | np.isnan(a) | np.isnan(b)
+    return excused
+
+
+def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
+    if left.dtype.kind in "biu?" or left.dtype.name in ("int4", "uint4", "int2", "uint2"):
+        return np.asarray(left != right)
+    if left.dtype.kind == "c":
+        parts = [(left.real, right.real), (left.imag, right.imag)]
+        return np.logical_or(*(_unequal(numerics, np.asarray(a), np.asarray(b)) for a, b in parts))
+    a, b = left.astype(np.float64), right.astype(np.float64)
+    same = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))
+    if "signed_zero" in numerics.exceptions:
+        same |= a == b
+    if "denormal" in numerics.exceptions:
+        import ml_dtypes
+
+        tiny = float(ml_dtypes.finfo(left.dtype).tiny)
+        same |= (np.abs(a) <= tiny) & (np.abs(b) <= tiny)
+    return np.asarray(~same & ~_excused(numerics, left, right))
+
+
+def _first(broken: Array, why: str) -> tuple[tuple[int, ...], str] | None:
+    where = np.argwhere(broken)
+    return (tuple(int(i) for i in where[0]), why) if len(where) else None

@@ -1,0 +1,57 @@
+"""Arrays to test programs on: moderate ones, ones full of special values, and integers at the ends of their range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ml_dtypes
+import numpy as np
+
+from coset.ir.op import Array
+from coset.ir.types import DType
+
+KINDS = ("moderate", "zeros", "special")
+PLAIN = (0.0, 1.0, -1.0, 0.5, 2.0, -3.0)
+
+
+def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kind: str) -> Array:
+    """An array of the type: `moderate` has normal numbers, `zeros` mixes in small whole ones and both zeros, `special` NaN,
+    infinities, the largest, the smallest and subnormal numbers (of integers: the ends of the range)."""
+    size = tuple(shape)
+    if dtype.kind == "bool":
+        return generator.integers(0, 2, size).astype(bool)
+    if dtype.kind in ("int", "uint"):
+        return _integers(generator, dtype, size, kind)
+    if dtype.kind == "complex":
+        parts = generator.normal(size=size) + 1j * generator.normal(size=size)
+        return np.asarray(parts).astype(dtype.numpy)
+    base = generator.normal(size=size)
+    if kind == "zeros":
+        base = np.where(generator.random(size) < 0.5, generator.choice([*PLAIN, -0.0], size), base)
+    values = np.asarray(base).astype(dtype.numpy)
+    if kind == "special":
+        chosen = np.asarray(_specials(dtype), dtype.numpy)
+        picked = chosen[generator.integers(0, len(chosen), size)]
+        values = np.where(generator.random(size) < 0.6, picked, values).astype(dtype.numpy)
+    return np.asarray(values)
+
+
+def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str) -> Array:
+    low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
+    small = generator.integers(max(low, -9), min(high, 9), size, endpoint=True)
+    if kind == "special":
+        ends = np.array([low, low + 1, high, high - 1, 0, 1], dtype=np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64)
+        picked = ends[generator.integers(0, len(ends), size)]
+        return np.where(generator.random(size) < 0.5, picked, small.astype(picked.dtype)).astype(dtype.numpy)
+    return np.asarray(small).astype(dtype.numpy)
+
+
+def _specials(dtype: DType) -> list[float]:
+    info = ml_dtypes.finfo(dtype.numpy)
+    found = [0.0, -0.0, 1.0, -1.0, float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal)]
+    for value in (np.nan, np.inf, -np.inf):
+        with np.errstate(all="ignore"):
+            kept = np.asarray(value).astype(dtype.numpy).astype(np.float64)
+        if not np.isfinite(kept):
+            found.append(float(kept))
+    return found

@@ -1,0 +1,82 @@
+"""Values to try for what a rule leaves open: dtypes, dims, packs, and attributes by their kind and the operand at hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.op import Attribute
+from coset.ir.types import DTYPES, DType, TensorType, Type
+
+REPRESENTATIVES = ("f32", "i32", "bool", "f64", "bf16", "u8", "c64")
+SPATIAL = ("strides", "dilations", "lhs_dilation", "rhs_dilation")
+
+
+def representatives(classes: frozenset[DType], count: int) -> list[DType]:
+    """Up to `count` dtypes of a class, the common ones first."""
+    chosen = [DTYPES[name] for name in REPRESENTATIVES if DTYPES[name] in classes]
+    chosen += sorted((dtype for dtype in classes if dtype not in chosen), key=lambda dtype: dtype.name)
+    return chosen[:count]
+
+
+def attribute_values(attribute: Attribute, operands: Sequence[Type]) -> list[Any]:
+    """Values of an attribute of any op, for operands of these types; the op's type rule refuses those that do not fit."""
+    return values_of(attribute.kind, attribute.name, operands, None)
+
+
+def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None) -> list[Any]:
+    """Values of `kind` for an attribute called `name`. `rank` is that of the pack in `permutation(S)` or `axes(S)`."""
+    own = operands[0].shape if operands and isinstance(operands[0], TensorType) and operands[0].shape is not None else ()
+    count = len(own) if rank is None else rank
+    axes = range(count)
+    if kind == "permutation":
+        return list(itertools.permutations(axes)) if count <= 3 else [tuple(axes), tuple(reversed(axes)), (*range(1, count), 0)]
+    if kind == "axes":
+        return [c for size in range(count + 1) for c in itertools.combinations(axes, size)]
+    if kind == "combiner" or name == "combiner":
+        return ["add", "maximum", "multiply", "minimum"]
+    if kind == "direction" or name == "direction":
+        return ["EQ", "LT", "GE", "NE", "LE", "GT"]
+    if name in ("transA", "transB"):
+        return [0, 1]
+    if kind == "string":
+        return ["none", "tanh"]
+    if kind == "padding" or name == "padding":
+        spatial = max(0, count - 2)
+        return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
+    if kind == "ints":
+        return _integers(name, count)
+    if kind in ("dims", "pack"):
+        return _shapes(name, own)
+    table: dict[str, list[Any]] = {
+        "int": [1, 0, -1, 2], "float": [1.0, 0.5, 1e-5], "bool": [False, True], "dim": [1, 2],
+        "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
+    }  # fmt: skip
+    return table.get(kind, [])
+
+
+def _integers(name: str, count: int) -> list[Any]:
+    spatial = max(0, count - 2)
+    if name in SPATIAL:
+        return [(1,) * spatial, (2,) * spatial, (1,) * count]
+    if name in ("low", "high", "interior"):
+        return [(0,) * count, (1,) * count]
+    ascending = [c for size in range(count + 1) for c in itertools.combinations(range(count), size)]
+    if name == "broadcast_dimensions":
+        return [c for extra in (0, 1) for c in itertools.combinations(range(count + extra), count)]
+    return [*ascending, (1,) * count]
+
+
+def _shapes(name: str, own: tuple[Dim, ...]) -> list[Any]:
+    if name == "start":
+        return [(0,) * len(own)]
+    if name == "limit":
+        return [own, tuple(dim if isinstance(dim, int) and dim < 2 else dims.subtract(dim, 1) for dim in own)]
+    shapes = [own, (dims.product(own),), (1, *own), (2, *own), (*own, 1)]
+    if len(own) > 1:
+        shapes += [(dims.multiply(own[0], own[1]), *own[2:]), tuple(reversed(own))]
+    squeezed = tuple(dim for dim in own if dim != 1)
+    return list(dict.fromkeys([*shapes, squeezed]))

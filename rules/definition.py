@@ -1,0 +1,283 @@
+"""Ops that a term defines: their registration, type rule and work, and reading the definition in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coset.ir import dims
+from coset.ir.errors import CosetError, TypeRuleError
+from coset.ir.evaluate import evaluate
+from coset.ir.op import Attribute, Attributes, Op, find_op, register
+from coset.ir.term import AttributeItems, Term, absent, input_term, make
+from coset.ir.types import TensorType, Type, dtype_of
+from coset.rules import syntax
+from coset.rules.elaborate import Direction, numerics_of, variants
+from coset.rules.lock import assure
+from coset.rules.names import Names, collect
+from coset.rules.parser import parse
+from coset.rules.pattern import Variable, applications
+from coset.rules.rule import Decision, Rule, build
+from coset.rules.syntax import RuleError
+from coset.rules.values import Values
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One defined op: the rules that expand it, by clause and variant, and those that recognise it."""
+
+    op: Op
+    expand: tuple[Rule, ...]
+    recognise: tuple[Rule, ...]
+    text: str
+
+
+_DEFINITIONS: dict[str, Definition] = {}
+
+
+def definitions() -> list[Rule]:
+    """The rules of every registered definition, expanding and recognising, by name."""
+    found = [rule for name in sorted(_DEFINITIONS) for rule in (*_DEFINITIONS[name].expand, *_DEFINITIONS[name].recognise)]
+    return sorted(found, key=lambda rule: rule.name)
+
+
+def is_defined(op: Op) -> bool:
+    """True when a term defines `op`."""
+    return op.name in _DEFINITIONS
+
+
+def load_definitions(path: Path) -> list[Rule]:
+    """Register the ops that the file defines; its definitions may use each other in any order.
+
+    Raises:
+        RuleError: the first mistake in the file.
+    """
+    file, errors = parse(path.read_text(), str(path))
+    if not errors:
+        errors = define_all(file.ops, {name: dialect for name, dialect, _ in file.dialects}, path.parent)
+    if errors:
+        raise errors[0]
+    return [rule for entry in file.ops for rule in (*_DEFINITIONS[entry.name].expand, *_DEFINITIONS[entry.name].recognise)]
+
+
+def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], directory: Path) -> list[RuleError]:
+    """Register the ops of one file; what is wrong with them is returned. An op that is defined so already stays."""
+    errors: list[RuleError] = []
+    fresh: list[tuple[syntax.OpEntry, Op]] = []
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        own = {entry.name.split(".")[0]: entry.name.split(".")[0], **dialects}
+        try:
+            if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].text == entry.text:
+                continue
+            if find_op(entry.name) is not None:
+                raise RuleError(f"the op `{entry.name}` is there already", place=entry.place, help="give yours another name")
+            fresh.append((entry, register(_signature(entry, own))))
+        except RuleError as error:
+            errors.append(error)
+    for entry, op in fresh:
+        try:
+            own = {op.dialect: op.dialect, **dialects}
+            _DEFINITIONS[op.name] = _definition(entry, op, own, directory)
+        except RuleError as error:
+            errors.append(error)
+    return errors + [error for entry, _ in fresh if (error := _circle(entry)) is not None]
+
+
+def _operands(entry: syntax.OpEntry) -> list[syntax.Declaration]:
+    return [parameter for parameter in entry.parameters if isinstance(parameter.kind, syntax.TensorKind)]
+
+
+def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
+    """The op of an entry; its type rule and work look the definition up, so that entries may come in any order."""
+    operands = _operands(entry)
+    optional = [operand.optional for operand in operands]
+    if optional != sorted(optional):
+        raise RuleError("optional operands come last", place=entry.place)
+    names = collect(entry.parameters, (), dialects)
+    values = Values(names, left=True)
+    attributes = []
+    for name, parameter in names.attributes.items():
+        default = None
+        if parameter.default is not None:
+            value = values.attribute(parameter.default, names.kinds[name].word)
+            default = getattr(value, "value", ())
+        attributes.append(Attribute(name, names.kinds[name].word, default, required=parameter.default is None))
+    elementwise = all(_elementwise(entry, clause, names) for clause in entry.clauses)
+    return Op(
+        entry.name, partial(_infer, entry.name), None, tuple(attributes), tuple(operand.name for operand in operands), sum(optional),
+        traits=frozenset({"elementwise"} if elementwise and not any(optional) else ()), flops=partial(_flops, entry.name),
+        source=f"{Path(entry.place.file).name}:{entry.place.line}", document=entry.document,
+    )  # fmt: skip
+
+
+def _elementwise(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> bool:
+    """True when each result element depends on the operands' elements of the same place only."""
+    for expression in (clause.body, *(local.value for local in clause.locals)):
+        for part in syntax.walk(expression):
+            if isinstance(part, syntax.Operation) and part.operator not in ("+", "-", "*", "/", "negate"):
+                return False
+            if isinstance(part, syntax.Invocation) and part.name not in ("splat", "sqrt", "exp", "log"):
+                op = None if part.name in ("bcast", "sum", "max", "min", "prod", "host", "swap_last") else _maybe(names, part)
+                if op is None or not op.has("elementwise"):
+                    return False
+    return True
+
+
+def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
+    try:
+        return names.resolve(call.name, call.place)
+    except RuleError:
+        return None
+
+
+def _definition(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory: Path) -> Definition:
+    expand: list[Rule] = []
+    recognise: list[Rule] = []
+    keywords = tuple((attribute.name, syntax.Name(attribute.name, entry.place)) for attribute in op.attributes)
+    operands = tuple(syntax.Name(operand.name, operand.place) for operand in _operands(entry))
+    head = syntax.Invocation(entry.name, operands, keywords, None, entry.place)
+    for clause in entry.clauses:
+        numerics_of(clause.promise)
+        forward = Direction(
+            op.name, op.name, head, clause.body, clause.condition, clause.promise, entry.document, entry.place, entry.text,
+            definition=op.name, result=entry.result,
+        )  # fmt: skip
+        expand += variants(forward, _names(entry, clause, dialects))
+        backward = replace(
+            forward, name=f"{op.name}.recognise", family=f"{op.name}.recognise", left=clause.body, right=head, result=None, lenient=True
+        )
+        recognise += variants(backward, _names(entry, clause, dialects))
+    _lint_parameters(entry)
+    return Definition(op, tuple(assure(_numbered(expand), directory)), tuple(assure(_numbered(recognise), directory)), entry.text)
+
+
+def _names(entry: syntax.OpEntry, clause: syntax.Clause, dialects: Mapping[str, str]) -> Names:
+    return collect(entry.parameters, clause.locals, dialects)
+
+
+def _numbered(rules: Sequence[Rule]) -> list[Rule]:
+    return [rule if not i else replace(rule, name=f"{rule.name.split('#')[0]}#{i + 1}") for i, rule in enumerate(rules)]
+
+
+def _lint_parameters(entry: syntax.OpEntry) -> None:
+    used = {
+        part.value
+        for clause in entry.clauses
+        for expression in (clause.body, clause.condition, *(local.value for local in clause.locals))
+        for part in syntax.walk(expression)
+        if isinstance(part, syntax.Name)
+    }
+    for parameter in entry.parameters:
+        if parameter.name not in used and not (isinstance(parameter.kind, syntax.ValueKind) and parameter.name[0].isupper()):
+            raise RuleError(f"the parameter `{parameter.name}` is not used", place=parameter.place, help="leave it out, or use it")
+
+
+def _circle(entry: syntax.OpEntry) -> RuleError | None:
+    """The error of a definition that leads back to itself."""
+    pending, seen = [entry.name], set[str]()
+    while pending:
+        definition = _DEFINITIONS.get(pending.pop())
+        for rule in definition.expand if definition else ():
+            for node in applications(rule.right):
+                if node.op.name == entry.name:
+                    return RuleError(f"the definition of `{entry.name}` leads back to itself", place=entry.place)
+                if node.op.name not in seen:
+                    seen.add(node.op.name)
+                    pending.append(node.op.name)
+    return None
+
+
+# ---------------------------------------------------------------- reading a definition from left to right
+
+
+@lru_cache(maxsize=65536)
+def _decided(name: str, operands: tuple[Type, ...], items: AttributeItems) -> tuple[Rule, Decision] | str:
+    """The first variant that fits, with its decision; or why none does."""
+    definition = _DEFINITIONS.get(name)
+    assert definition is not None, f"{name} is used before its file is read"
+    reason = ""
+    for rule in definition.expand:
+        types: dict[str, Type] = {}
+        fits = len(rule.left.operands) == len(operands)
+        for pattern, type in zip(rule.left.operands, operands, strict=False):
+            given = isinstance(type, TensorType)
+            fits = fits and given == isinstance(pattern, Variable)
+            if isinstance(pattern, Variable):
+                types[pattern.name] = type
+        if not fits:
+            continue
+        nodes = list(applications(rule.left))
+        try:
+            decision = rule.decide([items] + [()] * (len(nodes) - 1), [None] * len(nodes), [types[v] for v in rule.variables])
+        except CosetError as error:
+            reason = reason or error.message
+            continue
+        if decision is not None:
+            return rule, decision
+    return reason or f"it is not defined for ({', '.join(map(str, operands))}) with {dict(items)}"
+
+
+def _infer(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
+    """The type of the expansion."""
+    found = _decided(name, tuple(operands), tuple(sorted(attributes.items())))
+    if isinstance(found, str):
+        raise TypeRuleError(f"`{name}`: {found}", help="see its definition in the dialect's rules")
+    rule, decision = found
+    if isinstance(rule.right, Variable):
+        return operands[[str(operand) for operand in rule.left.operands].index(rule.right.name)]
+    return decision.types[0]
+
+
+def _flops(name: str, _: Type, operands: Sequence[Type], attributes: Attributes) -> Any:
+    """The work of the expansion."""
+    found = _decided(name, tuple(operands), tuple(sorted(attributes.items())))
+    assert not isinstance(found, str)
+    rule, decision = found
+    by_name = {str(pattern): type for pattern, type in zip(rule.left.operands, operands, strict=True)}
+    total: Any = 0
+    for node in applications(rule.right):
+        if node.op.has("leaf"):
+            continue
+        own = decision.types[node.index]
+        inner = [by_name[o.name] if isinstance(o, Variable) else decision.types[o.index] for o in node.operands]
+        work = node.op.flops(own, inner, dict(decision.attributes[node.index])) if node.op.flops else own.elements  # type: ignore[union-attr]
+        total = dims.add(total, work)
+    return total
+
+
+def expand(term: Term) -> Term:
+    """The term that defines `term`, one step; its operands stay as they are.
+
+    Raises:
+        CosetError: no definition of the op fits.
+    """
+    if term.op.name not in _DEFINITIONS:
+        raise CosetError(f"the op `{term.op.name}` has no definition")
+    found = _decided(term.op.name, tuple(operand.type for operand in term.operands), term.attributes)
+    if isinstance(found, str):
+        raise CosetError(f"`{term.op.name}`: {found}")
+    rule, decision = found
+    return build(rule, decision, {p.name: o for p, o in zip(rule.left.operands, term.operands, strict=True) if isinstance(p, Variable)})
+
+
+def evaluate_defined(term: Term, operands: Sequence[Any]) -> Any:
+    """The value of a defined op on arrays: the `fallback` of `coset.ir.evaluate` for defined ops.
+
+    Raises:
+        CosetError: the op is not defined by a term.
+    """
+    if term.op.name not in _DEFINITIONS:
+        raise CosetError(f"`{term.op.name}` has no NumPy meaning and no definition, so that the program cannot be evaluated")
+    inputs = {f"operand_{i}": np.asarray(value) for i, value in enumerate(operands) if value is not None}
+    terms = [
+        absent() if value is None else input_term(f"operand_{i}", TensorType(dtype_of(np.asarray(value).dtype), np.shape(value)))
+        for i, value in enumerate(operands)
+    ]
+    return evaluate([expand(make(term.op, terms, dict(term.attributes)))], inputs, fallback=evaluate_defined)[0]
+
+

@@ -1,0 +1,235 @@
+"""Entries to rules: directions, variants, and the lints that need no types."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from coset.ir.errors import Place
+from coset.ir.op import Op
+from coset.rules import syntax
+from coset.rules.algebra import Call, Expression, Literal, Ref
+from coset.rules.compile import Side, bound_names, compiled, finish, needed_names, type_pattern
+from coset.rules.names import Names, collect, ops_with
+from coset.rules.pattern import Application
+from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule
+from coset.rules.syntax import RuleError
+from coset.rules.terms import Drafter, Hole, NeedChoice, context_of
+from coset.rules.values import Values
+
+FACTS = ("const",)
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What one reading of an entry needs: `left => right` under `names`."""
+
+    name: str
+    family: str
+    left: syntax.Expression
+    right: syntax.Expression
+    condition: syntax.Expression | None
+    promise: syntax.Promise
+    document: str
+    place: Place
+    text: str
+    tags: tuple[str, ...] = ()
+    definition: str | None = None
+    result: syntax.TensorKind | None = None
+    lenient: bool = False  # a mirrored definition: a variant that cannot be read in this direction is left out
+
+
+def numerics_of(promise: syntax.Promise) -> Numerics:
+    """The promise of an entry.
+
+    Raises:
+        RuleError: an unknown word or exception, or an `approx` without a bound.
+    """
+    if promise.word not in NUMERICS_ORDER:
+        raise RuleError(f"`{promise.word}` is no promise about numbers", place=promise.place, help=f"one of: {', '.join(NUMERICS_ORDER)}")
+    for name in promise.exceptions:
+        if name not in EXCEPTIONS:
+            raise RuleError(f"`{name}` is no exception", place=promise.place, help=f"one of: {', '.join(EXCEPTIONS)}")
+    if (promise.word == "approx") != bool(promise.bound):
+        help = "write `approx 1e-3`" if promise.word == "approx" else "only `approx` has a bound"
+        raise RuleError(f"the promise `{promise.word}` and its bound do not fit", place=promise.place, help=help)
+    return Numerics(promise.word, frozenset(promise.exceptions), promise.bound)
+
+
+def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list[Rule], list[RuleError]]:
+    """The rules of one entry, every direction and variant, and what is wrong with it."""
+    try:
+        names = collect(entry.declarations, entry.locals, dialects)
+        errors = lint_uses(entry, names)
+        numerics_of(entry.promise)
+        _lint_sides(entry, names)
+    except RuleError as error:
+        return [], [error]
+    if errors:
+        return [], errors
+    forward = Direction(
+        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, entry.text, entry.tags
+    )
+    directions = [forward]
+    if entry.both:
+        directions.append(replace(forward, name=f"{entry.name}.reverse", left=entry.right, right=entry.left))
+    found: list[Rule] = []
+    try:
+        for direction in directions:
+            for label, ops in _op_assignments(names):
+                again = collect(entry.declarations, entry.locals, dialects)
+                again.ops = ops
+                found += variants(replace(direction, name=direction.name + label), again)
+    except RuleError as error:
+        return [], [error]
+    return found, _lint_wildcards(entry, names, found)
+
+
+def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
+    """Each choice of ops for the op variables, with the suffix that tells the rules apart."""
+    assignments: list[tuple[str, dict[str, Op]]] = [("", {})]
+    for name, variable in names.op_variables.items():
+        assignments = [(f"{label}[{op.name}]", {**ops, name: op}) for label, ops in assignments for op in ops_with(variable, names.dialects)]
+    yield from assignments
+
+
+def variants(direction: Direction, names: Names) -> list[Rule]:
+    """One rule for each combination of forms: optional operands, defaults, splats at rank 0, open broadcasts."""
+    found: list[Rule] = []
+    pending: list[dict[str, int]] = [{}]
+    while pending:
+        choices = pending.pop(0)
+        try:
+            rule = _variant(direction, names, choices)
+        except NeedChoice as need:
+            pending[0:0] = [{**choices, need.key: form} for form in range(need.count)]
+            continue
+        if rule is not None:
+            found.append(rule if not found else replace(rule, name=f"{rule.name}#{len(found) + 1}"))
+    if not found and not direction.lenient:
+        raise RuleError(f"no form of `{direction.family}` has an op on its left side", place=direction.place)
+    return found
+
+
+def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rule | None:
+    left = Drafter(names, choices, left=True).term(direction.left, None)
+    if isinstance(left, Hole):
+        return None
+    right = Drafter(names, choices, left=False).term(direction.right, context_of(left, names))
+    if isinstance(right, Hole) and right.name == getattr(left, "name", None):
+        return None
+    left_side, right_side = finish(left, right)
+    conditions = _defaults(names, choices)
+    if direction.condition is not None:
+        conditions += _conjuncts(Values(names, left=False).value(direction.condition))
+    found, written = compiled(left_side, right_side, conditions, names)
+    missing = sorted(needed_names(right_side, written) - bound_names(found, written))
+    if missing and direction.lenient:
+        return None
+    if missing:
+        raise _unbound(missing[0], direction, names)
+    if _same(left_side, right_side):
+        raise RuleError("both sides are the same term", place=direction.place, help="a rule says that two different terms are equal")
+    if direction.result is not None:
+        written = replace(written, result=type_pattern(direction.result, names))
+    assert isinstance(left_side.pattern, Application)
+    facts = tuple(("const", name) for name in found if _constant(names, name))
+    return Rule(
+        direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise), direction.place,
+        direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
+    )  # fmt: skip
+
+
+def _constant(names: Names, name: str) -> bool:
+    kind = names.terms[name].kind
+    return isinstance(kind, syntax.TensorKind) and kind.constant
+
+
+def _defaults(names: Names, choices: Mapping[str, int]) -> list[Expression]:
+    """An attribute that this variant takes at its default, or away from it."""
+    conditions: list[Expression] = []
+    for key, form in choices.items():
+        if key.startswith("default "):
+            name = key.removeprefix("default ")
+            default = names.attributes[name].default
+            assert isinstance(default, syntax.Number)
+            conditions.append(Call("!=" if form else "==", (Ref(name), Literal(float(default.value)))))
+    return conditions
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for argument in condition.arguments for part in _conjuncts(argument)]
+    return [condition]
+
+
+def _same(left: Side, right: Side) -> bool:
+    if str(left.pattern) != str(right.pattern):
+        return False
+    plain = [str([a.items for a in side.attributes]).replace("'right'", "'left'").replace("right ", "left ") for side in (left, right)]
+    return plain[0] == plain[1] and [a.rest for a in left.attributes] == [a.rest for a in right.attributes]
+
+
+def _unbound(name: str, direction: Direction, names: Names) -> RuleError:
+    sources = [direction.right, *names.locals.values(), direction.condition]
+    place = next((p.place for s in sources for p in syntax.walk(s) if isinstance(p, syntax.Name) and p.value == name), direction.place)
+    return RuleError(f"`{name}` is not bound by the left side", place=place, help=f"use `{name}` on the left, or leave it out on the right")
+
+
+# ---------------------------------------------------------------- lints of what is written
+
+
+def _lint_sides(entry: syntax.RuleEntry, names: Names) -> None:
+    for side in (entry.left, entry.right) if entry.both else (entry.left,):
+        if isinstance(side, syntax.Name) and side.value in names.terms:
+            help = "such a rule matches every term; turn the rule round, or write `=>`"
+            raise RuleError(f"the left side is the bare variable `{side.value}`", place=side.place, help=help)
+    if entry.left == entry.right:
+        raise RuleError("both sides are the same term", place=entry.left.place, help="a rule says that two different terms are equal")
+
+
+def _uses(expressions: Iterable[syntax.Expression | syntax.Spread | None]) -> Counter[str]:
+    count: Counter[str] = Counter()
+    for expression in expressions:
+        for part in syntax.walk(expression):
+            if isinstance(part, syntax.Name):
+                count[part.value] += 1
+            elif isinstance(part, syntax.Invocation):
+                count[part.name] += 1
+                if part.rest is not None:
+                    count[part.rest] += 1
+    return count
+
+
+def lint_uses(entry: syntax.RuleEntry, names: Names) -> list[RuleError]:
+    """Declared names that nothing uses."""
+    types = [d.kind for d in entry.declarations if isinstance(d, syntax.Declaration)]
+    sides = _uses([entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)])
+    inside = _uses(dim for kind in types if isinstance(kind, syntax.TensorKind) for dim in kind.dims)
+    inside += _uses(argument for kind in types if isinstance(kind, syntax.ValueKind) for argument in kind.arguments)
+    inside += Counter(kind.dtype for kind in types if isinstance(kind, syntax.TensorKind))
+    errors = []
+    for name, place in names.places.items():
+        declared = name in names.terms or name in names.attributes or name in names.op_variables or name in names.locals
+        is_dtype = names.kinds.get(name) is not None and names.kinds[name].word == "dtype"
+        if (declared and not sides[name]) or (is_dtype and not sides[name] + inside[name]):
+            errors.append(RuleError(f"`{name}` is not used", place=place, help="leave it out, or use it"))
+    return errors
+
+
+def _lint_wildcards(entry: syntax.RuleEntry, names: Names, found: list[Rule]) -> list[RuleError]:
+    """Attributes bound once and never read: they are wildcards, and are written so."""
+    if not found:
+        return []
+    count = _uses([entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)])
+    for declaration in entry.declarations:
+        if isinstance(declaration, syntax.Declaration):
+            kind = declaration.kind
+            count += _uses(kind.dims if isinstance(kind, syntax.TensorKind) else kind.arguments)
+    errors = []
+    for name, kind in found[0].compiled.kinds.items():
+        if count[name] == 1 and kind.word not in ("dim", "pack", "dtype", "rest") and name not in names.op_variables:
+            place = next((p.place for p in syntax.walk(entry.left) if isinstance(p, syntax.Name) and p.value == name), entry.place)
+            errors.append(RuleError(f"`{name}` is used once", place=place, help="write `_` for an attribute that may be anything"))
+    return errors

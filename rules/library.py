@@ -1,0 +1,184 @@
+"""Rule files as one `RuleSet`: independent of the order of files and entries, with phases, limits and assurance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from coset.ir.errors import CosetError, Place
+from coset.rules import syntax
+from coset.rules.definition import define_all, definitions
+from coset.rules.elaborate import rules_of
+from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
+from coset.rules.parser import parse
+from coset.rules.rule import Rule
+from coset.rules.syntax import RuleError
+from coset.rules.typecheck import type_errors
+
+DEFAULT = (Path(__file__).resolve().parent / "library",)
+FIRST_PHASE = "algebra"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of the search: its rules by name."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do."""
+
+    phases: tuple[Phase, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule, by name."""
+        return tuple(sorted((rule for phase in self.phases for rule in phase.rules), key=lambda rule: rule.name))
+
+    def family(self, name: str) -> tuple[Rule, ...]:
+        """The rules of one entry: its directions and variants."""
+        return tuple(rule for rule in self.rules if rule.family == name)
+
+
+def read_text(path: Path) -> str:
+    """The text of a rule file.
+
+    Raises:
+        CosetError: it cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CosetError(f"cannot read the rule file {path}: {error}") from None
+
+
+def rule_files(paths: Iterable[Path]) -> list[Path]:
+    """The `*.rules` files among `paths` and in its folders, sorted, each once.
+
+    Raises:
+        CosetError: a path does not exist.
+    """
+    found: set[Path] = set()
+    for path in map(Path, paths):
+        if not path.exists():
+            raise CosetError(f"there is no rule file {path}")
+        found |= set(path.glob("*.rules")) if path.is_dir() else {path}
+    return sorted(found, key=lambda path: (path.name, str(path)))
+
+
+def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> RuleSet:
+    """The rules of `paths`, by name, and the definitions of every op that is registered. Import `coset.dialects` first.
+
+    A rule whose text is in the lock file was type-checked when it was locked; others are type-checked now.
+
+    Raises:
+        RuleError: the first mistake; `check_files` reports all.
+    """
+    rule_set, errors = _load_cached(tuple(rule_files(paths)), with_definitions)
+    if errors:
+        first = errors[0]
+        more = f" (and {len(errors) - 1} more mistakes: run `coset check`)" if len(errors) > 1 else ""
+        raise RuleError(first.message + more, place=first.place, help=first.help)
+    return rule_set
+
+
+def check_files(paths: Sequence[Path]) -> tuple[RuleSet, list[RuleError]]:
+    """The rules that are well formed, type-checked anew, and every mistake in all the files."""
+    return _load(rule_files(paths), with_definitions=True, trust_lock=False)
+
+
+@lru_cache(maxsize=8)
+def _load_cached(files: tuple[Path, ...], with_definitions: bool) -> tuple[RuleSet, list[RuleError]]:
+    return _load(files, with_definitions=with_definitions, trust_lock=True)
+
+
+def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool) -> tuple[RuleSet, list[RuleError]]:
+    errors: list[RuleError] = []
+    parsed: list[tuple[Path, syntax.RuleFile]] = []
+    for path in files:
+        try:
+            file, found = parse(read_text(path), str(path))
+        except CosetError as error:
+            errors.append(error if isinstance(error, RuleError) else RuleError(error.message, place=Place(str(path))))
+            continue
+        errors += found
+        parsed.append((path, file))
+        errors += define_all(file.ops, _dialects(file), path.parent)
+    rules: list[Rule] = []
+    for path, file in parsed:
+        own: list[Rule] = []
+        for entry in file.rules:
+            found_rules, found = rules_of(entry, _dialects(file))
+            own += found_rules if not found else []
+            errors += found
+        own = assure(own, path.parent)
+        errors += type_errors([rule for rule in own if not (trust_lock and _locked(rule, path.parent))])
+        rules += own
+    errors += _duplicates([entry for _, file in parsed for entry in file.rules])
+    if with_definitions:
+        rules += definitions()
+        if not trust_lock:
+            defined = {entry.name for _, file in parsed for entry in file.ops}
+            errors += type_errors([rule for rule in definitions() if rule.definition in defined])
+    rules.sort(key=lambda rule: rule.name)
+    phases, found = _staged(rules, [phase for _, file in parsed for phase in file.phases])
+    errors += found
+    errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
+    return RuleSet(phases), errors
+
+
+def _dialects(file: syntax.RuleFile) -> dict[str, str]:
+    return {name: dialect for name, dialect, _ in file.dialects}
+
+
+def _locked(rule: Rule, directory: Path) -> bool:
+    line = _lines(directory / NAME).get(entry_of(rule))
+    return line is not None and line == text_hash(rule.text)
+
+
+def _lines(path: Path) -> dict[str, str]:
+    status = path.stat() if path.exists() else None
+    return _lines_at(path, status.st_mtime_ns if status else 0)
+
+
+@lru_cache(maxsize=8)
+def _lines_at(path: Path, _: int) -> dict[str, str]:
+    return {name: line.hash for name, line in read_lock(path).items()}
+
+
+def _duplicates(entries: Sequence[syntax.RuleEntry]) -> list[RuleError]:
+    first: dict[str, syntax.RuleEntry] = {}
+    errors = []
+    for entry in entries:
+        if entry.name in first:
+            where = first[entry.name].place
+            errors.append(RuleError(f"`{entry.name}` is the name of two rules", place=entry.place, help=f"see {where.file}:{where.line}"))
+        first.setdefault(entry.name, entry)
+    return errors
+
+
+def _staged(rules: list[Rule], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
+    """The rules with phase and limit; a rule that no phase names runs in the first one."""
+    errors: list[RuleError] = []
+    placed: dict[str, tuple[str, int | None]] = {}
+    families = {rule.family for rule in rules}
+    for phase in phases:
+        for name, limit, place in phase.entries:
+            if name not in families:
+                errors.append(RuleError(f"there is no rule `{name}`", place=place, help="phases name rules by entry"))
+            elif name in placed:
+                errors.append(RuleError(f"`{name}` is in two phases or twice in one", place=place, help="keep one of them"))
+            elif limit == 0:
+                errors.append(RuleError(f"`{name}` has the limit 0", place=place, help="leave the rule out instead"))
+            placed[name] = (phase.name, limit)
+    names = [phase.name for phase in phases]
+    staged: dict[str, list[Rule]] = {name: [] for name in (names if FIRST_PHASE in names else [FIRST_PHASE, *names])}
+    for rule in rules:
+        name, limit = placed.get(rule.family, (FIRST_PHASE, None))
+        staged[name].append(replace(rule, phase=name, limit=limit))
+    return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors

@@ -1,0 +1,66 @@
+"""The lock file beside the rules: what each entry was shown to be, by which prover, and the hash of its text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from coset.ir.errors import CosetError
+from coset.rules.rule import Rule
+
+NAME = "rules.lock"
+PROVER = "test-1"  # changes when a verdict of the prover may change
+ASSURANCES = ("proved", "bounded", "tested", "assumed")
+
+
+@dataclass(frozen=True)
+class Locked:
+    """One line of a lock file."""
+
+    hash: str
+    assurance: str
+
+
+def text_hash(text: str) -> str:
+    """The hash of an entry's canonical text under the present prover."""
+    return hashlib.blake2b(f"{PROVER}\n{text}".encode(), digest_size=12).hexdigest()
+
+
+def read_lock(path: Path) -> dict[str, Locked]:
+    """The lines of the lock file at `path`, by entry; none where there is no file.
+
+    Raises:
+        CosetError: the file is no lock file.
+    """
+    if not path.exists():
+        return {}
+    try:
+        lines = json.loads(path.read_text())["rules"]
+        return {name: Locked(line["hash"], line["assurance"]) for name, line in lines.items()}
+    except (ValueError, KeyError, TypeError) as error:
+        raise CosetError(f"{path} is no lock file: {error}", help="remove it and run `coset check`") from None
+
+
+def save_lock(path: Path, lines: Mapping[str, Locked]) -> None:
+    """Write a lock file, sorted, so that it reads well as a diff."""
+    rules = {name: {"hash": lines[name].hash, "assurance": lines[name].assurance} for name in sorted(lines)}
+    path.write_text(json.dumps({"prover": PROVER, "rules": rules}, indent=1) + "\n")
+
+
+def entry_of(rule: Rule) -> str:
+    """The name of the entry that `rule` comes from."""
+    return rule.definition or rule.family
+
+
+def assure(rules: Iterable[Rule], directory: Path) -> list[Rule]:
+    """`rules` with the assurance that the lock file of `directory` gives them; without a line of the same text, `assumed`."""
+    lines = read_lock(directory / NAME)
+    result = []
+    for rule in rules:
+        line = lines.get(entry_of(rule))
+        known = line is not None and line.hash == text_hash(rule.text) and line.assurance in ASSURANCES
+        result.append(replace(rule, assurance=line.assurance if known and line is not None else "assumed"))
+    return result

@@ -1,0 +1,176 @@
+"""The names of one entry: term variables, dims, packs, dtypes, attributes, op variables, local definitions, dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from coset.ir.errors import Place
+from coset.ir.op import Op, all_ops, find_op
+from coset.ir.types import CLASSES, DTYPES
+from coset.rules import syntax
+from coset.rules.algebra import FUNCTIONS, SCALAR_FUNCTIONS, Expression, Literal, Ref
+from coset.rules.rule import Kind
+from coset.rules.syntax import RuleError
+
+# Element types that need no declaration; every other dtype variable is declared with its class, `G: float`.
+CONVENTIONAL = {"T": "any", "F": "float", "I": "int"}
+ATTRIBUTE_KINDS = (
+    "int", "float", "bool", "string", "ints", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes", "constant", "any",
+)  # fmt: skip
+SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host")
+OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
+
+
+@dataclass
+class Names:
+    """What each name of an entry means. `implied` are those that an attribute of the left side introduces."""
+
+    terms: dict[str, syntax.Declaration] = field(default_factory=dict)
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    ops: dict[str, Op] = field(default_factory=dict)
+    op_variables: dict[str, syntax.OpVariable] = field(default_factory=dict)
+    locals: dict[str, syntax.Expression] = field(default_factory=dict)
+    attributes: dict[str, syntax.Declaration] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+    dialects: Mapping[str, str] = field(default_factory=dict)
+
+    def known(self, name: str) -> bool:
+        """True when `name` is declared or implied."""
+        return name in self.terms or name in self.kinds or name in self.locals or name in self.op_variables
+
+    def resolve(self, name: str, place: Place) -> Op:
+        """The op that `name` means: an op variable, `dialect.op`, or the one op of the used dialects with that name.
+
+        Raises:
+            RuleError: there is none, or more than one.
+        """
+        if name in self.ops:
+            return self.ops[name]
+        if "." in name:
+            dialect, rest = name.split(".", 1)
+            if dialect not in self.dialects:
+                known = ", ".join(sorted(self.dialects)) or "none"
+                raise RuleError(f"the dialect `{dialect}` is not in use", place=place, help=f"add `use {dialect}`; in use: {known}")
+            candidates = [f"{self.dialects[dialect]}.{rest}"]
+        else:
+            candidates = [f"{dialect}.{name}" for dialect in dict.fromkeys(self.dialects.values())]
+        found = [op for op in map(find_op, candidates) if op is not None]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise RuleError(f"`{name}` is an op of several dialects: {', '.join(map(str, found))}", place=place, help="write the dialect")
+        raise RuleError(f"there is no op `{name}`", place=place, help=_nearest(name, self.dialects.values()))
+
+
+def _nearest(name: str, dialects: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    used = set(dialects)
+    spelled = {op.name.split(".", 1)[1]: op.name for op in all_ops() if op.dialect in used}
+    spelled |= {function: function for function in (*SUGAR, *FUNCTIONS)}
+    close = get_close_matches(name.split(".")[-1], spelled, 3)
+    return f"did you mean {' or '.join(spelled[c] for c in close)}?" if close else f"ops of {', '.join(sorted(used))} can be named"
+
+
+def collect(
+    declarations: Iterable[syntax.Declaration | syntax.OpVariable], locals: Iterable[syntax.Local], dialects: Mapping[str, str]
+) -> Names:
+    """The names that an entry declares.
+
+    Raises:
+        RuleError: a name is declared twice, shadows another one, or has no known kind.
+    """
+    names = Names(dialects=dialects)
+    for declaration in declarations:
+        _not_taken(names, declaration.name, declaration.place)
+        names.places[declaration.name] = declaration.place
+        if isinstance(declaration, syntax.OpVariable):
+            if declaration.trait not in OP_TRAITS:
+                raise RuleError(
+                    f"`{declaration.trait}` is no trait of ops", place=declaration.place, help=f"one of: {', '.join(OP_TRAITS)}"
+                )
+            names.op_variables[declaration.name] = declaration
+        elif isinstance(declaration.kind, syntax.TensorKind):
+            names.terms[declaration.name] = declaration
+        else:
+            _value_name(names, declaration, declaration.kind)
+    for declaration in names.terms.values():
+        assert isinstance(declaration.kind, syntax.TensorKind)
+        tensor_names(names, declaration.kind)
+    for local in locals:
+        _not_taken(names, local.name, local.place)
+        names.locals[local.name] = local.value
+        names.places[local.name] = local.place
+    return names
+
+
+def _not_taken(names: Names, name: str, place: Place) -> None:
+    if names.known(name):
+        raise RuleError(f"`{name}` is declared twice", place=place, help="give one of them another name")
+    if name in FUNCTIONS or name in SCALAR_FUNCTIONS or name in SUGAR or name in DTYPES or name == "_":
+        raise RuleError(f"`{name}` shadows a word of the language", place=place, help="give it another name")
+
+
+def _value_name(names: Names, declaration: syntax.Declaration, kind: syntax.ValueKind) -> None:
+    if declaration.name[0].isupper() and kind.word in CLASSES:
+        names.kinds[declaration.name] = Kind("dtype", (), CLASSES[kind.word])
+        return
+    if kind.word not in ATTRIBUTE_KINDS:
+        help = f"one of: {', '.join(ATTRIBUTE_KINDS)}; classes of element types: {', '.join(CLASSES)}"
+        raise RuleError(f"`{kind.word}` is no kind of value", place=kind.place, help=help)
+    arguments = tuple(_plain(argument) for argument in kind.arguments)
+    names.kinds[declaration.name] = Kind(kind.word, arguments)
+    names.attributes[declaration.name] = declaration
+
+
+def _plain(expression: syntax.Expression) -> Expression:
+    if isinstance(expression, syntax.Name):
+        return Ref(expression.value)
+    if isinstance(expression, syntax.Number) and expression.integral:
+        return Literal(int(expression.value))
+    raise RuleError("a pack or a number stands here", place=expression.place, help="write permutation(S) for x: T[S..]")
+
+
+def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
+    """Enter the dtype variable, dims and packs of a tensor type.
+
+    Raises:
+        RuleError: the element type is no type and not declared, or a name is used as two things.
+    """
+    if kind.dtype not in DTYPES and kind.dtype not in names.kinds:
+        if kind.dtype not in CONVENTIONAL:
+            help = f"declare it, `{kind.dtype}: float`; {', '.join(f'{k} ({v})' for k, v in CONVENTIONAL.items())} need no declaration"
+            raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
+        names.kinds[kind.dtype] = Kind("dtype", (), CLASSES[CONVENTIONAL[kind.dtype]])
+    for dim in kind.dims:
+        pack = dim.value if isinstance(dim, syntax.Spread) else None
+        for part in syntax.walk(dim):
+            if isinstance(part, syntax.Name) and part.value != "_":
+                imply(names, part.value, "pack" if part is pack else "dim", part.place)
+            elif isinstance(part, syntax.Invocation | syntax.Text | syntax.Brackets):
+                raise RuleError("a dim is made of names, numbers and + - * / // %", place=part.place)
+
+
+def imply(names: Names, name: str, word: str, place: Place) -> None:
+    """Enter a name by its use; the second use must be of the same kind.
+
+    Raises:
+        RuleError: it is another kind of thing already.
+    """
+    found = names.kinds.get(name)
+    if found is None:
+        if names.known(name):
+            raise RuleError(f"`{name}` is a term and a {word}", place=place, help="give one of them another name")
+        names.kinds[name] = Kind(word, (), CLASSES["any"] if word == "dtype" else frozenset())
+        names.places.setdefault(name, place)
+    elif found.word != word and word in ("dim", "pack") and found.word in ("dim", "pack", "dtype"):
+        help = f"a pack is written `{name}..`" if "pack" in (word, found.word) else ""
+        raise RuleError(f"`{name}` is a {found.word} and a {word}", place=place, help=help)
+
+
+def ops_with(variable: syntax.OpVariable, dialects: Mapping[str, str]) -> list[Op]:
+    """The ops of the dialects in use that an op variable ranges over, by name."""
+    count, used = OP_TRAITS[variable.trait], set(dialects.values())
+    fits = (op for op in all_ops() if op.dialect in used and op.has("elementwise") and not op.optional and not op.variadic)
+    return [op for op in fits if len(op.operands) == count and (variable.trait != "commutative" or op.has("commutative"))]

@@ -1,0 +1,346 @@
+"""Text to surface syntax. The only file that imports lark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from coset.ir.errors import Place
+from coset.rules import syntax
+from coset.rules.syntax import RuleError
+
+KEYWORDS = frozenset(
+    "use as rule for op means numerics except where with phase then limit once kernel on test const and or not in".split()
+)
+
+
+@lru_cache(maxsize=1)
+def grammar() -> Lark:
+    """The LALR parser of `grammar.lark`."""
+    text = (Path(__file__).parent / "grammar.lark").read_text()
+    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+def parse_tree(text: str, path: str) -> Tree[Token]:
+    """The raw tree of `text`.
+
+    Raises:
+        RuleError: the text is no rule file.
+    """
+    try:
+        return grammar().parse(text)
+    except UnexpectedInput as error:
+        raise _unexpected(error, text, path) from None
+
+
+def parse(text: str, path: str) -> tuple[syntax.RuleFile, list[RuleError]]:
+    """The syntax of a rule file, and what in it is refused without further analysis.
+
+    Raises:
+        RuleError: the text is no rule file.
+    """
+    return _Reader(text, path).file(parse_tree(text, path))
+
+
+@dataclass(frozen=True)
+class Lexeme:
+    """One token of a file: its text and where it stands."""
+
+    text: str
+    start: int
+    end: int
+
+
+def lexemes(text: str, path: str) -> tuple[list[Lexeme], dict[int, str]]:
+    """The tokens of a file, without comments, and which of them start an `item`, a `clause`, or are the colon of `tags`.
+
+    Raises:
+        RuleError: the text is no rule file.
+    """
+    tree = parse_tree(text, path)
+    starts: dict[int, str] = {}
+    for item in _trees(tree):
+        starts[item.meta.start_pos] = "item"
+        for child in item.children:
+            if isinstance(child, Token) and child.type == "STRING":
+                starts[child.start_pos or 0] = "clause"
+            elif isinstance(child, Tree) and not child.meta.empty:
+                word = {"tags": "tags", "for": "clause", "roots": "clause", "locals": "clause", "where": "clause", "numerics": "clause",
+                        "test": "clause", "clause": "clause"}.get(str(child.data))  # fmt: skip
+                after_arrow = child.data == "roots" and any(isinstance(c, Tree) and c.data == "arrow" for c in item.children[: item.children.index(child)])
+                if word is not None and not after_arrow:
+                    starts[child.meta.start_pos] = word
+                if child.data == "clause":
+                    starts |= {part.meta.start_pos: "clause" for part in _trees(child) if part.data in ("locals", "where", "numerics")}
+    tokens = [Lexeme(str(token), token.start_pos or 0, token.end_pos or 0) for token in grammar().lex(text)]
+    return tokens, starts
+
+
+def _unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
+    lines = text.splitlines() or [""]
+    line = error.line if isinstance(error.line, int) and error.line > 0 else len(lines)
+    source = lines[min(line, len(lines)) - 1]
+    column = error.column if isinstance(error.column, int) and error.column > 0 else len(source) + 1
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        line, source = len(lines), lines[-1]
+        return RuleError("the file ends too early", place=Place(path, line, len(source) + 1, source), help=_expected(error))
+    if isinstance(error, UnexpectedCharacters):
+        place = Place(path, line, column, source)
+        return RuleError(f"`{source[column - 1 : column]}` does not belong to the rule language", place=place)
+    assert isinstance(error, UnexpectedToken)
+    place = Place(path, line, column, source, len(str(error.token)))
+    return RuleError(f"unexpected `{error.token}`", place=place, help=_expected(error))
+
+
+_SPELLINGS = {"QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]",
+              "COMMA": ",", "COLON": ":", "EQUAL": "=", "DOTS": "..", "LBRACE": "{", "RBRACE": "}", "MINUS": "-", "SUM": "+",
+              "PRODUCT": "* / // % @", "COMPARISON": "== != < <= > >=", "OPTIONAL": "?", "PARAMETRIC": "permutation, axes"}  # fmt: skip
+
+
+def _expected(error: UnexpectedToken) -> str:
+    names = sorted(error.expected)
+    words = [_SPELLINGS.get(name, name.lower() if name.isidentifier() and not name.startswith("__") else "=> or <=>") for name in names]
+    return f"expected one of: {', '.join(dict.fromkeys(words))}"
+
+
+class _Reader:
+    """Walks the tree once; mistakes that need no analysis are collected, so that one run reports them all."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.text, self.path, self.lines = text, path, text.splitlines()
+        self.errors: list[RuleError] = []
+
+    def place(self, node: Tree[Token] | Token) -> Place:
+        if isinstance(node, Token):
+            line, column, width = node.line or 1, node.column or 1, len(node)
+        else:
+            meta = node.meta
+            if meta.empty:
+                return Place(self.path)
+            line, column = meta.line, meta.column
+            end = meta.end_column if meta.end_line == line else len(self.lines[line - 1]) + 1
+            width = max(1, end - column)
+        return Place(self.path, line, column, self.lines[line - 1], width)
+
+    def refuse(self, message: str, node: Tree[Token] | Token, help: str = "") -> None:
+        self.errors.append(RuleError(message, place=self.place(node), help=help))
+
+    def file(self, tree: Tree[Token]) -> tuple[syntax.RuleFile, list[RuleError]]:
+        dialects: list[tuple[str, str, Place]] = []
+        rules: list[syntax.RuleEntry] = []
+        ops: list[syntax.OpEntry] = []
+        phases: list[syntax.PhaseEntry] = []
+        for item in _trees(tree):
+            before = len(self.errors)
+            if item.data == "use":
+                for used in _trees(item):
+                    name, alias = used.children
+                    dialects.append((str(alias or name), str(name), self.place(used)))
+            elif item.data == "rule":
+                rule = self.rule(item)
+                if len(self.errors) == before:
+                    rules.append(rule)
+            elif item.data == "definition":
+                op = self.definition(item)
+                if len(self.errors) == before:
+                    ops.append(op)
+            elif item.data == "phases":
+                phases += [self.phase(phase) for phase in _trees(item)]
+            else:
+                self.refuse("`kernel` definitions are not there yet", item, "define the meaning with `op`")
+        return syntax.RuleFile(self.path, tuple(dialects), tuple(rules), tuple(ops), tuple(phases)), self.errors
+
+    def rule(self, tree: Tree[Token]) -> syntax.RuleEntry:
+        name = _token(tree, "QUALIFIED")
+        part = {str(child.data): child for child in _trees(tree)}
+        left_roots, right_roots = (child for child in _trees(tree) if child.data == "roots")
+        for roots in (left_roots, right_roots):
+            if len(roots.children) > 1 or any(isinstance(root, Tree) and root.children[0] is not None for root in roots.children):
+                self.refuse("rules with several roots are not there yet", roots, "write one term on each side of the arrow")
+        if "test" in part:
+            self.refuse("`test` lines are not there yet", part["test"])
+        declarations = self.declarations(part["for"].children[0]) if "for" in part else ()
+        left, right = (self.expression(roots.children[0].children[1]) for roots in (left_roots, right_roots))  # type: ignore[union-attr]
+        return syntax.RuleEntry(
+            str(name),
+            tuple(map(str, part["tags"].children)) if "tags" in part else (),
+            self.document(tree),
+            declarations,
+            left,
+            right,
+            str(part["arrow"].children[0]) == "<=>",
+            self.locals(part.get("locals")),
+            self.expression(part["where"].children[0]) if "where" in part else None,
+            self.promise(part.get("numerics"), name),
+            self.place(name),
+            self.canonical(tree),
+        )
+
+    def definition(self, tree: Tree[Token]) -> syntax.OpEntry:
+        name = _token(tree, "QUALIFIED")
+        if "." not in name:
+            self.refuse(f"the op `{name}` has no dialect", name, f"write dialect.{name}")
+        part = {str(child.data): child for child in _trees(tree)}
+        parameters = self.declarations(part["declarations"]) if "declarations" in part else ()
+        result = self.kind(part["result"].children[0]) if "result" in part else None
+        if isinstance(result, syntax.ValueKind):
+            self.refuse("the result of an op is a tensor type", part["result"], "write -> F[M, N]")
+            result = None
+        clauses = tuple(self.clause(child) for child in _trees(tree) if child.data == "clause")
+        if not clauses:
+            self.refuse(f"the op `{name}` has no meaning", name, "add `means <term> numerics <promise>`")
+        plain = tuple(p for p in parameters if isinstance(p, syntax.Declaration))
+        if len(plain) != len(parameters):
+            self.refuse("an op has no op parameters", name)
+        return syntax.OpEntry(str(name), plain, result, self.document(tree), clauses, self.place(name), self.canonical(tree))
+
+    def clause(self, tree: Tree[Token]) -> syntax.Clause:
+        part = {str(child.data): child for child in _trees(tree)}
+        condition = self.expression(part["where"].children[0]) if "where" in part else None
+        promise = self.promise(part.get("numerics"), tree)
+        return syntax.Clause(self.expression(tree.children[0]), self.locals(part.get("locals")), condition, promise, self.place(tree))
+
+    def phase(self, tree: Tree[Token]) -> syntax.PhaseEntry:
+        entries = []
+        for entry in _trees(tree):
+            name = _token(entry, "QUALIFIED")
+            last = entry.children[1]
+            limit = None if last is None else 1 if isinstance(last, Token) and last.type == "ONCE" else int(str(last))
+            entries.append((str(name), limit, self.place(entry)))
+        return syntax.PhaseEntry(str(_token(tree, "QUALIFIED")), tuple(entries), self.place(tree))
+
+    def document(self, tree: Tree[Token]) -> str:
+        return next((str(c)[1:-1] for c in tree.children if isinstance(c, Token) and c.type == "STRING"), "")
+
+    def canonical(self, tree: Tree[Token]) -> str:
+        """The tokens of an entry with single spaces and no comments: what the lock file hashes."""
+        source = self.text[tree.meta.start_pos : tree.meta.end_pos]
+        return " ".join(str(token) for token in grammar().lex(source))
+
+    def promise(self, tree: Tree[Token] | None, owner: Tree[Token] | Token) -> syntax.Promise:
+        if tree is None:
+            help = "add `numerics exact`, `reassociates`, `real`, `approx <bound>` or `lossy`"
+            self.refuse("the rule does not say what it promises about numbers", owner, help)
+            return syntax.Promise("exact", (), "", self.place(owner))
+        tokens = [child for child in tree.children if isinstance(child, Token)]
+        bound = next((" ".join(str(c) for c in child.children if c is not None) for child in _trees(tree)), "")
+        return syntax.Promise(str(tokens[0]), tuple(map(str, tokens[1:])), bound, self.place(tree))
+
+    def locals(self, tree: Tree[Token] | None) -> tuple[syntax.Local, ...]:
+        if tree is None:
+            return ()
+        return tuple(syntax.Local(str(t.children[0]), self.expression(t.children[1]), self.place(t.children[0])) for t in _trees(tree))
+
+    def declarations(self, tree: Any) -> tuple[syntax.Declaration | syntax.OpVariable, ...]:
+        found: list[syntax.Declaration | syntax.OpVariable] = []
+        for declaration in _trees(tree):
+            if declaration.data == "op_variable":
+                name, trait = declaration.children
+                found.append(syntax.OpVariable(str(name), str(trait), self.place(declaration)))
+                continue
+            names = [child for child in _trees(declaration) if child.data == "declared"]
+            rest = declaration.children[len(names) :]
+            kind, default = self.kind(rest[0]), None if rest[1] is None else self.expression(rest[1].children[0])  # type: ignore[union-attr]
+            for name in names:
+                label, mark = name.children
+                if isinstance(mark, Token) and mark.type == "DOTS":
+                    self.refuse("variadic operands are not there yet", name, "write the operands one by one")
+                optional = isinstance(mark, Token) and mark.type == "OPTIONAL"
+                if optional and not isinstance(kind, syntax.TensorKind):
+                    self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")
+                if optional and default is None:
+                    self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
+                found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label)))  # type: ignore[arg-type]
+        return tuple(found)
+
+    def kind(self, tree: Any) -> syntax.TensorKind | syntax.ValueKind:
+        place = self.place(tree)
+        if tree.data == "tensor":
+            constant = tree.children[0] is not None
+            dims = () if tree.children[2] is None else tuple(self.item(dim) for dim in tree.children[2].children)
+            return syntax.TensorKind(str(tree.children[1]), dims, constant, place)
+        if tree.data == "parametric":
+            arguments = tuple(self.expression(argument) for argument in tree.children[1].children)
+            return syntax.ValueKind(str(tree.children[0]), arguments, place)
+        if tree.data == "constant_kind":
+            self.refuse("`const` belongs before a tensor type", tree, "write const F[N]")
+        return syntax.ValueKind(str(tree.children[-1]), (), place)
+
+    def item(self, tree: Any) -> Any:
+        if tree.data == "any_dims":
+            return syntax.Spread(None, self.place(tree))
+        if tree.data == "splice":
+            return syntax.Spread(self.expression(tree.children[0]), self.place(tree))
+        return self.expression(tree)
+
+    def expression(self, tree: Any) -> Any:
+        place, kind, children = self.place(tree), str(tree.data), tree.children
+        if kind in ("number", "negative"):
+            value = Decimal(str(children[0]))
+            return syntax.Number(value if kind == "number" else value.copy_negate(), place)
+        if kind == "string":
+            return syntax.Text(str(children[0])[1:-1], place)
+        if kind == "name":
+            return syntax.Name(str(children[0]), place)
+        if kind == "negative_name":
+            return syntax.Operation("negate", (syntax.Name(str(children[0]), place),), place)
+        if kind in ("list", "empty_list"):
+            dims = children[0].children if children and children[0] is not None else []
+            return syntax.Brackets(tuple(self.item(dim) for dim in dims), place)
+        if kind == "call":
+            return self.call(tree)
+        if kind == "negate":
+            inner = self.expression(children[1])
+            return syntax.Number(inner.value.copy_negate(), place) if isinstance(inner, syntax.Number) else syntax.Operation(kind, (inner,), place)
+        if kind in ("sum", "product", "comparison"):
+            return self.chain(children, place)
+        if kind in ("item", "slice"):
+            return syntax.Operation(kind, tuple(None if child is None else self.expression(child) for child in children), place)
+        name = {"negation_of": "not", "conjunction": "and", "disjunction": "or", "contained": "in"}.get(kind)
+        if name is None:
+            self.refuse(f"{kind} does not belong here", tree)
+            return syntax.Name("_", place)
+        operands = [self.expression(child) for child in children]
+        result = operands[0] if len(operands) > 1 else syntax.Operation(name, (operands[0],), place)
+        for operand in operands[1:]:
+            result = syntax.Operation(name, (result, operand), place)
+        return result
+
+    def chain(self, children: list[Any], place: Place) -> Any:
+        """`a + b - c` to the left; a comparison is a chain of one."""
+        result = self.expression(children[0])
+        for operator, operand in zip(children[1::2], children[2::2], strict=True):
+            if operator is not None:
+                result = syntax.Operation(str(operator), (result, self.expression(operand)), place)
+        return result
+
+    def call(self, tree: Any) -> syntax.Invocation:
+        positional: list[Any] = []
+        keywords: list[tuple[str, Any]] = []
+        rest: str | None = None
+        for argument in tree.children[1].children if tree.children[1] is not None else []:
+            if argument.data == "keyword":
+                keywords.append((str(argument.children[0]), self.expression(argument.children[1])))
+            elif argument.data == "rest":
+                rest = str(argument.children[1])
+            elif argument.data == "splice":
+                self.refuse("variadic operands are not there yet", argument, "write the operands one by one")
+            elif keywords:
+                self.refuse("an operand after a keyword", argument, "operands come first, then positional attributes, then keywords")
+            else:
+                positional.append(self.expression(argument))
+        return syntax.Invocation(str(tree.children[0]), tuple(positional), tuple(keywords), rest, self.place(tree))
+
+
+def _trees(tree: Any) -> list[Tree[Token]]:
+    return [child for child in tree.children if isinstance(child, Tree)]
+
+
+def _token(tree: Tree[Token], type: str) -> Token:
+    return next(child for child in tree.children if isinstance(child, Token) and child.type == type)

@@ -1,0 +1,265 @@
+"""`Rule`: one direction and one variant of an equation, compiled; `decide` says whether and with which attributes it fires."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coset.ir.errors import CosetError, Place
+from coset.ir.term import AttributeItems, Term, intern
+from coset.ir.types import DType, TensorType, Type
+from coset.rules.algebra import Call, Expression, Listing, Scope, Unbound, evaluate, match
+from coset.rules.pattern import Application, Pattern, Variable, applications
+from coset.rules.scalar import Undefined
+
+NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
+EXCEPTIONS = ("signed_zero", "nan", "inf", "overflow", "denormal")
+
+
+class RuleTypeError(CosetError):
+    """A rule whose two sides have different types: the rule is wrong, and the message names it."""
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """What a rule promises about numbers: a word of `NUMERICS_ORDER`, what it excepts, and for `approx` the bound."""
+
+    word: str
+    exceptions: frozenset[str] = frozenset()
+    bound: str = ""
+
+    def permitted(self, level: str) -> bool:
+        """True when a search that allows promises down to `level` may use the rule."""
+        return NUMERICS_ORDER.index(self.word) <= NUMERICS_ORDER.index(level)
+
+    def __str__(self) -> str:
+        exceptions = [name for name in EXCEPTIONS if name in self.exceptions]
+        return self.word + (f" {self.bound}" if self.bound else "") + (f" except {', '.join(exceptions)}" if exceptions else "")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Attributes and types of the right side's applications, by index."""
+
+    attributes: tuple[AttributeItems, ...]
+    types: tuple[Type, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a name of the index algebra ranges over: dim, pack, dtype, rest, or an attribute kind with its arguments."""
+
+    word: str
+    arguments: tuple[Expression, ...] = ()
+    classes: frozenset[DType] = frozenset()
+
+
+@dataclass(frozen=True)
+class TypePattern:
+    """The declared type of a term variable."""
+
+    dtype: Expression
+    dims: Listing
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{self.dims}"
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The attributes of one application: an expression for each name, and the name that stands for the remaining ones."""
+
+    items: tuple[tuple[str, Expression], ...]
+    rest: str | None = None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What `decide` reads. Types are in the order of `variables`; attributes and places by index of application."""
+
+    types: tuple[TypePattern, ...]
+    left: tuple[Attributes, ...]
+    right: tuple[Attributes, ...]
+    conditions: tuple[Expression, ...]
+    kinds: Mapping[str, Kind]
+    left_places: tuple[Place, ...]
+    right_places: tuple[Place, ...]
+    guards: tuple[tuple[Expression, ...], ...] = ()  # what must hold before an application of the right side is typed
+    order: tuple[int, ...] = ()  # the applications of the right side, each after those whose types it reads
+    left_order: tuple[int, ...] = ()  # the same of the left side: the order in which an instance is built
+    result: TypePattern | None = None  # the declared result of a definition
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """`left => right` for every instance that `decide` accepts. Numbers of the search (`phase`, `limit`) ride along.
+
+    `limit` is the number of iterations of the phase in which the rule is matched, None without one. `definition` is the
+    op whose meaning the rule states (left to right it expands, the family `*.recognise` reads it from right to left).
+    """
+
+    name: str
+    family: str
+    left: Application
+    right: Pattern
+    variables: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    numerics: Numerics
+    place: Place
+    document: str
+    compiled: Compiled = field(repr=False)
+    definition: str | None = None
+    assurance: str = "assumed"
+    phase: str = "algebra"
+    limit: int | None = None
+    tags: tuple[str, ...] = ()
+    text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.left} => {self.right}"
+
+    def decide(
+        self, attributes: Sequence[AttributeItems], left_types: Sequence[Type | None], variable_types: Sequence[Type]
+    ) -> Decision | None:
+        """Whether the rule fires where its left side was found, and the attributes and types of its right side.
+
+        A pure function. `attributes` and `left_types` are indexed by application of the left side, `variable_types` follows
+        `variables`. `left_types[0]` may be None: then the right side's type is not compared.
+
+        Raises:
+            RuleTypeError: the sides have different types; no rule that was checked does that.
+        """
+        scope = Scope({}, dict(zip(self.variables, variable_types, strict=True)), left_types)
+        if not self._bind(attributes, variable_types, scope):
+            return None
+        try:
+            decided = self._right_side(scope)
+        except Undefined:
+            return None
+        if isinstance(self.right, Application) and left_types and left_types[0] is not None:
+            return decided if self._same_type(left_types[0], decided.types[0]) else None
+        if isinstance(self.right, Variable) and left_types and left_types[0] is not None:
+            return decided if self._same_type(left_types[0], scope.variables[self.right.name]) else None
+        return decided
+
+    def _bind(self, attributes: Sequence[AttributeItems], variable_types: Sequence[Type], scope: Scope) -> bool:
+        """Solve the equations between what is declared and what is there; the ones that are not ready wait."""
+        equations: list[tuple[Expression, Any]] = []
+        for pattern, actual in zip(self.compiled.types, variable_types, strict=True):
+            if not isinstance(actual, TensorType) or actual.shape is None:
+                return False
+            equations += [(pattern.dtype, actual.dtype), (pattern.dims, actual.shape)]
+        for expected, given in zip(self.compiled.left, attributes, strict=True):
+            named = dict(given)
+            for name, expression in expected.items:
+                if name not in named:
+                    return False
+                equations.append((expression, named.pop(name)))
+            if expected.rest is not None:
+                rest = tuple(sorted(named.items()))
+                if scope.values.setdefault(expected.rest, rest) != rest:
+                    return False
+        conditions = list(self.compiled.conditions)
+        while equations or conditions:
+            try:
+                late = [equation for equation in equations if not _solved(equation, scope)]
+                waiting = [condition for condition in conditions if not _holds(condition, scope)]
+            except (Refused, Undefined):
+                return False
+            if len(late) == len(equations) and len(waiting) == len(conditions):
+                raise RuleTypeError(f"the left side of `{self.name}` does not determine its variables", place=self.place)
+            equations, conditions = late, waiting
+        return all(
+            scope.values[name] in kind.classes for name, kind in self.compiled.kinds.items() if kind.word == "dtype" and name in scope.values
+        )
+
+    def _right_side(self, scope: Scope) -> Decision:
+        nodes = list(applications(self.right))
+        types: list[Any] = [None] * len(nodes)
+        items: list[Any] = [()] * len(nodes)
+        scope.right = types
+        for node in (nodes[index] for index in self.compiled.order):
+            if not all(evaluate(guard, scope) for guard in self.compiled.guards[node.index]):
+                raise Undefined
+            written = self.compiled.right[node.index]
+            given: dict[str, Any] = dict(scope.values[written.rest]) if written.rest is not None else {}
+            for name, expression in written.items:
+                given[name] = evaluate(expression, scope)
+            operands = [scope.variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
+            try:
+                complete = node.op.complete(given)
+                types[node.index] = node.op.infer(operands, complete)
+            except CosetError as error:
+                place = self.compiled.right_places[node.index]
+                raise RuleTypeError(f"`{self.family}`: {error.message}", place=place, help=error.help) from None
+            items[node.index] = tuple(sorted(complete.items()))
+        if self.compiled.result is not None:
+            root = types[0] if isinstance(self.right, Application) else scope.variables[self.right.name]
+            self._check_result(self.compiled.result, root, scope)
+        return Decision(tuple(items), tuple(types))
+
+    def _check_result(self, declared: TypePattern, actual: Type, scope: Scope) -> None:
+        assert isinstance(actual, TensorType)
+        if not match(declared.dtype, actual.dtype, scope) or not match(declared.dims, actual.shape, scope):
+            raise RuleTypeError(f"`{self.family}` declares {declared} but its meaning is {actual}", place=self.place)
+
+    def _same_type(self, left: Type, right: Type) -> bool:
+        if left == right:
+            return True
+        if isinstance(left, TensorType) and isinstance(right, TensorType) and left.dtype == right.dtype:
+            if left.shape is None or right.shape is None:
+                return False
+            undecided = len(left.shape) == len(right.shape) and all(
+                a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in zip(left.shape, right.shape, strict=True)
+            )
+            if undecided and any(not isinstance(a, int) for a in (*left.shape, *right.shape)):
+                return False  # canonical forms too weak to see it: the rule does not fire
+        raise RuleTypeError(
+            f"the left side of `{self.family}` is {left} but the right side is {right}",
+            place=self.place,
+            help="both sides of a rule have one type",
+        )
+
+
+class Refused(Exception):
+    """An equation that does not hold: the rule does not fire."""
+
+
+def _solved(equation: tuple[Expression, Any], scope: Scope) -> bool:
+    try:
+        if not match(equation[0], equation[1], scope):
+            raise Refused
+    except Unbound:
+        return False
+    return True
+
+
+def _holds(condition: Expression, scope: Scope) -> bool:
+    """True when it holds, False when it must wait; an equality may bind a variable. Raises Refused when it is false."""
+    try:
+        if not evaluate(condition, scope):
+            raise Refused
+        return True
+    except Unbound:
+        if not (isinstance(condition, Call) and condition.function == "=="):
+            return False
+    for pattern, other in (condition.arguments, condition.arguments[::-1]):
+        try:
+            value = evaluate(other, scope)
+        except Unbound:
+            continue
+        return _solved((pattern, value), scope)
+    return False
+
+
+def build(rule: Rule, decision: Decision, terms: Mapping[str, Term]) -> Term:
+    """The right side of `rule` over `terms` (by variable), with the attributes and types that `decide` gave."""
+
+    def construct(pattern: Pattern) -> Term:
+        if isinstance(pattern, Variable):
+            return terms[pattern.name]
+        operands = tuple(construct(operand) for operand in pattern.operands)
+        return intern(pattern.op, operands, decision.attributes[pattern.index], (), decision.types[pattern.index])
+
+    return construct(rule.right)

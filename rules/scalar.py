@@ -1,0 +1,94 @@
+"""Scalar constants of rules: exact where they can be, else to 60 digits, and rounded once to the dtype at hand."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from coset.ir.constants import Constant, constant_of
+from coset.ir.types import DType
+
+
+class Undefined(Exception):
+    """An expression without a value: the rule does not fire."""
+
+
+_CONTEXT = Context(prec=60, Emin=-99999, Emax=99999, traps=[InvalidOperation, DivisionByZero, Overflow])
+_PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+
+
+def number_in(value: Any) -> Decimal:
+    """A number of the algebra as a Decimal, exactly.
+
+    Raises:
+        Undefined: it is no number, or a symbolic dim.
+    """
+    if isinstance(value, Decimal):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Undefined
+    return Decimal(value)
+
+
+def scalar_operation(name: str, operands: Sequence[Decimal]) -> Decimal:
+    """+ - * / negate sqrt exp log pi of Decimals, to 60 digits.
+
+    Raises:
+        Undefined: outside the function's domain.
+    """
+    try:
+        if name == "negate" or (name == "-" and len(operands) == 1):
+            return operands[0].copy_negate()  # keeps the sign of zero
+        if name == "pi":
+            return _PI
+        if name in ("sqrt", "exp", "log"):
+            return {"sqrt": _CONTEXT.sqrt, "exp": _CONTEXT.exp, "log": _CONTEXT.ln}[name](operands[0])
+        operation = {"+": _CONTEXT.add, "-": _CONTEXT.subtract, "*": _CONTEXT.multiply, "/": _CONTEXT.divide}[name]
+        return operation(operands[0], operands[1])
+    except (InvalidOperation, DivisionByZero, Overflow):
+        raise Undefined from None
+
+
+def scalar_constant(value: Decimal, dtype: DType) -> Constant:
+    """The rank-0 constant nearest to `value` in `dtype`, rounded once.
+
+    Raises:
+        Undefined: an integer type that does not hold `value`, or an element type without numbers.
+    """
+    return _constant(value.as_tuple(), dtype)
+
+
+@lru_cache(maxsize=4096)
+def _constant(parts: Any, dtype: DType) -> Constant:
+    value = Decimal(parts)
+    if dtype.kind in ("int", "uint"):
+        low = -(1 << (dtype.bits - 1)) if dtype.kind == "int" else 0
+        high = (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+        if not value.is_finite() or value != int(value) or not low <= int(value) <= high:
+            raise Undefined
+        return constant_of(np.array(int(value), dtype.numpy), dtype)
+    if dtype.kind == "bool":
+        if value not in (0, 1):
+            raise Undefined
+        return constant_of(np.array(bool(value)), dtype)
+    if dtype.kind not in ("float", "complex"):
+        raise Undefined
+    nearest = float(value)
+    with np.errstate(over="ignore"):
+        exact = nearest if dtype.bits >= 64 else _to_odd(value, nearest)
+        return constant_of(np.array(exact).astype(dtype.numpy), dtype)
+
+
+def _to_odd(value: Decimal, nearest: float) -> float:
+    """`value` in f64 rounded to odd, so that a second rounding to a narrower type gives the nearest (Boldo, Melquiond 2008)."""
+    if not math.isfinite(nearest) or not nearest or Decimal(nearest) == value:
+        return nearest
+    toward_zero = nearest if abs(Decimal(nearest)) < abs(value) else math.nextafter(nearest, 0.0)
+    bits = struct.unpack("<q", struct.pack("<d", toward_zero))[0] | 1
+    return float(struct.unpack("<d", struct.pack("<q", bits))[0])

@@ -1,0 +1,220 @@
+"""The surface syntax tree of a rule file: what was written, where, and nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Union
+
+from coset.ir.errors import CosetError, Place
+
+
+class RuleError(CosetError):
+    """A mistake in a rule file, with its place."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as written, sign included; exact."""
+
+    value: Decimal
+    place: Place = field(compare=False)
+
+    @property
+    def integral(self) -> bool:
+        """True when it was written without a fraction or exponent."""
+        return self.value.as_tuple().exponent == 0
+
+
+@dataclass(frozen=True)
+class Text:
+    """A quoted string."""
+
+    value: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name, possibly qualified by a dialect; `_` is the wildcard."""
+
+    value: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """`S..` in a list: the items of the list S. Without a value (`..`) any items."""
+
+    value: "Expression | None"
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """`[a, S.., b]`."""
+
+    items: tuple["Expression | Spread", ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """`name(operands and positional attributes, key: value, ..rest)`."""
+
+    name: str
+    arguments: tuple["Expression", ...]
+    keywords: tuple[tuple[str, "Expression"], ...]
+    rest: str | None
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operator over operands; `negate` and `not` have one, `item` two, `slice` three (None where left out)."""
+
+    operator: str
+    operands: tuple["Expression | None", ...]
+    place: Place = field(compare=False)
+
+
+Expression = Union[Number, Text, Name, Brackets, Invocation, Operation]
+
+
+@dataclass(frozen=True)
+class TensorKind:
+    """`const F[M, N]`."""
+
+    dtype: str
+    dims: tuple["Expression | Spread", ...]
+    constant: bool
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class ValueKind:
+    """`float`, `int`, `permutation(S)`: a dtype class or the kind of an attribute."""
+
+    word: str
+    arguments: tuple[Expression, ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """One name after `for` or one parameter of an op."""
+
+    name: str
+    kind: TensorKind | ValueKind
+    optional: bool
+    default: Expression | None
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class OpVariable:
+    """`op f: unary`: a name that ranges over the registered ops of that trait."""
+
+    name: str
+    trait: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Local:
+    """`s = ...` after `with`."""
+
+    name: str
+    value: Expression
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The `numerics` clause."""
+
+    word: str
+    exceptions: tuple[str, ...]
+    bound: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    """A `rule`."""
+
+    name: str
+    tags: tuple[str, ...]
+    document: str
+    declarations: tuple[Declaration | OpVariable, ...]
+    left: Expression
+    right: Expression
+    both: bool  # `<=>`
+    locals: tuple[Local, ...]
+    condition: Expression | None
+    promise: Promise
+    place: Place = field(compare=False)
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One `means` of an op definition."""
+
+    body: Expression
+    locals: tuple[Local, ...]
+    condition: Expression | None
+    promise: Promise
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class OpEntry:
+    """An op that a term defines."""
+
+    name: str
+    parameters: tuple[Declaration, ...]
+    result: TensorKind | None
+    document: str
+    clauses: tuple[Clause, ...]
+    place: Place = field(compare=False)
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class PhaseEntry:
+    """One phase: the rules in it with their limits; phases run in the order of `RuleFile.phases`."""
+
+    name: str
+    entries: tuple[tuple[str, int | None, Place], ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """A parsed file."""
+
+    path: str
+    dialects: tuple[tuple[str, str, Place], ...]  # (name in this file, dialect, place)
+    rules: tuple[RuleEntry, ...]
+    ops: tuple[OpEntry, ...]
+    phases: tuple[PhaseEntry, ...]
+
+
+def walk(expression: Expression | Spread | None) -> Iterator[Expression | Spread]:
+    """`expression` and everything inside it, outside first."""
+    if expression is None:
+        return
+    yield expression
+    inside: tuple[Expression | Spread | None, ...] = ()
+    if isinstance(expression, Spread):
+        inside = (expression.value,)
+    elif isinstance(expression, Brackets):
+        inside = expression.items
+    elif isinstance(expression, Invocation):
+        inside = (*expression.arguments, *(value for _, value in expression.keywords))
+    elif isinstance(expression, Operation):
+        inside = expression.operands
+    for part in inside:
+        yield from walk(part)

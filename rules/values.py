@@ -1,0 +1,157 @@
+"""Values of one entry: surface expressions as expressions of the index algebra, with their names resolved."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from coset.ir.errors import Place
+from coset.ir.types import DTYPES
+from coset.rules import syntax
+from coset.rules.algebra import FUNCTIONS, SCALAR_FUNCTIONS, Call, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.names import Names, imply
+from coset.rules.syntax import RuleError
+
+_CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
+
+
+class Values:
+    """Resolves values; on the left side a bare name that nothing declares is bound by the attribute that it stands for."""
+
+    def __init__(self, names: Names, *, left: bool) -> None:
+        self.names, self.left = names, left
+
+    def is_function(self, call: syntax.Invocation) -> bool:
+        """True for a function of the algebra, not an op."""
+        return call.name in FUNCTIONS or call.name in ("sqrt", "exp", "log") and all(self.numeric(a) for a in call.arguments)
+
+    def numeric(self, expression: syntax.Expression) -> bool:
+        """True when no term variable and no op occurs in `expression` but inside functions of types."""
+        if isinstance(expression, syntax.Name):
+            return expression.value not in self.names.terms
+        if isinstance(expression, syntax.Invocation):
+            return expression.name in FUNCTIONS or (expression.name in ("sqrt", "exp", "log") and all(map(self.numeric, expression.arguments)))
+        if isinstance(expression, syntax.Operation):
+            return expression.operator == "item" or all(operand is None or self.numeric(operand) for operand in expression.operands)
+        return isinstance(expression, syntax.Number)
+
+    def attribute(self, expression: syntax.Expression, kind: str) -> Expression:
+        """The value of an attribute of `kind`."""
+        if self.left:
+            self._introduce(expression, kind)
+        value = self.value(expression)
+        if kind == "float" and isinstance(value, Literal) and isinstance(value.value, int):
+            return Literal(float(value.value))
+        return value
+
+    def _introduce(self, expression: syntax.Expression, kind: str) -> None:
+        if isinstance(expression, syntax.Name) and expression.value != "_" and not self._taken(expression.value):
+            imply(self.names, expression.value, {"dims": "pack"}.get(kind, kind), expression.place)
+        if kind == "dims" and isinstance(expression, syntax.Brackets):
+            for item in expression.items:
+                name, word = (item.value, "pack") if isinstance(item, syntax.Spread) else (item, "dim")
+                if isinstance(name, syntax.Name) and name.value != "_" and not self._taken(name.value):
+                    imply(self.names, name.value, word, name.place)
+
+    def _taken(self, name: str) -> bool:
+        return self.names.known(name) or name in DTYPES or name in ("true", "false")
+
+    def value(self, expression: syntax.Expression | syntax.Spread | None) -> Expression:
+        """The algebra's form of `expression`.
+
+        Raises:
+            RuleError: an unknown name or function, or a term where a value is needed.
+        """
+        assert not isinstance(expression, syntax.Spread)
+        if expression is None:
+            return Literal(None)
+        if isinstance(expression, syntax.Number):
+            return Literal(int(expression.value) if expression.integral else float(expression.value))
+        if isinstance(expression, syntax.Text):
+            return Literal(expression.value)
+        if isinstance(expression, syntax.Name):
+            return self._name(expression)
+        if isinstance(expression, syntax.Brackets):
+            return Listing(tuple(self._item(item) for item in expression.items))
+        if isinstance(expression, syntax.Invocation):
+            return self._call(expression)
+        if expression.operator not in FUNCTIONS:
+            raise RuleError(f"`{expression.operator}` is for terms, not for values", place=expression.place)
+        return Call(expression.operator, tuple(self._argument(operand) for operand in expression.operands))
+
+    def _item(self, item: Any) -> Expression | Splice:
+        if isinstance(item, syntax.Spread):
+            return Splice(None if item.value is None or _is_wild(item.value) else self.value(item.value))
+        return self.value(item)
+
+    def _name(self, name: syntax.Name) -> Expression:
+        if name.value == "_":
+            if not self.left:
+                raise RuleError("`_` is a pattern: it has no value here", place=name.place)
+            return Wild()
+        if name.value in self.names.kinds:
+            return Ref(name.value)
+        if name.value in self.names.locals:
+            return self.value(self.names.locals[name.value])
+        if name.value in DTYPES:
+            return Literal(DTYPES[name.value])
+        if name.value in ("true", "false"):
+            return Literal(name.value == "true")
+        if name.value in self.names.terms:
+            help = f"rank({name.value}), dims({name.value}) and dtype({name.value}) are values"
+            raise RuleError(f"`{name.value}` is a term where a value is needed", place=name.place, help=help)
+        help = "declare it after `for`, or bind it in an attribute of the left side"
+        raise RuleError(f"`{name.value}` is not bound", place=name.place, help=help)
+
+    def _call(self, call: syntax.Invocation) -> Expression:
+        if call.name in ("sqrt", "exp", "log"):
+            return self.scalar(call, None)
+        function = FUNCTIONS.get(call.name)
+        if function is None:
+            help = f"the functions are: {', '.join(sorted(name for name in FUNCTIONS if name.isidentifier()))}"
+            raise RuleError(f"there is no function `{call.name}` of values", place=call.place, help=help)
+        if call.keywords or call.rest is not None or not function.arity[0] <= len(call.arguments) <= function.arity[1]:
+            raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
+        return Call(call.name, tuple(self._argument(argument) for argument in call.arguments))
+
+    def _argument(self, expression: syntax.Expression | None) -> Expression:
+        if isinstance(expression, syntax.Name) and expression.value in self.names.terms:
+            return TypeOf("variable", expression.value)
+        return self.value(expression)
+
+    def scalar(self, expression: syntax.Expression, known: Decimal | None) -> Expression:
+        """A scalar expression; its arithmetic is exact or to 60 digits. `known` replaces it where it has a value already."""
+        if known is not None:
+            return Literal(known)
+        while isinstance(expression, syntax.Name) and expression.value in self.names.locals:
+            expression = self.names.locals[expression.value]
+        if isinstance(expression, syntax.Number):
+            return Literal(expression.value)
+        if isinstance(expression, syntax.Name) and expression.value in _CONSTANTS:
+            return Literal(_CONSTANTS[expression.value])
+        if isinstance(expression, syntax.Name) and expression.value == "pi":
+            return Call("pi", ())
+        if isinstance(expression, syntax.Operation) and expression.operator in SCALAR_FUNCTIONS:
+            return Call(expression.operator, tuple(self.scalar(o, None) for o in expression.operands if o is not None))
+        if isinstance(expression, syntax.Invocation) and expression.name in ("sqrt", "exp", "log"):
+            return Call(expression.name, tuple(self.scalar(argument, None) for argument in expression.arguments))
+        return self.value(expression)
+
+    def decimal(self, expression: syntax.Expression | None) -> Decimal:
+        """The number that a default is.
+
+        Raises:
+            RuleError: it is none.
+        """
+        if isinstance(expression, syntax.Number):
+            return expression.value
+        if isinstance(expression, syntax.Operation) and expression.operator == "negate":
+            return self.decimal(expression.operands[0]).copy_negate()
+        if isinstance(expression, syntax.Name) and expression.value in _CONSTANTS:
+            return _CONSTANTS[expression.value]
+        place = expression.place if expression is not None else Place("")
+        raise RuleError("a default of a tensor is a number, inf or -inf", place=place)
+
+
+def _is_wild(expression: Any) -> bool:
+    return isinstance(expression, syntax.Name) and expression.value == "_"

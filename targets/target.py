@@ -1,0 +1,129 @@
+"""`Target`: what a machine can run and how fast, as data. A file of this folder that declares one has registered it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import exp, log
+
+from coset.ir.errors import CosetError
+
+EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A measured or published number: `value` in `unit` (FLOP/s, element/s, s), and where it comes from."""
+
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A number that depends on another: (x, y) points by rising x, straight between them in logarithms, flat outside."""
+
+    points: tuple[tuple[float, float], ...]
+    x: str
+    unit: str
+    source: str
+
+    def at(self, x: float) -> float:
+        """The number at `x`."""
+        place = bisect_left(self.points, (x, 0.0))
+        if place == 0:
+            return self.points[0][1]
+        if place == len(self.points):
+            return self.points[-1][1]
+        (x0, y0), (x1, y1) = self.points[place - 1], self.points[place]
+        share = log(x / x0) / log(x1 / x0)
+        return exp(log(y0) + share * log(y1 / y0))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How fast one family of kernels works: the larger of work over `rates` and bytes over `bandwidth`, after a launch.
+
+    The work is the op's FLOP where a rate's unit is FLOP/s, and elements of the largest tensor where it is element/s.
+    `rows`: the share of the rate that a contraction with few rows reaches. No rates: the bytes alone count. No
+    bandwidth: nothing moves. `work`: the share of the rate that little work reaches, before all threads join.
+    """
+
+    launch: Rate
+    rates: Mapping[str, Rate] = field(default_factory=dict)  # by dtype name
+    bandwidth: Curve | None = None  # B/s over the bytes that one launch touches
+    rows: Curve | None = None
+    work: Curve | None = None
+
+    def rate(self, dtype: str) -> Rate | None:
+        """The rate for `dtype`; None when the kernel is limited by its bytes alone."""
+        return self.rates.get(dtype) or self.rates.get(EVERY)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One legal way to print an op: the kernels it becomes, for which element types, under which conditions.
+
+    `dtypes` speaks of operand number `typed`, of the result for an op without operands; None is every dtype.
+    `conditions` are words of `coset.targets.condition`. `nodes`: how many nodes are printed. `views`: operands that
+    may be a broadcast which is not materialised, because the kernel broadcasts as NumPy does; all dims
+    but the last `kept`, which must be there in full. `reorder`: the kernel
+    that puts operands and result in order around this one, or None.
+    """
+
+    kernel: str
+    dtypes: frozenset[str] | None = None
+    conditions: tuple[str, ...] = ()
+    nodes: int = 1
+    views: frozenset[int] = frozenset()
+    kept: int = 0
+    typed: int = 0
+    reorder: str | None = None
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
+    own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes."""
+
+    name: str
+    title: str
+    dialect: str
+    kernels: Mapping[str, Kernel]
+    forms: Mapping[str, tuple[Form, ...]]  # by op name; the first that fits is taken
+    default: Form
+    casts: Mapping[str, str]
+    numbers: Mapping[str, Rate]
+    notes: str = ""
+
+
+_REGISTRY: dict[str, Target] = {}
+
+
+def register(target: Target) -> Target:
+    """Enter `target` under its name; asserts that the name is new and that every form names a kernel it has."""
+    assert target.name not in _REGISTRY, f"target {target.name} is declared twice"
+    for op, forms in (*target.forms.items(), ("the default", (target.default,))):
+        for form in forms:
+            assert form.kernel in target.kernels, f"target {target.name}: {op} wants the kernel `{form.kernel}`, which has no rates"
+    _REGISTRY[target.name] = target
+    return target
+
+
+def get_target(name: str) -> Target:
+    """The target called `name`.
+
+    Raises:
+        CosetError: there is none.
+    """
+    found = _REGISTRY.get(name)
+    if found is None:
+        raise CosetError(f"there is no target `{name}`", help=f"there are: {', '.join(sorted(_REGISTRY)) or 'none'}")
+    return found
+
+
+def all_targets() -> list[Target]:
+    """Every registered target, by name."""
+    return [_REGISTRY[name] for name in sorted(_REGISTRY)]

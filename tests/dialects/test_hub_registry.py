@@ -1,0 +1,110 @@
+"""What holds for every op of the hub: it is documented, and its type rule agrees with its meaning."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hub_cases import BINDING, HUB, cases, dtypes_of, numbers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coset.dialects.hub_scalars import widen
+from coset.ir import dims
+from coset.ir.errors import CosetError, TypeRuleError
+from coset.ir.op import Op
+from coset.ir.types import BOOL, AbsentType, TensorType, TokenType, tensor
+
+EVERY_OP = pytest.mark.parametrize("op", HUB, ids=str)
+NAMES = """
+    abs negate sign floor ceil round_nearest_even round_nearest_afz sqrt rsqrt cbrt exponential exponential_minus_one log log_plus_one
+    logistic tanh tan sine cosine not is_finite add subtract multiply divide remainder power maximum minimum atan2 and or xor shift_left
+    shift_right_arithmetic shift_right_logical compare select clamp convert broadcast_in_dim reshape transpose slice concatenate pad
+    reverse iota dot_general convolution reduce
+"""
+
+
+def test_every_op_of_the_hub_is_there() -> None:
+    assert {op.name.split(".")[1] for op in HUB if op.dialect == "stablehlo"} == set(NAMES.split())
+
+
+@EVERY_OP
+def test_op_is_documented(op: Op) -> None:
+    assert op.document.endswith(".") and op.source.startswith("https://openxla.org/stablehlo/")
+    assert op.meaning is not None and dtypes_of(op)
+    assert op.traits <= {"elementwise", "commutative", "associative", "movement"}
+
+
+@EVERY_OP
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_meaning_has_the_inferred_type(op: Op, data: Any) -> None:
+    case = data.draw(cases(op))
+    type = case.term.tensor
+    before = [array.copy() for array in case.arrays]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = case.value()
+    assert isinstance(value, np.ndarray) and value.dtype == type.dtype.numpy
+    assert value.shape == numbers(type.dims)
+    for array, kept in zip(case.arrays, before, strict=True):
+        assert array.tobytes() == kept.tobytes() or array.dtype == object, "a meaning must not write to its operands"
+
+
+@EVERY_OP
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_rule_over_symbols_is_the_rule_over_numbers(op: Op, data: Any) -> None:
+    term = data.draw(cases(op)).term
+    attributes = {k: numbers(v) if k in ("shape", "start", "limit") else v for k, v in term.attributes}
+    static = op.infer([TensorType(o.tensor.dtype, numbers(o.tensor.dims)) for o in term.operands], attributes)
+    assert static == TensorType(term.tensor.dtype, numbers(term.tensor.dims))
+    if op.flops is not None:
+        symbolic = op.flops(term.type, [o.type for o in term.operands], dict(term.attributes))
+        assert dims.evaluate(symbolic, BINDING) >= 0
+
+
+@EVERY_OP
+@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_wrong_operands_are_refused(op: Op, data: Any) -> None:
+    term = data.draw(cases(op)).term
+    types, attributes = [o.type for o in term.operands], dict(term.attributes)
+    if not op.variadic:
+        with pytest.raises(TypeRuleError):
+            op.infer([*types, tensor(BOOL)], attributes)
+    for i in range(len(types)):
+        for wrong in (AbsentType(), TokenType(), TensorType(BOOL, None)):
+            with pytest.raises(TypeRuleError, match=r"tensor of known rank|takes"):
+                op.infer([*types[:i], wrong, *types[i + 1 :]], attributes)
+    for key in attributes:
+        with pytest.raises(TypeRuleError):
+            op.infer(types, {**attributes, key: "nonsense"})
+    with pytest.raises(CosetError, match="has no attribute"):
+        op.complete({"nonsense": 1})
+
+
+COMMUTATIVE = [op for op in HUB if op.has("commutative")]
+
+
+@pytest.mark.parametrize("op", COMMUTATIVE, ids=str)
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_commutative_ops_commute(op: Op, data: Any) -> None:
+    case = data.draw(cases(op))
+    assert op.meaning is not None
+    np.testing.assert_array_equal(widen(case.value()), widen(op.meaning(case.term, case.arrays[::-1], BINDING)))
+
+
+@pytest.mark.parametrize("op", [op for op in HUB if op.has("associative")], ids=str)
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_associative_ops_of_integers_associate(op: Op, data: Any) -> None:
+    case = data.draw(cases(op).filter(lambda case: case.arrays[0].dtype.kind in "iub"))
+    assert op.meaning is not None
+    (a, b), c = case.arrays, case.arrays[0][..., ::-1] if case.arrays[0].ndim else case.arrays[0]
+    left = op.meaning(case.term, [op.meaning(case.term, [a, b], BINDING), c], BINDING)
+    right = op.meaning(case.term, [a, op.meaning(case.term, [b, c], BINDING)], BINDING)
+    np.testing.assert_array_equal(widen(left), widen(right))

@@ -1,0 +1,197 @@
+"""The search: what it finds, how its limits end it, what history it keeps, and that it says the same twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import coset.dialects
+from coset.dialects.stablehlo import splat
+from coset.egraph.chains import product
+from coset.egraph.limits import Limits
+from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.search import Phase
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, constant, input_term, make
+from coset.ir.types import F32, tensor
+from coset.rules.elaborate import rules_of
+from coset.rules.parser import parse
+from coset.rules.rule import Rule
+
+assert coset.dialects
+
+RULES = """
+rule transpose_transpose
+  "Two transposes are one."
+  for x: F[S..], F: any, p, q: permutation(S)
+  transpose(transpose(x, p), q) => transpose(x, compose(p, q))
+  numerics exact
+
+rule transpose_identity
+  "A transpose that moves nothing is nothing."
+  for x: F[S..], F: any, p: permutation(S)
+  transpose(x, p) => x
+  where p == range(rank(x))
+  numerics exact
+
+rule matmul_assoc
+  "A product of three matrices may be taken in either order."
+  for a: F[A.., M, K], b: F[K, N], c: F[N, P], F: float
+  (a @ b) @ c <=> a @ (b @ c)
+  numerics reassociates
+
+rule matmul_distributes
+  "Two products of one matrix are a product of the sum."
+  for a: F[A.., M, K], b: F[K, N], c: F[K, N], F: float
+  a @ b + a @ c <=> a @ (b + c)
+  numerics reassociates
+"""
+
+
+def rules(text: str = RULES) -> tuple[Rule, ...]:
+    file, errors = parse(text, "test.rules")
+    assert not errors
+    found: list[Rule] = []
+    for entry in file.rules:
+        made, problems = rules_of(entry, {"stablehlo": "stablehlo"})
+        assert not problems, problems
+        found += made
+    return tuple(found)
+
+
+def search(root: Term, limits: Limits | None = None, text: str = RULES) -> Saturation:
+    return saturate([root], [Phase("all", rules(text))], limits or Limits())
+
+
+def x(*shape: int, name: str = "x") -> Term:
+    return input_term(name, tensor(F32, *shape))
+
+
+def transposed(term: Term, *permutation: int) -> Term:
+    return make("stablehlo.transpose", (term,), {"permutation": permutation})
+
+
+def test_transposes_cancel_and_the_rules_are_in_the_history() -> None:
+    found = search(transposed(transposed(x(2, 3, 4), 1, 2, 0), 2, 0, 1))
+    root = found.graph.nodes[found.graph.roots[0]]
+    assert any(node.op.name == "builtin.input" for node in root)
+    assert found.stop == "saturated"
+    fired = {found.rules[number].name for number in found.fired}
+    assert {"transpose_transpose", "transpose_identity"} <= fired
+    collapsed = {found.rules[number].name for number in found.collapses}
+    assert collapsed == {"transpose_identity"}
+
+
+def test_lora_merges_and_what_is_constant_is_known() -> None:
+    w, a, b = (constant(np.full(shape, value, np.float32)) for shape, value in (((8, 8), 1), ((8, 2), 2), ((2, 8), 3)))
+    root = make("stablehlo.add", (product(x(5, 8), w, batched=False), product(product(x(5, 8), a, batched=False), b, batched=False)))
+    found = search(root)
+    merged = [
+        node for node in found.graph.nodes[found.graph.roots[0]]
+        if node.op.name == "stablehlo.dot_general" and node.children[1] in found.graph.constant
+    ]  # fmt: skip
+    assert len(merged) == 1 and not merged[0].original
+    position = found.graph.nodes[found.graph.roots[0]].index(merged[0])
+    assert [found.rules[n].family for n in found.origins[found.graph.roots[0], position]] == ["matmul_distributes"]
+
+
+def test_symbolic_terms_are_not_known() -> None:
+    from coset.ir.dims import symbol
+
+    grown = make("stablehlo.broadcast_in_dim", (constant(np.float32(1)),), {"shape": (symbol("B"), 4), "broadcast_dimensions": ()})
+    assert search(grown).graph.roots[0] not in search(grown).graph.constant
+    assert search(splat(1.0, F32, (2, 4))).graph.roots[0] in search(splat(1.0, F32, (2, 4))).graph.constant
+
+
+def explosive(matrices: int = 15) -> Term:
+    term = x(4, 4)
+    for i in range(matrices - 1):
+        term = product(term, x(4, 4, name=f"w{i}"), batched=False)
+    return term
+
+
+def test_the_node_limit_ends_the_search_with_what_is_there() -> None:
+    found = search(explosive(), Limits(nodes=150))
+    assert found.stop == "nodes" and found.enodes <= 150
+    assert found.graph.source
+
+
+def test_the_iteration_limit_is_told() -> None:
+    found = search(explosive(), Limits(iterations=1))
+    assert (found.stop, found.iterations) == ("iterations", 1)
+
+
+def test_the_time_limit_ends_the_search_with_what_is_there() -> None:
+    started = time.monotonic()
+    found = search(explosive(), Limits(seconds=0.001))
+    assert found.stop == "time" and found.graph.roots
+    assert time.monotonic() - started < 20
+
+
+def test_running_out_of_memory_ends_the_search_with_what_is_there() -> None:
+    found = search(explosive(61), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=40 << 20))
+    assert found.stop == "memory" and found.graph.source
+
+
+def test_an_interrupt_ends_the_search_with_what_is_there() -> None:
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        found = search(explosive(61), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))
+    finally:
+        timer.cancel()
+    assert found.stop == "interrupt" and found.graph.source
+
+
+def test_deferred_matches_are_not_lost() -> None:
+    whole = search(explosive(), Limits(iterations=50))
+    assert whole.stop == "saturated"
+    n = 15  # matrices: every interval is a class, every split an e-node
+    products = sum(node.op.name == "stablehlo.dot_general" for nodes in whole.graph.nodes for node in nodes)
+    assert products == (n - 1) * n * (n + 1) // 6
+
+
+def test_an_unsound_rule_is_named() -> None:
+    text = """
+rule wrong
+  "Not true."
+  for x: F[S..], y: F[S..], F: float
+  x + y => x * y
+  numerics exact
+"""
+    (rule,) = rules(text)
+    real = rule.decide
+
+    def lie(attributes: object, left: object, variables: object) -> object:
+        decision = real(attributes, left, variables)  # type: ignore[arg-type]
+        assert decision is not None
+        return replace(decision, types=(tensor(F32, 9),))
+
+    object.__setattr__(rule, "decide", lie)
+    with pytest.raises(CosetError, match=r"rule `wrong` is unsound.*f32\[3\] and f32\[9\]|rule `wrong` is unsound.*f32\[9\] and f32\[3\]"):
+        saturate([make("stablehlo.add", (x(3), x(3, name="y")))], [Phase("all", (rule,))], Limits())
+
+
+def test_two_searches_say_the_same() -> None:
+    first, second = (search(explosive(), Limits(nodes=400)) for _ in range(2))
+    assert first.graph == second.graph
+    assert (first.fired, first.origins, first.collapses) == (second.fired, second.origins, second.collapses)
+
+
+def test_a_deep_chain_does_not_recurse() -> None:
+    term = x(4)
+    for _ in range(6000):
+        term = make("stablehlo.tanh", (term,))
+    assert search(term).eclasses == 6001
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"nodes": -1}, {"bytes": 0}, {"iterations": 0}])
+def test_limits_are_positive(wrong: dict[str, int]) -> None:
+    with pytest.raises(CosetError, match="must be more than 0"):
+        Limits(**wrong)

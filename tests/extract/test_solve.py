@@ -1,0 +1,129 @@
+"""Solutions are legal, bounded from below, and best where they say so."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import best_by_trying, layered, problems, shuffled
+
+from coset.extract.branch import branch
+from coset.extract.cost_sets import cost_set_picks
+from coset.extract.greedy import greedy, repaired
+from coset.extract.ilp import relaxed_bound, solve_exactly
+from coset.extract.problem import Problem, choice, cost_of, find_order
+from coset.extract.prune import prune
+from coset.extract.solve import Effort, solve
+
+EFFORT = Effort()
+CLOSE = 1e-7  # of HiGHS: its tolerances are 1e-7 on a cost of 1e4 units (scipy.optimize.milp, primal feasibility)
+
+
+@settings(max_examples=300, deadline=None)
+@given(problems())
+def test_the_ladder_finds_what_trying_everything_finds(problem: Problem) -> None:
+    best = best_by_trying(problem)
+    solution = solve(problem, EFFORT)
+    if best is None:
+        assert solution is None and greedy(problem) is None
+        return
+    assert solution is not None and solution.method in ("pruned", "exact")
+    assert solution.cost == pytest.approx(best, rel=1e-9)
+    assert solution.lower_bound <= solution.cost == cost_of(problem, solution.picks)
+    assert solution.gap == pytest.approx(0, abs=1e-9)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
+    best = best_by_trying(problem)
+    found = greedy(problem)
+    if best is None or found is None:
+        assert best is None and found is None
+        return
+    upper = cost_of(problem, found)
+    assert upper >= best * (1 - 1e-12)
+    assert relaxed_bound(problem, upper) <= best * (1 + CLOSE) + 1e-12
+    exact = solve_exactly(problem, upper, nodes=100, seconds=10)
+    cost = upper if exact.picks is None else cost_of(problem, exact.picks)
+    assert exact.stop == "optimal" and cost == pytest.approx(best, rel=CLOSE, abs=1e-9)
+    assert exact.bound <= best * (1 + CLOSE) + 1e-12
+    picks, finished = branch(problem, upper, steps=10_000)
+    assert finished and (upper if picks is None else cost_of(problem, picks)) == pytest.approx(best, rel=1e-8)
+    sets = cost_set_picks(problem)
+    assert sets is not None
+    mended = repaired(problem, sets)
+    assert mended is None or find_order(problem, mended) is not None
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems(), st.integers(0, 5))
+def test_the_order_of_the_input_changes_no_cost(problem: Problem, seed: int) -> None:
+    one, other = solve(problem, EFFORT), solve(shuffled(problem, seed), EFFORT)
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert other.cost == pytest.approx(one.cost, rel=1e-9)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problems())
+def test_the_same_input_gives_the_same_picks(problem: Problem) -> None:
+    one, other = solve(problem, EFFORT), solve(problem, EFFORT)
+    assert (one is None and other is None) or (one is not None and other is not None and one.picks == other.picks)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems())
+def test_pruning_keeps_a_best_solution_and_maps_any_other(problem: Problem) -> None:
+    pruned = prune(problem)
+    found = greedy(problem)
+    assert (pruned is None) == (found is None)
+    if pruned is None or found is None:
+        return
+    projected = pruned.project(found)
+    assert all(local is not None for local in projected), "a solution of the whole is one of each part"
+    joined = pruned.join([local for local in projected if local is not None])
+    assert cost_of(problem, joined) <= cost_of(problem, found) * (1 + 1e-12)
+
+
+def test_a_known_solution_is_never_lost() -> None:
+    problem = layered(30, 1)
+    best = solve(problem, EFFORT)
+    assert best is not None
+    again = solve(problem, Effort(choices=0, relaxed=0), start=best.picks)
+    assert again is not None and again.cost <= best.cost * (1 + 1e-12)
+
+
+def test_a_part_too_large_for_the_program_says_greedy_and_has_a_bound() -> None:
+    problem = layered(5, 1)
+    exact, loose = solve(problem, EFFORT), solve(problem, Effort(choices=0))
+    assert exact is not None and loose is not None
+    assert loose.method == "greedy" and loose.lower_bound <= exact.cost <= loose.cost
+
+
+def test_no_time_left_is_said() -> None:
+    solution = solve(layered(5, 1), Effort(seconds=0))
+    assert solution is not None and solution.method == "time" and solution.lower_bound <= solution.cost
+
+
+def test_layers_fall_into_parts_and_equal_parts_are_one() -> None:
+    pruned = prune(layered(40, 2))
+    assert pruned is not None
+    assert max(len(part.classes) for part in pruned.parts) <= 5
+
+
+def test_deep_and_diamond_graphs_need_no_stack_and_no_square() -> None:
+    count = 50_000
+    chain = Problem([(choice(0.0),), *((choice(1.0, [i]), choice(2.0, [max(0, i - 1)])) for i in range(count))], (count,))
+    found = greedy(chain)
+    assert found is not None and cost_of(chain, found) <= count
+    diamonds = [(choice(1.0),)]
+    for i in range(0, 3 * 2_000, 3):
+        diamonds += [(choice(1.0, [i]),), (choice(1.0, [i]),), (choice(1.0, [i + 1, i + 2]),)]
+    solution = solve(Problem(diamonds, (len(diamonds) - 1,)), EFFORT)
+    assert solution is not None and solution.cost == len(diamonds) and solution.method == "pruned"
+
+
+def test_a_class_that_only_needs_itself_has_no_solution() -> None:
+    assert solve(Problem([(choice(1.0, [0]),)], (0,)), EFFORT) is None
+    assert solve(Problem([(choice(1.0, [1]),), (choice(1.0, [0]),)], (0,)), EFFORT) is None

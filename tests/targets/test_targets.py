@@ -1,0 +1,67 @@
+"""Every target is complete data: words that mean something, numbers with a source, ops that exist."""
+
+from __future__ import annotations
+
+import pytest
+
+import coset.dialects  # noqa: F401  (registers the ops)
+from coset.ir.errors import CosetError
+from coset.ir.op import all_ops, find_op
+from coset.ir.types import DTYPES
+from coset.lowering.onnx_print import PRINTERS
+from coset.targets.condition import CONDITIONS
+from coset.targets.target import EVERY, Curve, Form, Kernel, Target, all_targets, get_target
+
+EVERY_TARGET = pytest.mark.parametrize("target", all_targets(), ids=lambda target: target.name)
+
+
+def forms(target: Target) -> list[tuple[str, Form]]:
+    return [(op, form) for op, entries in target.forms.items() for form in entries]
+
+
+@EVERY_TARGET
+def test_every_form_speaks_of_things_that_exist(target: Target) -> None:
+    for name, form in forms(target):
+        op = find_op(name)
+        assert op is not None, f"{target.name} has a form for the unknown op {name}"
+        assert set(form.conditions) <= CONDITIONS.keys(), f"{name}: {form.conditions}"
+        assert form.dtypes is None or form.dtypes <= DTYPES.keys(), f"{name}: {sorted(form.dtypes - DTYPES.keys())}"
+        assert form.nodes >= 1
+        assert all(place < len(op.operands) for place in form.views), f"{name} has no operand {sorted(form.views)}"
+        assert form.reorder is None or form.reorder in target.kernels
+
+
+@EVERY_TARGET
+def test_every_hub_op_has_a_form_exactly_if_it_is_printed(target: Target) -> None:
+    listed = {name for name, _ in forms(target)}
+    unlisted = {op.name for op in all_ops() if op.dialect in ("stablehlo", "chlo")} - listed
+    assert not unlisted & PRINTERS.keys(), "printed, but the target has no form for it"
+    assert not listed - PRINTERS.keys(), "the target has a form for it, but nothing prints it"
+
+
+def curves(kernel: Kernel) -> list[Curve]:
+    return [curve for curve in (kernel.bandwidth, kernel.rows, kernel.work) if curve is not None]
+
+
+@EVERY_TARGET
+def test_every_number_is_positive_and_has_a_source(target: Target) -> None:
+    for name, kernel in target.kernels.items():
+        assert kernel.launch.value >= 0 and kernel.launch.unit == "s" and kernel.launch.source, name
+        assert not kernel.rates or EVERY in kernel.rates, f"{name} says nothing of other dtypes"
+        for rate in kernel.rates.values():
+            assert rate.value > 0 and rate.unit in ("FLOP/s", "element/s") and rate.source, name
+        for curve in curves(kernel):
+            assert curve.source and [x for x, _ in curve.points] == sorted({x for x, _ in curve.points}), name
+            assert all(y > 0 for _, y in curve.points), name
+    assert all(number.source for number in target.numbers.values())
+
+
+def test_a_curve_goes_through_its_points_and_is_flat_outside() -> None:
+    curve = Curve(((1.0, 10.0), (100.0, 1000.0)), "B", "B/s", "here")
+    assert [curve.at(x) for x in (0.5, 1, 10, 100, 1e9)] == pytest.approx([10, 10, 100, 1000, 1000])
+
+
+def test_an_unknown_target_names_the_known_ones() -> None:
+    with pytest.raises(CosetError, match="no target `tpu`") as caught:
+        get_target("tpu")
+    assert "cpu-onnxruntime" in caught.value.help
