@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,16 @@ import numpy as np
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 1.29 on the package phones home without it
 
-import onnxruntime
+from coset.ir.errors import CosetError, MissingExtra
 
-from coset.ir.errors import CosetError
-from coset.ir.program import Program
-from coset.ir.term import Term, get, input_term, rebuild
-from coset.ir.types import AbsentType, TensorType, TupleType
-from coset.lowering.onnx import lower
+try:
+    import onnxruntime
+except ImportError as error:
+    raise MissingExtra("ONNX Runtime is not installed", help="pip install onnxruntime") from error
+
+from coset.ir.term import Term
+from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, dtype_of
+from coset.lowering.onnx import element_code, node_model, run_reference
 
 LEVELS = {
     "off": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -32,48 +37,90 @@ Feed = Mapping[str, Any]
 class Session:
     """A loaded model. `level` off is the oracle: no graph optimization at all."""
 
-    def __init__(self, model: str | Path | bytes, *, level: str = "off", threads: int = 2, folder: Path | None = None) -> None:
-        """Load a file, or serialized bytes whose external data lies in `folder`.
+    def __init__(
+        self,
+        model: str | Path | bytes,
+        *,
+        level: str = "off",
+        threads: int = 2,
+        folder: Path | None = None,
+        profile: bool = False,
+        entries: Mapping[str, str] | None = None,
+    ) -> None:
+        """Load a file, or serialized bytes whose external data lies in `folder`. `entries` are further session options by their
+        ONNX Runtime keys; with `profile` each node is timed (see `node_times`).
 
         Raises:
-            CosetError: ONNX Runtime does not load the model.
+            CosetError: there is no such level, or ONNX Runtime does not load the model.
         """
+        if level not in LEVELS:
+            raise CosetError(f"there is no level `{level}`", help=f"levels: {', '.join(LEVELS)}")
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = LEVELS[level]
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
+        options.enable_profiling = profile
+        if profile:
+            options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        for key, value in (entries or {}).items():
+            options.add_session_config_entry(key, value)
         name = "the model" if isinstance(model, bytes) else f"`{model}`"
+        source = model if isinstance(model, bytes) else str(model)
         try:
-            source = model if isinstance(model, bytes) else str(model)
             self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
             raise CosetError(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
         self.inputs = tuple(value.name for value in self._session.get_inputs())
+        self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
+        self._silent = onnxruntime.RunOptions()
+        self._silent.log_severity_level = 4
 
     def run(self, feed: Feed) -> dict[str, Any]:
-        """The outputs by name, in the model's order.
+        """The outputs by name, in the model's order; what the model does not take is passed over.
 
         Raises:
             CosetError: an input is missing or wrong, or a kernel fails.
         """
-        given = {name: _orderly(value) for name, value in feed.items() if name in self.inputs}
+        given = {name: _orderly(feed[name]) for name in (*self.inputs, *self.defaults) if name in feed}
         try:
-            results = self._session.run(None, given)
+            results = self._session.run(None, given, self._silent)
         except Exception as error:
             raise CosetError(f"ONNX Runtime does not run the model: {_first_line(error)}") from None
         return dict(zip(self.outputs, results, strict=True))
 
+    def times(self, feed: Feed, calls: int) -> list[float]:
+        """Seconds of each of `calls` runs, after one that is not timed."""
+        given = {name: _orderly(feed[name]) for name in (*self.inputs, *self.defaults) if name in feed}
+        self.run(feed)
+        seconds = []
+        for _ in range(calls):
+            started = time.perf_counter()
+            self._session.run(None, given)
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    def node_times(self) -> dict[str, float]:
+        """Seconds in all runs of a session made with `profile`, by the name that ONNX Runtime gives each node; ends the profile."""
+        path = Path(self._session.end_profiling())
+        events = json.loads(path.read_text())
+        path.unlink()
+        path.parent.rmdir()
+        found: dict[str, float] = {}
+        for event in events:
+            if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
+                name = event["name"].removesuffix("_kernel_time")
+                found[name] = found.get(name, 0.0) + event["dur"] * 1e-6
+        return found
+
 
 def _orderly(value: Any) -> Any:
-    """NumPy arrays of dtypes that the binding does not know by NumPy's own type number need an OrtValue."""
+    """The binding takes an array of an element type that NumPy has not (bf16, fp8, 4 bits) as an OrtValue only."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "V":
-        from coset.ir.types import dtype_of
-        from coset.lowering.onnx import element_code
-
-        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value, element_code(dtype_of(value.dtype)))
+        code = element_code(dtype_of(value.dtype))
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(np.uint8 if value.itemsize == 1 else np.uint16), code)
     return value
 
 
@@ -82,31 +129,32 @@ def _first_line(error: Exception) -> str:
 
 
 def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any]) -> Any:
-    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent), a tuple if it has
-    several results; `source` is its program's `source`.
+    """The value of one opaque node of an ONNX program on `arrays` (None where an operand is absent or a token), a tuple if it has
+    several results; `source` is its program's `source`. Where ONNX Runtime has no kernel ONNX's own evaluator computes it.
 
     Raises:
-        CosetError: ONNX Runtime has no kernel for it.
+        CosetError: neither can compute the node.
     """
-    operands, feed = [], {}
-    for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)):
-        if isinstance(operand.type, AbsentType):
-            operands.append(operand)
-            continue
-        name = f"x{index}"
-        operands.append(input_term(name, operand.type))
-        feed[name] = array
-    alone = rebuild(term, operands)
-    count = len(term.type.items) if isinstance(term.type, TupleType) else 1
-    results = [get(alone, index) for index in range(count)] if isinstance(term.type, TupleType) else [alone]
-    inputs = tuple(operand for operand in operands if not isinstance(operand.type, AbsentType))
-    outputs = tuple((f"y{index}", result) for index, result in enumerate(results))
-    model = lower(replace(Program(inputs, outputs), source={"opsets": source.get("opsets", {}), "format": "node"}))
-    values = list(Session(model.SerializeToString()).run(feed).values())
-    return tuple(values) if isinstance(term.type, TupleType) else values[0]
+    model = node_model(term, source).SerializeToString()
+    feed = {f"x{index}": array for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)) if _holds_value(operand)}
+    try:
+        values = list(Session(model).run(feed).values())
+    except CosetError as refused:
+        try:
+            values = run_reference(model, feed)
+        except CosetError:
+            raise refused from None
+    if not isinstance(term.type, TupleType):
+        return values[0]
+    rest = iter(values)
+    return tuple(None if isinstance(type, AbsentType | TokenType) else next(rest) for type in term.type.items)
+
+
+def _holds_value(operand: Term) -> bool:
+    return not isinstance(operand.type, AbsentType | TokenType)
 
 
 def runnable(term: Term) -> bool:
-    """True when every operand and result of the node is a tensor of known shape: what can be evaluated at build time."""
+    """True when every result of the node is a tensor of known shape: what can be evaluated at build time."""
     types = term.type.items if isinstance(term.type, TupleType) else (term.type,)
-    return all(isinstance(t, TensorType) and t.static is not None for t in types)
+    return all(isinstance(type, TensorType) and type.static is not None for type in types)

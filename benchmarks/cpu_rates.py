@@ -221,8 +221,12 @@ def movement_cases() -> Iterator[Case]:
         def glue_columns(x: str, y: str, _: int) -> tuple[list[onnx.NodeProto], list[tuple[str, Array]]]:
             return [helper.make_node("Concat", [x, x], [y], axis=1)], []
 
-        yield Case("copy", f"Slice, Concat columns f32[{rows},768]", (rows, 768), there_and_back(cut, glue_columns), 0, rows * 768 * 4 * 2.5)
-        padding = there_and_back(with_constants("Pad", np.array([0, 2, 0, 2])), with_constants("Slice", np.array([2]), np.array([770]), np.array([1])))
+        yield Case(
+            "copy", f"Slice, Concat columns f32[{rows},768]", (rows, 768), there_and_back(cut, glue_columns), 0, rows * 768 * 4 * 2.5
+        )
+        padding = there_and_back(
+            with_constants("Pad", np.array([0, 2, 0, 2])), with_constants("Slice", np.array([2]), np.array([770]), np.array([1]))
+        )
         yield Case("copy", f"Pad, Slice f32[{rows},768]", (rows, 768), padding, 0, rows * 768 * 16)
         reverse = with_constants("Slice", np.array([-1]), np.array([-10000]), np.array([1]), np.array([-1]))
         yield Case("copy", f"Slice reversed f32[{rows},768]", (rows, 768), reverse, 0, rows * 768 * 8)
@@ -280,7 +284,7 @@ def convolution_cases() -> Iterator[Case]:
     """Dense 1x1 and 3x3, grouped and depthwise, with ORT's blocked layout."""
     shapes = [(64, 56, 1, 1), (256, 14, 1, 1), (512, 7, 1, 1), (64, 56, 3, 1), (128, 28, 3, 1), (256, 14, 3, 1), (512, 7, 3, 1),
               (16, 112, 3, 1), (128, 28, 3, 32), (512, 14, 3, 32), (96, 56, 3, 96), (384, 14, 3, 384), (960, 7, 3, 960),
-              (8, 28, 3, 1), (12, 28, 3, 1), (64, 14, 5, 1), (32, 14, 1, 1)]  # fmt: skip
+              (8, 28, 3, 1), (12, 28, 3, 1), (200, 14, 1, 1), (88, 14, 5, 88), (40, 14, 3, 1), (60, 14, 3, 6), (64, 14, 5, 1), (32, 14, 1, 1)]  # fmt: skip
     for channels, side, kernel, groups in shapes:
         conv = conv_link(channels, kernel, groups)
         size = channels * side * side
@@ -330,7 +334,9 @@ def fusion_cases() -> Iterator[Case]:
 
     for name, link in (("MatMul(x, x)", scores(False)), ("MatMul(x, Transpose x)", scores(True))):
         for level, tag in ((ALL, "all"), (OFF, "off")):
-            yield Case("fusion", f"{name} 1x12x128x128 {tag}", (1, 12, 128, 128), link, 2.0 * 12 * 128**3, 3 * 4.0 * 12 * 128**2, level=level)
+            yield Case(
+                "fusion", f"{name} 1x12x128x128 {tag}", (1, 12, 128, 128), link, 2.0 * 12 * 128**3, 3 * 4.0 * 12 * 128**2, level=level
+            )
 
 
 FAMILIES: dict[str, Callable[[], Iterator[Case]]] = {

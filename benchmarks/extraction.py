@@ -29,8 +29,14 @@ def tangle(classes: int, seed: int) -> Problem:
     for number in range(1, classes):
         options = []
         for _ in range(generator.choice((1, 1, 2, 3, 5))):
-            near = range(max(0, number - 12), number) if generator.random() < 0.95 else range(max(0, number - 12), min(classes, number + 12))
-            options.append(choice(generator.choice((0.0, 1.0, 2.0, 5.0, 20.0)) + generator.random(), generator.choices(near, k=generator.randint(1, 3))))
+            near = (
+                range(max(0, number - 12), number) if generator.random() < 0.95 else range(max(0, number - 12), min(classes, number + 12))
+            )
+            options.append(
+                choice(
+                    generator.choice((0.0, 1.0, 2.0, 5.0, 20.0)) + generator.random(), generator.choices(near, k=generator.randint(1, 3))
+                )
+            )
         made.append(tuple(options))
     return Problem(made, (classes - 1,))
 
@@ -101,8 +107,10 @@ def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
     pruned = prune(problem)
     assert pruned is not None
     largest = max((sum(map(len, part.problem.classes)) for part in pruned.parts if _has_choice(part.problem)), default=0)
-    return {"choices": sum(map(len, problem.classes)), "part": largest, "greedy": cost_of(problem, first), "greedy_s": greedy_seconds,
-            "cost": solution.cost, "bound": solution.lower_bound, "gap": solution.gap, "method": solution.method, "seconds": solve_seconds}  # fmt: skip
+    return {
+        "choices": sum(map(len, problem.classes)), "part": largest, "greedy": cost_of(problem, first), "greedy_s": greedy_seconds,
+        "cost": solution.cost, "bound": solution.lower_bound, "gap": solution.gap, "method": solution.method, "seconds": solve_seconds,
+    }  # fmt: skip
 
 
 def _has_choice(problem: Problem) -> bool:
@@ -118,7 +126,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not options.json:
-        print(f"{'problem':40} {'choices':>8} {'part':>7} {'greedy':>12} {'s':>7} {'cost':>12} {'bound':>12} {'gap %':>6} {'method':>7} {'s':>7}")
+        heads = ("choices", 8), ("part", 7), ("greedy", 12), ("s", 7), ("cost", 12), ("bound", 12), ("gap %", 6), ("method", 7), ("s", 7)
+        print(f"{'problem':40} " + " ".join(f"{head:>{width}}" for head, width in heads))
     rows = []
     for name, problem in problems(options.gym, options.limit):
         row = measure(problem, options.seconds)
@@ -133,7 +142,8 @@ def main() -> None:
     if options.json:
         print(json.dumps({"rows": rows, "total": total}))
     else:
-        print(f"sums: greedy {total['greedy']:.2f} in {total['greedy_s']:.2f} s, ladder {total['cost']:.2f} in {total['seconds']:.2f} s, bound {total['bound']:.2f}")
+        sums = {key: f"{value:.2f}" for key, value in total.items()}
+        print(f"sums: greedy {sums['greedy']} in {sums['greedy_s']} s, ladder {sums['cost']} in {sums['seconds']} s, bound {sums['bound']}")
 
 
 if __name__ == "__main__":

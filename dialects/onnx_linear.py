@@ -50,7 +50,8 @@ def _einsum(node: Node) -> Built:
         result = "".join(sorted(label for label in set(left) - {","} if left.count(label) == 1))
     if len(terms) != len(node.operands) or any(len(set(labels)) != len(labels) for labels in (*terms, result)):
         return None
-    if any(len(labels) != operand.tensor.rank for labels, operand in zip(terms, node.operands, strict=True)) or not set(result) <= set(left):
+    ranks = all(len(labels) == operand.tensor.rank for labels, operand in zip(terms, node.operands, strict=True))
+    if not ranks or not set(result) <= set(left):
         return None
     total, labels = node.operands[0], terms[0]
     for position in range(1, len(terms)):
@@ -167,12 +168,15 @@ def _conv(node: Node) -> Built:
     """Padding in numbers: `auto_pad` is worked out where the shape is static."""
     x, w = node.operands[:2]
     window = w.tensor.static
-    if find_op("onnx.Conv") is None or window is None or len(window) < 3 or x.tensor.rank != len(window) or x.tensor.dtype not in _FLOATS:
+    if find_op("onnx.Conv") is None or x.tensor.dtype not in _FLOATS:
+        return None
+    if window is None or len(window) < 3 or x.tensor.rank != len(window):
         return None
     spatial = len(window) - 2
     given = node.attributes
     attributes: dict[str, Any] = {
-        "strides": given.get("strides", (1,) * spatial), "dilations": given.get("dilations", (1,) * spatial), "group": given.get("group", 1),
+        "strides": given.get("strides", (1,) * spatial), "dilations": given.get("dilations", (1,) * spatial),
+        "group": given.get("group", 1),
     }  # fmt: skip
     if tuple(given.get("kernel_shape", window[2:])) != window[2:]:
         return None

@@ -132,8 +132,9 @@ def sliced(x: Term, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Term:
     shape = x.tensor.dims
     if (start, limit, stride) == (0, shape[axis], 1):
         return x
-    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
-    starts[axis], limits[axis], strides[axis] = start, limit, stride  # type: ignore[call-overload]
+    starts: list[Dim] = [0] * len(shape)
+    limits, strides = list(shape), [1] * len(shape)
+    starts[axis], limits[axis], strides[axis] = start, limit, stride
     return make("stablehlo.slice", (x,), {"start": tuple(starts), "limit": tuple(limits), "strides": tuple(strides)})
 
 

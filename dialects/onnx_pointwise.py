@@ -74,7 +74,8 @@ def _mod(node: Node) -> Built:
 
 
 def _pow(node: Node) -> Built:
-    """Power of one element type. A constant exponent of another is converted where that is exact; integer bases need one that is not negative."""
+    """Power of one element type. A constant exponent of another type is converted where that is exact; for an integer base it must be
+    known not to be negative."""
     base, exponent = node.operands
     dtype = base.tensor.dtype
     known = constant_elements(exponent, 1)

@@ -107,6 +107,8 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    with open(os.devnull, "w") as silence:  # the allocator's last words are no message to the user
+        os.dup2(silence.fileno(), 2)
     _limit_memory(limit)
     keep_engines()
 

@@ -20,6 +20,7 @@ from coset.egraph.encode import (
     static_facts,
 )
 from coset.egraph.limits import Limits
+from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
 from coset.ir.errors import CosetError
@@ -54,6 +55,7 @@ class Search:
     tables: Tables = field(default_factory=Tables)
     engine: door.Engine = field(init=False)
     numbers: dict[Term, int] = field(default_factory=dict)
+    phases: tuple[Phase, ...] = ()
     rules: dict[str, EncodedRule] = field(default_factory=dict)
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
     iterations: int = 0
@@ -62,24 +64,26 @@ class Search:
 
     def __post_init__(self) -> None:
         """Number the input's terms and what they are made of, in the process that asks: it reads snapshots by these numbers."""
-        for phase in self.request.phases:
+        roots = [*self.request.roots, *(term for pair in self.request.equalities for term in pair)]
+        order = list(topological(roots))
+        self.phases = relevant(self.request.phases, {f"{term.op.name}/{len(term.operands)}" for term in order})
+        for phase in self.phases:
             for rule in phase.rules:
                 assert rule.name not in self.rules, f"rule {rule.name} is in two phases"
                 self.rules[rule.name] = encode_rule(rule, len(self.rules), self.tables)
-        roots = [*self.request.roots, *(term for pair in self.request.equalities for term in pair)]
-        for term in topological(roots):
+        for term in order:
             self.numbers[term] = len(self.numbers)
             self.tables.constructor(term.op, len(term.operands))
             self.tables.payload(term.attributes, term.regions)
             self.tables.types.number(term.type)
         self.shared = (len(self.tables.types.values), len(self.tables.payloads.values))
 
-    def run(self) -> Iterator[Snapshot]:
-        """Search until saturation or a limit."""
+    def run(self) -> Iterator[str]:
+        """Search until saturation or a limit; yields `partial` after each iteration and at the end what stopped it."""
         deadline = time.monotonic() + self.request.limits.seconds
         self._load()
         stop = "saturated"
-        for phase in self.request.phases:
+        for phase in self.phases:
             stop = "saturated"
             for iteration in range(self.request.limits.iterations):
                 outcome = self._iterate(phase, iteration, deadline)
@@ -89,12 +93,12 @@ class Search:
                 if outcome in ("time", "nodes"):
                     stop = outcome
                     break
-                yield self.snapshot("partial")
+                yield "partial"
             else:
                 stop = "iterations" if stop == "saturated" else stop
             if stop == "time":
                 break
-        yield self.snapshot(stop)
+        yield stop
 
     def snapshot(self, stop: str) -> Snapshot:
         """The e-graph as it stands."""
@@ -221,20 +225,20 @@ def conflict_error(request: Request, conflict: Conflict) -> CosetError:
     )
 
 
+CHECKPOINT_SECONDS = 0.5  # before the first checkpoint
 Send = Callable[[tuple[str, Any]], None]
 
 
 def serve(search: Search, send: Send) -> None:
     """Run `search`, sending ("snapshot", Snapshot)... and at the end ("done", Snapshot), or ("error", CosetError)."""
-    quiet_until = 0.0
+    quiet_until = time.monotonic() + CHECKPOINT_SECONDS
     try:
-        for snapshot in search.run():
-            if snapshot.stop != "partial":
-                send(("done", snapshot))
-                return
+        for stop in search.run():
             now = time.monotonic()
-            if now >= quiet_until:  # a checkpoint costs time; keep it to about a tenth of the search
-                send(("snapshot", snapshot))
+            if stop != "partial":
+                send(("done", search.snapshot(stop)))
+            elif now >= quiet_until:  # a checkpoint costs time; keep it to about a tenth of the search
+                send(("snapshot", search.snapshot(stop)))
                 quiet_until = now + 10 * (time.monotonic() - now)
     except Conflict as conflict:
         send(("error", conflict_error(search.request, conflict)))

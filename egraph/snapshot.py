@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from coset.ir.term import Term
-from coset.rules.pattern import Application, Pattern, Variable
+from coset.rules.pattern import Application, Variable
 
 if TYPE_CHECKING:
     from coset.egraph.encode import EncodedRule
@@ -108,49 +107,48 @@ def _provenance(
     collapses: dict[int, list[int]] = {}
     values_of = list(dense)
     for encoded in search.rules.values():
-        rule, plans = encoded.rule, search.plans.get(encoded.number, {})
-        first_key = 1 + len(rule.variables)
-        collapsed: set[int] = set()
-        for row in tables[encoded.done].rows:
-            if row.inputs[0] not in dense:
-                continue
-            if isinstance(rule.right, Variable):
-                collapsed.add(dense[row.inputs[0]])
-                continue
-            plan = plans[tuple(read(value) for value in row.inputs[first_key:])]
-            assert plan is not None
-            classes = dict(zip(rule.variables, row.inputs[1:first_key], strict=True))
-            for found in _built(encoded, plan, classes, index, search, values_of):
-                made = origins.setdefault(found, [])
-                if encoded.number not in made:
-                    made.append(encoded.number)
-        if collapsed:
-            collapses[encoded.number] = sorted(collapsed)
+        rows = [row.inputs for row in tables[encoded.done].rows if row.inputs[0] in dense]
+        if isinstance(encoded.rule.right, Variable):
+            if rows:
+                collapses[encoded.number] = sorted({dense[row[0]] for row in rows})
+            continue
+        number, builder = encoded.number, _Builder(encoded, search)
+        for place in builder.places(rows, read, index, values_of):
+            made = origins.setdefault(place, [])
+            if not made or made[-1] != number:
+                made.append(number)
     return origins, collapses
 
 
-def _built(
-    encoded: EncodedRule, plan: tuple[int, ...], classes: dict[str, Any], index: dict[Any, tuple[int, int]], search: Search, values_of: list[Any]
-) -> list[tuple[int, int]]:
-    """The e-nodes of one instance of a right side that the snapshot holds."""
-    values: dict[int, Any] = {}
-    found = []
-    for node in reversed(encoded.right):  # operands have higher numbers than their user
-        operands = tuple(_value(operand, classes, values) for operand in node.operands)
-        if any(value is None for value in operands):
-            continue
-        key = (search.tables.constructor(node.op, len(node.operands)), operands, plan[node.index])
-        place = index.get(key)
-        if place is not None:
-            found.append(place)
-            values[node.index] = values_of[place[0]]
-    return found
+class _Builder:
+    """Looks up the e-nodes of instances of one right side: its constructors and where operands come from, worked out once."""
 
+    def __init__(self, encoded: EncodedRule, search: Search) -> None:
+        column = {name: position for position, name in enumerate(encoded.rule.variables, start=1)}
+        self.plans = search.plans.get(encoded.number, {})
+        self.first_key = 1 + len(encoded.rule.variables)
+        self.steps = [  # operands have higher numbers than their user: from the last to the first
+            (node.index, search.tables.constructor(node.op, len(node.operands)),
+             tuple((-1, o.index) if isinstance(o, Application) else (column[o.name], 0) for o in node.operands))
+            for node in reversed(encoded.right)
+        ]  # fmt: skip
 
-def _value(operand: Pattern, classes: dict[str, Any], values: dict[int, Any]) -> Any:
-    return values.get(operand.index) if isinstance(operand, Application) else classes[operand.name]
-
-
-def terms_by_number(numbers: dict[Term, int]) -> list[Term]:
-    """The input's terms in the order of their numbers."""
-    return sorted(numbers, key=numbers.__getitem__)
+    def places(
+        self, rows: list[Any], read: Callable[[Any], int], index: dict[Any, tuple[int, int]], values_of: list[Any]
+    ) -> Iterator[tuple[int, int]]:
+        """The (class, position) of every e-node of every instance that the snapshot holds."""
+        first_key, plans = self.first_key, self.plans
+        decided: dict[tuple[Any, ...], tuple[int, ...] | None] = {}
+        for row in rows:
+            key = tuple(row[first_key:])
+            plan = decided.get(key)
+            if plan is None:
+                plan = decided[key] = plans[tuple(map(read, key))]
+                assert plan is not None
+            values: dict[int, Any] = {}
+            for number, name, sources in self.steps:
+                operands = tuple(row[column] if column > 0 else values.get(inner) for column, inner in sources)
+                place = index.get((name, operands, plan[number]))
+                if place is not None:
+                    values[number] = values_of[place[0]]
+                    yield place

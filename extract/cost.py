@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from coset.extract.work import Sizes, flops_of
 from coset.ir.op import Attributes, Op
-from coset.ir.term import AttributeItems
+from coset.ir.term import OPAQUE, AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.targets.condition import CONDITIONS
 from coset.targets.target import Form, Kernel, Target
 
+GATHERING = frozenset({"Gather", "GatherND", "GatherElements", "Slice"})
 Printable = Callable[[str, Attributes, Sequence[Type]], str | None]
 
 
@@ -103,7 +104,7 @@ class Pricer:
     ) -> float:
         kernel = self.target.kernels[form.kernel]
         written = self.sizes.bytes(result)
-        moved = sum(read) + written
+        moved = written + (min(sum(read), written) if _gathers(op, attributes) else sum(read))
         dtype = self._computed_in(form, result, operands)
         total = form.nodes * kernel.launch.value + (form.nodes - 1) * _moving(kernel, 2 * written)
         total += max(self._working(kernel, dtype, op, attributes, result, operands), _moving(kernel, moved))
@@ -133,6 +134,11 @@ class Pricer:
     def _move(self, name: str, moved: float) -> float:
         kernel = self.target.kernels[name]
         return kernel.launch.value + _moving(kernel, moved)
+
+
+def _gathers(op: Op, attributes: Attributes) -> bool:
+    """True for an op that reads of its operands only what it returns, like a row of an embedding table."""
+    return op is OPAQUE and attributes["name"] in GATHERING
 
 
 def _moving(kernel: Kernel, moved: float) -> float:

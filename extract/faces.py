@@ -141,8 +141,10 @@ class _Builder:
         return self.pricer.sizes.product(view) * type.dtype.bytes
 
     def _viewed(self, number: int, node: ENode, form: Form) -> list[dict[int, Shape]]:
-        """The ways to read operands as views: place -> view. Where no operand and no views together have the result's whole
-        shape, one operand is read from memory, each in turn."""
+        """The ways to read operands: place -> view, the others from memory; those that have the result's whole shape together.
+
+        An operand that is nothing but a broadcast is read from memory only where no views reach the shape.
+        """
         places = [place for place in sorted(form.views) if place < len(node.children)]
         options = {place: views for place in places if (views := self._readable(node.children[place], form.kept))}
         if not options:
@@ -153,13 +155,19 @@ class _Builder:
         whole = [place for place, child in enumerate(node.children) if form.kept or self._shape(child) == shape]
         spans = any(place not in form.views for place in range(len(node.children))) or any(place not in options for place in whole)
         found: list[dict[int, Shape]] = []
-        for combination in islice(product(*options.values()), COMBINATIONS):
-            taken = dict(zip(options, combination, strict=True))
-            if spans or _span([view[: len(view) - form.kept] for view in combination], shape):
-                found.append(taken)
-            else:
-                found.extend({place: view for place, view in taken.items() if place != left} for left in whole)
+        short: list[dict[int, Shape]] = []
+        ways = [[*views, *([] if self._only_broadcasts(node.children[place]) else [None])] for place, views in options.items()]
+        for combination in islice(product(*ways), COMBINATIONS):
+            taken = {place: view for place, view in zip(options, combination, strict=True) if view is not None}
+            reached = [view[: len(view) - form.kept] for view in taken.values()]
+            good = spans or any(place not in taken for place in whole) or _span(reached, shape)
+            (found if good else short).append(taken)
+        for taken in short:
+            found.extend({place: view for place, view in taken.items() if place != left} for left in whole)
         return [dict(entry) for entry in dict.fromkeys(tuple(entry.items()) for entry in found)]
+
+    def _only_broadcasts(self, child: int) -> bool:
+        return len(self.broadcasts[child]) == len(self.saturated.nodes[child])
 
     def _readable(self, child: int, kept: int) -> list[Shape]:
         """The views of a class that a kernel can read which needs the last `kept` dims in full."""
@@ -178,7 +186,6 @@ class _Builder:
                 child = node.children[0]
                 as_it_is = view == _trimmed(self._shape(child)) or child in self.folded.classes
                 self._add(face, 0.0, Origin(number, index, (child if as_it_is else self._with_ones(child, view),)))
-        self._add(face, 0.0, Origin(number, ITSELF, (number,)))
 
     def _with_ones(self, number: int, view: Shape) -> int:
         """The face of a class whose value has the shape `view`."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from coset.egraph.saturated import ENode, Saturated
 from coset.ir.term import ABSENT, CONSTANT, DIMS, OPAQUE, Term, topological
-from coset.ir.types import TensorType
+from coset.ir.types import TensorType, Type
 
 
 def saturated_of(roots: Sequence[Term]) -> tuple[Saturated, list[Term]]:
@@ -17,22 +17,23 @@ def saturated_of(roots: Sequence[Term]) -> tuple[Saturated, list[Term]]:
     nodes: list[tuple[ENode, ...]] = []
     for place, term in enumerate(terms):
         children = tuple(number[operand] for operand in term.operands)
-        nodes.append((ENode(term.op, children, term.attributes, term.regions, True),))
-        if is_constant(term, [child in constant or terms[child].op is ABSENT for child in children]):
+        node = ENode(term.op, children, term.attributes, term.regions, True)
+        nodes.append((node,))
+        if is_constant(node, term.type, [child in constant or terms[child].op is ABSENT for child in children]):
             constant.add(place)
     source = tuple((place, 0) for place in range(len(terms)))
     types = [term.type for term in terms]
     return Saturated(types, nodes, tuple(number[root] for root in roots), frozenset(constant), source), terms
 
 
-def is_constant(term: Term, operands: Sequence[bool]) -> bool:
-    """True when the value is known at build time, given which operands are."""
-    if term.op is CONSTANT:
+def is_constant(node: ENode, type: Type, operands: Sequence[bool]) -> bool:
+    """True when the value is known at build time, given which operands are (an absent one is)."""
+    if node.op is CONSTANT:
         return True
-    if not isinstance(term.type, TensorType) or term.type.static is None or term.regions:
+    if not isinstance(type, TensorType) or type.static is None or node.regions:
         return False
-    if term.op is DIMS:
-        return all(isinstance(dim, int) for dim in term.attribute("dims"))
-    if term.op is OPAQUE:
-        return bool(operands) and not term.attribute("effect") and all(operands)
-    return not term.op.has("leaf") and all(operands)
+    if node.op is DIMS:
+        return all(isinstance(dim, int) for dim in dict(node.attributes)["dims"])
+    if node.op is OPAQUE:
+        return bool(operands) and not dict(node.attributes)["effect"] and all(operands)
+    return not node.op.has("leaf") and all(operands)

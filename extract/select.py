@@ -10,14 +10,14 @@ from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer, Printable
 from coset.extract.faces import FOLDED, ITSELF, Faces, faces_of
 from coset.extract.greedy import tree_order
-from coset.extract.plain import saturated_of
+from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Picks, Problem, needed
 from coset.extract.solve import Effort, solve
-from coset.extract.storage import Folded, folded
+from coset.extract.storage import BROADCAST, Folded, folded
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.term import Term, intern
-from coset.ir.types import Type
+from coset.ir.types import AbsentType, Type
 from coset.targets.target import Target
 
 DEFAULT = Effort()
@@ -67,7 +67,7 @@ def select(
     if limits is not None:
         effort = replace(effort, seconds=min(effort.seconds, limits.seconds))
     pricer = Pricer(target, binding, printable=printable)
-    constants = folded(saturated)
+    constants = folded(saturated, at_load=target.folds_constants)
     faces = faces_of(saturated, pricer, constants)
     start = _source_picks(saturated, faces, effort)
     solution = solve(faces.problem, effort, start=start)
@@ -78,7 +78,7 @@ def select(
         solution = solve(faces.problem, effort, start=start)
     if solution is None:
         raise _without_form(saturated, faces, pricer)
-    input_cost = _input_cost(saturated, pricer, constants, effort)
+    input_cost = _input_cost(saturated, pricer, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
     terms, chosen = _rebuild(saturated, faces, constants, solution.picks)
     return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, pricer.sizes.assumed)
@@ -90,7 +90,7 @@ def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *
     Infinite when the target cannot run it.
     """
     saturated, _ = saturated_of(terms)
-    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated)).problem, effort)
+    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated, at_load=target.folds_constants)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 
@@ -113,29 +113,30 @@ def _source_picks(saturated: Saturated, faces: Faces, effort: Effort) -> Picks |
     return None if solution is None else {number: kept[number][index] for number, index in solution.picks.items()}
 
 
-def _input_cost(saturated: Saturated, pricer: Pricer, constants: Folded, effort: Effort) -> float:
-    """The input program with every one of its terms paid, also those that the e-graph found equal to another."""
+def _input_cost(saturated: Saturated, pricer: Pricer, effort: Effort) -> float:
+    """The input program with every one of its terms paid, also those that the e-graph found equal to another or constant.
+
+    Where the input has two equal terms, `source` does not say which of them a user reads: the first is taken.
+    """
     place_of: dict[int, int] = {}
     types: list[Type] = []
     nodes: list[tuple[ENode, ...]] = []
-    folded_places: set[int] = set()
-    picks: Picks = {}
+    constant: set[int] = set()
     used: set[int] = set()
     for place, (number, index) in enumerate(saturated.source):
-        node = saturated.nodes[number][index]
-        children = tuple(place_of[child] for child in node.children)
-        used.update(children)
+        node = replace(saturated.nodes[number][index], children=tuple(place_of[c] for c in saturated.nodes[number][index].children))
+        used.update(node.children)
         types.append(saturated.types[number])
-        nodes.append((ENode(node.op, children, node.attributes, node.regions, True),))
-        if number in constants.classes:
-            folded_places.add(place)
-            picks[place] = 0
+        nodes.append((node,))
+        if is_constant(node, types[place], [c in constant or isinstance(types[c], AbsentType) for c in node.children]):
+            constant.add(place)
         place_of.setdefault(number, place)
     roots = tuple(place_of[root] for root in saturated.roots)
-    unused = tuple(place for place in range(len(nodes)) if place not in used and place not in roots)
-    plain = Saturated(types, nodes, (*roots, *unused), frozenset(folded_places), ())
-    faces = faces_of(plain, pricer, Folded(frozenset(folded_places), picks))
-    solution = solve(faces.problem, effort)
+    unused = [place for place in range(len(nodes)) if place not in used and place not in roots]
+    views = {place: nodes[place][0].children for place in unused if nodes[place][0].op.name == BROADCAST}
+    must = tuple(root for place in unused for root in views.get(place, (place,)))
+    plain = Saturated(types, nodes, (*roots, *must), frozenset(constant), ())
+    solution = solve(faces_of(plain, pricer, folded(plain, at_load=pricer.target.folds_constants)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 

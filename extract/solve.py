@@ -23,9 +23,9 @@ class Effort:
     `nodes` branches for 1,000 choices of a part, fewer for more. `seconds`, over all, is a safety limit: a result
     that it cut short says `time` and may differ from run to run."""
 
-    choices: int = 8_000
+    choices: int = 4_000
     relaxed: int = 20_000
-    nodes: int = 500
+    nodes: int = 200
     seconds: float = 60.0
 
 

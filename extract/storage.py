@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.greedy import tree_order
+from coset.extract.plain import saturated_of
 from coset.extract.problem import Choice, Picks, Problem
 from coset.extract.work import Sizes
 from coset.ir.op import Op
-from coset.ir.term import CONSTANT, OPAQUE, AttributeItems
+from coset.ir.term import CONSTANT, OPAQUE, AttributeItems, Term
 from coset.ir.types import AbsentType, TensorType
 
 BROADCAST = "stablehlo.broadcast_in_dim"
@@ -26,9 +28,12 @@ class Folded:
     picks: Picks
 
 
-def folded(saturated: Saturated) -> Folded:
-    """The classes to fold. Left out, and so made at run time: what would be a large file, and a broadcast as such (but for
-    splats, which are printed as constants), since most users read it as a view and folding would store it."""
+def folded(saturated: Saturated, *, at_load: bool) -> Folded:
+    """The classes that cost nothing at run time. `at_load`: every constant does, because the runtime folds when it loads.
+
+    Else only what is worth storing. Left out: what would be a large file, and a broadcast as such (but for splats, which are
+    printed as constants), since most users read it as a view and folding would store it.
+    """
     sizes = Sizes({})
     known = {number for number in saturated.constant if _is_static(saturated, number)}
     classes = [_choices(saturated, number, known, sizes) for number in range(len(saturated.nodes))]
@@ -42,13 +47,21 @@ def folded(saturated: Saturated) -> Folded:
         made_of[number] = own if node.op is CONSTANT else sum(made_of[child] for child in sorted(set(node.children)))
         if number not in known:
             continue
-        if node.op.name == BROADCAST:
+        if at_load:
+            stored = True
+        elif node.op.name == BROADCAST:
             stored = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
         else:
             stored = own <= max(SMALL, GROWTH * made_of[number])
         if stored:
             small.add(number)
     return Folded(frozenset(small), picks)
+
+
+def storable(roots: Sequence[Term]) -> frozenset[Term]:
+    """The terms whose values may be computed at build time and stored in the program: constant, and not too large."""
+    saturated, terms = saturated_of(roots)
+    return frozenset(terms[number] for number in folded(saturated, at_load=False).classes)
 
 
 def computable(op: Op, attributes: AttributeItems) -> bool:

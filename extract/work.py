@@ -10,7 +10,7 @@ from coset.ir.dims import Dim
 from coset.ir.op import Attributes, Op
 from coset.ir.types import TensorType, TupleType, Type
 
-ASSUMED_DIM = 64  # for a symbol that the caller gives no number for (a data-dependent count, say)
+ASSUMED_DIM = 16  # for a symbol that the caller gives no number for (a data-dependent count, say)
 PANEL = 16  # columns that MLAS multiplies at once: a product with fewer costs as much
 
 

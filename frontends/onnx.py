@@ -16,24 +16,24 @@ from coset.frontends import onnx_values as values
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model
-from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, type_of
+from coset.frontends.onnx_types import Inference, Symbols, merged_type, named_dims, type_of
 from coset.ir import dims
 from coset.ir.constants import Constant
-from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, TOKEN, Term, absent, get, input_term, make
+from coset.ir.term import ABSENT, OPAQUE, TOKEN, Term, absent, get, input_term, make
 from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
 
 _DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
 
 
 def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> Program:
-    """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where the external data of the latter two lies.
+    """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
 
-    Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the
-    serialized model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name ->
-    Constant, for inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names inside bodies), `introduces` (symbol -> the term whose result
-    has that dim), `most` (symbol -> number that it is never above in a run that does not fail), `external` (the source had external data), `folder`.
+    Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the serialized
+    model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
+    inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names
+    inside bodies), `introduces` (symbol -> the term whose result has that dim), `most` (symbol -> number that it is never above in a
+    run that does not fail), `external` (the source had external data), `folder`.
 
     Raises:
         CosetError: the file cannot be read, is no valid model, or its data lies outside its folder.
@@ -91,8 +91,8 @@ class _Importer:
         outputs = tuple((value.name, self._value(value.name, "the graph's output")) for value in self.graph.output)
         source = {
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
-            "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved), "introduces": self.introduces, "most": dict(self.most),
-            "external": self.external, "folder": self.opened.folder,
+            "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
+            "introduces": self.introduces, "most": dict(self.most), "external": self.external, "folder": self.opened.folder,
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
 
@@ -201,13 +201,14 @@ class _Importer:
 
     def _folded(self, name: str, operands: Sequence[Term], host: Sequence[values.Host | None], attributes: Attributes) -> Term | None:
         """The result of shape arithmetic as numbers of the host, or None."""
-        if not operands:
+        if not operands or not isinstance(operands[0].type, TensorType):
             return None
         type = operands[0].type
-        if name in ("Shape", "Size") and isinstance(type, TensorType) and type.shape is not None:
+        if name in ("Shape", "Size") and type.shape is not None:
             shape = type.shape[slice(attributes.get("start", 0), attributes.get("end"))]
-            return values.term_of(values.host_array(shape, (len(shape),)) if name == "Shape" else values.host_array([type.elements], ()), I64)
-        if any(value is None and operand is not absent() for value, operand in zip(host, operands, strict=True)):
+            vector = values.host_array(shape, (len(shape),))
+            return values.term_of(vector if name == "Shape" else values.host_array([type.elements], ()), I64)
+        if any(value is None and operand.op is not ABSENT for value, operand in zip(host, operands, strict=True)):
             return None
         return values.evaluate(name, host, attributes, _result_dtype(name, type, operands, attributes))
 
@@ -271,10 +272,11 @@ class _Importer:
         formal = len(operands) - captures
         inputs = [f"i{index}" if index < formal else f"{CAPTURE}{index - formal}" for index in range(len(operands))]
         del question.input[:]
-        question.input.extend(name if operand is not absent() else "" for name, operand in zip(inputs, operands, strict=True))
+        question.input.extend(name if operand.op is not ABSENT else "" for name, operand in zip(inputs, operands, strict=True))
         question.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
         data = [_shown(operand) for operand in operands]
-        key = (payload, tuple(map(bool, node.output)), tuple(operand if shown is not None else None for operand, shown in zip(operands, data, strict=True)))
+        known_operands = tuple(operand if shown is not None else None for operand, shown in zip(operands, data, strict=True))
+        key = (payload, tuple(map(bool, node.output)), known_operands)
         inferred, spelled = self.inference.results(question, [operand.type for operand in operands], data, key)
         types: list[Type] = []
         for index, (name, proto) in enumerate(zip(node.output, inferred, strict=True)):
@@ -321,7 +323,7 @@ def _result_dtype(name: str, type: Type, operands: Sequence[Term], attributes: A
     if name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not"):
         return BOOL
     if name == "ConstantOfShape":
-        return attributes["value"].type.dtype if "value" in attributes else DTYPE_OF_CODE[1]  # type: ignore[no-any-return]
+        return attributes["value"].type.dtype if "value" in attributes else DTYPE_OF_CODE[1]
     if name == "Where":
         type = operands[1].type
     assert isinstance(type, TensorType)
@@ -334,6 +336,3 @@ def _shown(term: Term) -> Model | None:
     if elements is None or term.tensor.dtype.bits < 8 or term.tensor.dtype.kind == "string":
         return None
     return onnx.TensorProto(data_type=CODE_OF_DTYPE[term.tensor.dtype], dims=elements.shape, raw_data=elements.tobytes())
-
-
-__all__ = ["UNKNOWN", "CosetError", "import_model"]

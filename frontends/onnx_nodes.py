@@ -89,7 +89,8 @@ def random_functions(functions: Mapping[FunctionName, Model]) -> set[FunctionNam
     """The model-local functions that draw random numbers, themselves or through others."""
     found: set[FunctionName] = set()
     while True:
-        new = {name for name, function in functions.items() if name not in found and any(_random(node, found, functions) for node in function.node)}
+        left = {name: function for name, function in functions.items() if name not in found}
+        new = {name for name, function in left.items() if any(_random(node, found, functions) for node in function.node)}
         if not new:
             return found
         found |= new

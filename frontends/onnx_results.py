@@ -68,7 +68,10 @@ def _broadcast(shapes: Sequence[Sequence[Dim] | None]) -> Dims:
 
 
 def _pool(node: Node, shape: Sequence[Dim]) -> Dims:
-    """floor((dim + pads - window) / stride) + 1 (ONNX, MaxPool); windows beyond the end (`ceil_mode`) are left open."""
+    """floor((dim + pads - window) / stride) + 1 (ONNX, MaxPool); windows beyond the end (`ceil_mode`) are left open.
+
+    So is a dim that may be too short for one window: ONNX Runtime rounds the quotient to zero there, not down.
+    """
     given = node.attributes
     window = given.get("kernel_shape")
     if window is None or given.get("ceil_mode", 0) or len(shape) != len(window) + 2:
@@ -85,8 +88,15 @@ def _pool(node: Node, shape: Sequence[Dim]) -> Dims:
             continue
         padding = pads[axis] + pads[axis + count] if mode == "NOTSET" else 0
         room = dims.add(dim, padding - (window[axis] - 1) * dilations[axis] - 1)
-        result.append(dims.add(dims.floordiv(room, strides[axis]), 1))
+        lowest = least(_raised(room))
+        fits = strides[axis] == 1 or (lowest is not None and lowest >= 0)
+        result.append(dims.add(dims.floordiv(room, strides[axis]), 1) if fits else None)
     return result
+
+
+def _raised(dim: Dim) -> Dim:
+    """`dim` with each symbol s as s + 1, for bounds over dims of 1 or more."""
+    return dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim)})
 
 
 def _transposed_convolution(node: Node, shape: Sequence[Dim]) -> Dims:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
-from coset.frontends.onnx_wire import MARK, THRESHOLD, Malformed, skeleton
+from coset.frontends.onnx_wire import MARK, Malformed, skeleton
 from coset.ir.constants import Constant, FileSpan, constant_in_file, constant_of
 from coset.ir.dims import size
 from coset.ir.errors import CosetError, Place
@@ -140,7 +140,7 @@ def packed_bytes(array: np.ndarray[Any, Any], dtype: DType) -> bytes:
     per_byte = 8 // dtype.bits
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << dtype.bits) - 1)
     codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    return np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * dtype.bits), axis=1).astype(np.uint8).tobytes()
+    return bytes(np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * dtype.bits), axis=1).astype(np.uint8))
 
 
 def storage_bytes(dtype: DType, shape: Sequence[int]) -> int:
@@ -226,5 +226,4 @@ def _parse(view: memoryview, name: str) -> Model:
         raise CosetError(f"this is not an ONNX model: {error}", place=Place(name), help=help) from None
     if not model.HasField("graph"):
         raise CosetError("the model has no graph", place=Place(name), help=help)
-    assert THRESHOLD > 0
     return model

@@ -107,7 +107,9 @@ class Inference:
     functions: Mapping[tuple[str, str, str], Model]
     _answers: dict[Any, list[Model | None]] = field(default_factory=dict)
 
-    def results(self, node: Model, operands: Sequence[Type], data: Sequence[Model | None], key: object) -> tuple[list[Model | None], dict[str, Dim]]:
+    def results(
+        self, node: Model, operands: Sequence[Type], data: Sequence[Model | None], key: object
+    ) -> tuple[list[Model | None], dict[str, Dim]]:
         """TypeProtos of the results of the normalised `node` (None: nothing known), and the dims that their `dim_param`s spell.
 
         `data[i]` is operand i as a TensorProto where it is a known small constant; `key` stands for it and for the payload.
@@ -132,7 +134,7 @@ class Inference:
                 found = onnx.shape_inference.infer_function_output_types(function, given, list(node.attribute))
                 return [*found, *unknown][: len(node.output)]
             schema = onnx.defs.get_schema(node.op_type, self.opsets.get(node.domain, 1), node.domain)
-            by_name = {name: type for name, type in zip(node.input, types, strict=True) if name}
+            by_name = {name: type for name, type in zip(node.input, types, strict=True) if name and type is not None}
             known = {name: tensor for name, tensor in zip(node.input, data, strict=True) if name and tensor is not None}
             question = onnx.NodeProto()
             question.CopyFrom(node)

@@ -157,7 +157,7 @@ def _reshape(operands: Sequence[Any], attributes: Attributes) -> Host:
     sizes = _numbers(operands[1]) if len(operands) > 1 else list(attributes["shape"])
     if not attributes.get("allowzero", 0):
         sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
-    return x.reshape(sizes)
+    return np.asarray(x.reshape(sizes), object)
 
 
 def _unsqueeze(operands: Sequence[Any], attributes: Attributes) -> Host:
@@ -168,7 +168,7 @@ def _unsqueeze(operands: Sequence[Any], attributes: Attributes) -> Host:
 
 def _squeeze(operands: Sequence[Any], attributes: Attributes) -> Host:
     axes = _axes(operands, attributes)
-    return np.squeeze(operands[0], axis=None if axes is None else tuple(axes))
+    return np.asarray(np.squeeze(operands[0], axis=None if axes is None else tuple(axes)), object)
 
 
 def _range(start: Host, limit: Host, delta: Host) -> Host:
@@ -181,16 +181,16 @@ def _range(start: Host, limit: Host, delta: Host) -> Host:
 
 def _expand(x: Host, shape: Host) -> Host:
     result = np.broadcast_shapes(x.shape, tuple(_numbers(shape)))
-    _ensure(np.prod(result, dtype=np.int64) <= LIMIT)
+    _ensure(dims.size(result) <= LIMIT)
     return np.broadcast_to(x, result)
 
 
 def _filled(shape: Host, attributes: Attributes) -> Host:
     """ConstantOfShape of a small static shape."""
     sizes = _numbers(shape)
-    _ensure("value" in attributes and all(dim >= 0 for dim in sizes) and np.prod(sizes) <= LIMIT)
+    _ensure("value" in attributes and all(dim >= 0 for dim in sizes) and dims.size(sizes) <= LIMIT)
     value = attributes["value"].array().reshape(-1)[0].item()
-    return host_array([value] * int(np.prod(sizes)), sizes)
+    return host_array([value] * dims.size(sizes), sizes)
 
 
 def _product(operands: Sequence[Any], attributes: Attributes) -> Host:

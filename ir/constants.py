@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ INLINE_ELEMENTS = 16  # small constants are values: their elements are part of t
 
 @dataclass(frozen=True)
 class FileSpan:
-    """`length` bytes at `offset` of the file `path`, little-endian, row-major."""
+    """`length` bytes at `offset` of the file `path`, little-endian, row-major. `modified` is the file's time of change (ns) when the span
+    was taken: a file that has changed since is not read."""
 
     path: Path
     offset: int
     length: int
+    modified: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Constant:
         """The tensor, read-only; a file span is memory-mapped anew at each call, so that pages can be dropped after use.
 
         Raises:
-            CosetError: the file is gone or too short.
+            CosetError: the file is gone, too short, or has changed.
         """
         if self._array is not None:
             return self._array  # type: ignore[no-any-return]
@@ -47,6 +49,9 @@ class Constant:
         if self.span.length == 0:
             return np.zeros(shape, self.type.dtype.numpy)
         try:
+            modified = self.span.path.stat().st_mtime_ns
+            if self.span.modified not in (None, modified):
+                raise CosetError(f"{self.span.path} has changed since its weights were imported", help="import the model again")
             flat = np.memmap(self.span.path, np.uint8, "r", self.span.offset, (self.span.length,))
         except (OSError, ValueError) as error:
             raise CosetError(f"cannot read weights from {self.span.path}: {error}", help="keep the file beside the model") from None
@@ -103,6 +108,7 @@ def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
         raise CosetError(f"cannot read weights from {span.path}: {error}", help="keep the file beside the model") from None
     if span.offset < 0 or span.offset + span.length > status.st_size:
         raise CosetError(f"{span.path} has {status.st_size} bytes; a weight wants bytes {span.offset} to {span.offset + span.length}")
+    span = replace(span, modified=status.st_mtime_ns)
     constant = Constant(type, "", None, span)
     if constant.bytes != span.length:
         raise CosetError(f"a weight of type {type} takes {constant.bytes} bytes, {span.path} gives {span.length}")

@@ -98,6 +98,12 @@ def register(op: Op) -> Op:
     return op
 
 
+def withdraw(op: Op) -> None:
+    """Take back an op that was just registered and whose definition turned out to be wrong; no term of it may exist."""
+    assert _REGISTRY.get(op.name) is op, f"op {op.name} is not registered"
+    del _REGISTRY[op.name]
+
+
 def find_op(name: str) -> Op | None:
     """The op called `name` (`dialect.op`), or None."""
     return _REGISTRY.get(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx.reference import ReferenceEvaluator
 
 from coset.dialects.onnx_bodies import bodies
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
@@ -14,14 +15,15 @@ from coset.ir.constants import Constant
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, PARAMETER, Term, make
-from coset.ir.types import ForeignType, TensorType, Type
+from coset.ir.term import OPAQUE, PARAMETER, Term, get, input_term, make, rebuild
+from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.onnx_graph import CyclicShapes, Graph
 from coset.lowering.onnx_plan import Call, Context, Input, Refused
 from coset.lowering.onnx_print import print_term
 from coset.lowering.onnx_write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
 
 Model = Any  # onnx.ModelProto
+_NO_VALUE = (AbsentType, TokenType)
 DEFAULT_OPSET = 20  # of programs that did not come from ONNX: has every op that we print
 
 
@@ -88,7 +90,7 @@ def highest_opset(program: Program) -> int:
 
 def opset_of(program: Program) -> int:
     """The version of the default domain that `program` came with, or our default."""
-    opsets: Mapping[str, int] = program.source.get("opsets", {}) if program.source.get("format") == "onnx" else {}
+    opsets: Mapping[str, int] = program.source.get("opsets", {})
     return opsets.get("", DEFAULT_OPSET)
 
 
@@ -112,6 +114,44 @@ def _since(name: str, version: int) -> int:
         return 0
 
 
+def element_code(dtype: DType) -> int:
+    """ONNX's number of an element type."""
+    return CODE_OF_DTYPE[dtype]
+
+
+def node_model(term: Term, source: Mapping[str, Any]) -> Model:
+    """A model of one opaque node alone: inputs `x0, x1, ..` for its operands (absent ones and tokens left out), outputs `y0, y1, ..`.
+
+    `source` is its program's `source`, for the versions and functions that the node is written in.
+    """
+    operands = [op if isinstance(op.type, _NO_VALUE) else input_term(f"x{index}", op.type) for index, op in enumerate(term.operands)]
+    alone = rebuild(term, operands)
+    types = term.attribute("results")
+    values = [alone if len(types) == 1 else get(alone, index) for index in range(len(types))]
+    outputs = tuple((f"y{index}", value) for index, value in enumerate(values) if not isinstance(value.type, _NO_VALUE))
+    inputs = tuple(operand for operand in operands if not isinstance(operand.type, _NO_VALUE))
+    kept = {key: source[key] for key in ("opsets", "reserved") if key in source}
+    model = lower(Program(inputs, outputs, None, kept))
+    if source.get("format") == "onnx":
+        header = onnx.ModelProto()
+        header.ParseFromString(source["model"])
+        model.functions.extend(header.functions)
+        model.ir_version = max(header.ir_version, model.ir_version)
+    return model
+
+
+def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
+    """The outputs of a serialized model by ONNX's own evaluator in Python: slow, but it has every op of the standard.
+
+    Raises:
+        CosetError: it cannot run the model.
+    """
+    try:
+        return list(ReferenceEvaluator(model).run(None, dict(feed)))
+    except Exception as error:  # it raises whatever its NumPy code meets
+        raise CosetError(f"ONNX's evaluator cannot run the model: {error}") from None
+
+
 def _graph(program: Program) -> Graph:
     """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
     opset = opset_of(program)
@@ -120,7 +160,8 @@ def _graph(program: Program) -> Graph:
         try:
             graph = _printed(program, opset)
         except Refused as refusal:
-            raise CosetError(f"the program cannot be written as ONNX: {refusal}", help="optimize for a target that finds the op illegal") from None
+            help = "optimize for a target that finds the op illegal"
+            raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
         if graph.needs_opset <= opset:
             return graph
         ceiling = ceiling or highest_opset(program)
@@ -143,6 +184,7 @@ def _header(program: Program) -> Model:
         model.ParseFromString(program.source["model"])
         return model
     model.producer_name = "coset"
+    model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in sorted(program.source.get("opsets", {}).items()))
     model.graph.name = "program"
     model.graph.input.extend(onnx.ValueInfoProto(name=term.attribute("name"), type=_type_proto(term.type)) for term in program.inputs)
     model.graph.output.extend(onnx.ValueInfoProto(name=name, type=_type_proto(term.type)) for name, term in program.outputs)
@@ -205,6 +247,7 @@ def _keep_annotations(model: Model) -> None:
     """Drop the quantization annotations of values that are gone."""
     names = {name for node in model.graph.node for name in node.output} | {value.name for value in model.graph.input}
     names |= {tensor.name for tensor in model.graph.initializer}
-    kept = [note for note in model.graph.quantization_annotation if {note.tensor_name, *(e.value for e in note.quant_parameter_tensor_names)} <= names]
+    notes = model.graph.quantization_annotation
+    kept = [note for note in notes if {note.tensor_name, *(entry.value for entry in note.quant_parameter_tensor_names)} <= names]
     del model.graph.quantization_annotation[:]
     model.graph.quantization_annotation.extend(kept)

@@ -14,13 +14,14 @@ from coset.dialects.onnx_bodies import CAPTURE, bodies, captured_names, rename_f
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir import dims
 from coset.ir.constants import Constant, constant_of
-from coset.ir.dims import Dim
+from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, OPAQUE, TOKEN, TUPLE, Term, exact_key, get, topological
+from coset.ir.term import ABSENT, GET, INPUT, OPAQUE, TOKEN, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
-from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Refused
+from coset.lowering.onnx_movement import find_splits
+from coset.lowering.onnx_plan import Call, Context, Input, Numbers
 from coset.lowering.onnx_print import print_term
 from coset.lowering.onnx_shapes import print_numbers
 from coset.lowering.onnx_write import tensor_proto
@@ -50,6 +51,7 @@ class Graph:
         self._introduces: Mapping[str, Term] = program.source.get("introduces", {})
         self._plans: dict[Term, Input] = {}
         self._sources: dict[str, Term] = {}
+        self._dim_sources: dict[Dim, Term] = {}
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
         self._constants: dict[str, str] = {}
@@ -70,6 +72,7 @@ class Graph:
             order = list(topological(roots))
             self._plans.clear()
             self._context.kept.clear()
+            self._context.splits = find_splits(order)
             needed = set(roots)
             for term in reversed(order):
                 if term in needed:
@@ -88,6 +91,13 @@ class Graph:
             if term.op is INPUT or term.op is OPAQUE or (term.op is GET and term.operands[0].op is OPAQUE):
                 for name in _alone(term):
                     self._sources.setdefault(name, term)
+        if not self._original_sources:
+            self._dim_sources = {}
+            for term in order:
+                if isinstance(term.type, TensorType) and isinstance(self._plans[term], Call) and not any(_symbols(self._plans[term])):
+                    for dim in term.type.shape or ():
+                        if isinstance(dim, Poly) and dims.alone(dim) is None:
+                            self._dim_sources.setdefault(dim, term)
         missing = []
         for name in sorted(wanted - set(self._sources)):
             if name not in self._introduces:
@@ -106,9 +116,9 @@ class Graph:
         self._kept_names: dict[str, Term] = {}
         outputs = {name for name, _ in self.program.outputs}
         for term in order:
-            name = self._given.get(term)
-            if name is not None and name not in outputs and name not in self._inner:
-                self._kept_names.setdefault(name, term)
+            given = self._given.get(term)
+            if given is not None and given not in outputs and given not in self._inner:
+                self._kept_names.setdefault(given, term)
 
     def _fresh(self, base: str) -> str:
         while True:
@@ -203,12 +213,24 @@ class Graph:
             inputs.pop()
         key = (call.op, tuple(inputs), exact_key(tuple(sorted(call.attributes.items()))))
         self.needs_opset = max(self.needs_opset, call.since)
-        if key in self._calls and term not in self._output_name:
+        if call.results:
+            return self._emit_parts(call, inputs, key, term)
+        early = term is not None and (term in self._output_name or term in self._names)
+        if key in self._calls and not early:
             return self._calls[key]
-        name = self._fresh(call.op.lower()) if term is None else self._new_name(term)
+        name = self._fresh(call.op.lower()) if term is None else self._name_early(term)
         self._append(call.op, inputs, [name], call.attributes)
         self._calls.setdefault(key, name)
         return name
+
+    def _emit_parts(self, call: Call, inputs: Sequence[str], key: Any, term: Term | None) -> str:
+        """Print a node with several results once, and name them all."""
+        assert term is not None, "a call with several results is the value of a term"
+        if key not in self._calls:
+            names = [self._name_early(part) for part in call.results]
+            self._append(call.op, inputs, names, call.attributes)
+            self._calls[key] = names[0]
+        return self._names[term]
 
     def _append(self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
         node = onnx.NodeProto(op_type=op, input=inputs, output=outputs)
@@ -218,30 +240,34 @@ class Graph:
     def constant(self, constant: Constant, term: Term | None = None) -> str:
         """The name of the initializer that holds `constant`."""
         if constant.key not in self._constants:
-            given = self._given.get(term) if term is not None else None
-            if term is not None and term in self._output_name and given == self._output_name[term]:
-                name = self._output_name[term]
-            elif term is not None and given is not None and self._kept_names.get(given) is term:
-                name = given
-            else:
-                name = self._fresh("constant")
+            name = self._constant_name(term)
             self._constants[constant.key] = name
             self.initializers[name] = constant
         return self._constants[constant.key]
+
+    def _constant_name(self, term: Term | None) -> str:
+        given = None if term is None else self._given.get(term)
+        if term is None or given is None:
+            return self._fresh("constant")
+        if self._output_name.get(term) == given or self._kept_names.get(given) is term:
+            return given
+        return self._fresh("constant")
 
     def vector(self, numbers: Sequence[int]) -> str:
         """The name of a constant int64 vector."""
         return self.constant(constant_of(np.array(list(numbers), np.int64)))
 
-    def shape_source(self, symbol: str) -> tuple[str, tuple[Dim, ...]]:
-        """The name and the dims of a value one of whose dims is `symbol`."""
-        term = self._sources[symbol]
-        if term.op is INPUT:
-            return str(term.attribute("name")), term.tensor.dims
-        return self._name_early(term), term.tensor.dims
+    def shape_source(self, dim: Dim) -> tuple[str, tuple[Dim, ...]] | None:
+        """The name and the dims of a value one of whose dims is `dim`, or None where there is none."""
+        symbol = dims.alone(dim)
+        term = self._dim_sources.get(dim) if symbol is None else self._sources[symbol]
+        if term is None:
+            return None
+        name = str(term.attribute("name")) if term.op is INPUT else self._name_early(term)
+        return name, term.tensor.dims
 
     def _name_early(self, term: Term) -> str:
-        """The name of an opaque result, which may be printed later in the list: the final sort puts it first."""
+        """The name of a value that may be printed later in the list: the final sort puts it first."""
         if term not in self._names:
             self._names[term] = self._new_name(term)
         return self._names[term]

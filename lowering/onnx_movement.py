@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from coset.dialects.hub_terms import is_splat, numpy_view
@@ -32,7 +34,7 @@ def view(x: Term, context: Context | None) -> tuple[Input, Shape]:
     base = source
     while base.op.name == "stablehlo.reshape":
         base = base.operands[0]
-    for candidate in (source, base):  # leading 1s are of no matter
+    for candidate in (base, source):  # leading 1s are of no matter
         if len(candidate.tensor.dims) <= len(x.tensor.dims) and _without_leading_ones(candidate.tensor.dims) == shape:
             return candidate, candidate.tensor.dims
     if context is None:
@@ -99,7 +101,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
     return Call("Reshape", (x, Numbers(tuple(written))), since=5)
 
 
-def transposed(x: Term, permutation: tuple[int, ...]) -> Input:
+def transposed(x: Term, permutation: tuple[int, ...]) -> Term | Call | Constant:
     """`x` transposed; transposes below it are joined with this one, and one of a constant is done here."""
     while x.op.name == "stablehlo.transpose":
         inner = x.attribute("permutation")
@@ -131,17 +133,50 @@ def _print_broadcast(term: Term, context: Context) -> Input:
     given = tuple(source.tensor.dims[i] for i in order)
     viewed = numpy_view(shape, tuple(sorted(axes)), given)
     assert viewed is not None
-    operand = reshaped(source, given, viewed, context) if inner is source else _reshaped_call(inner, given, viewed, context)
-    return Call("Expand", (operand, Numbers(shape)), since=8)
+    return Call("Expand", (reshaped(inner, given, viewed, context), Numbers(shape)), since=8)
 
 
-def _reshaped_call(x: Input, shape: Shape, target: Shape, context: Context) -> Input:
-    assert isinstance(x, (Call, Constant))
-    return reshaped(x, shape, target, context)
+def find_splits(terms: Iterable[Term]) -> dict[Term, tuple[Term, ...]]:
+    """The slices among `terms` that are together all of one value, each with all parts in order."""
+    parts: dict[tuple[Term, int], dict[Dim, Term]] = {}
+    for term in terms:
+        axis = _sliced_axis(term) if term.op.name == "stablehlo.slice" else None
+        if axis is not None:
+            parts.setdefault((term.operands[0], axis), {}).setdefault(term.attribute("start")[axis], term)
+    found = {}
+    for (whole, axis), starts in parts.items():
+        position: Dim = 0
+        line: list[Term] = []
+        while position in starts and starts[position] not in line:
+            line.append(starts[position])
+            position = line[-1].attribute("limit")[axis]
+        if position == whole.tensor.dims[axis] and len(line) > 1:
+            found.update(dict.fromkeys(line, tuple(line)))
+    return found
+
+
+def _sliced_axis(term: Term) -> int | None:
+    """The one dim of which a slice without steps takes a part."""
+    shape = term.operands[0].tensor.dims
+    columns = zip(term.attribute("start"), term.attribute("limit"), shape, strict=True)
+    axes = [axis for axis, (start, limit, dim) in enumerate(columns) if (start, limit) != (0, dim)]
+    return axes[0] if len(axes) == 1 and all(step == 1 for step in term.attribute("strides")) else None
+
+
+def _print_split(parts: tuple[Term, ...], context: Context) -> Call:
+    axis = _sliced_axis(parts[0])
+    assert axis is not None
+    sizes = tuple(part.tensor.dims[axis] for part in parts)
+    if context.opset >= 13:
+        return Call("Split", (parts[0].operands[0], Numbers(sizes)), {"axis": axis}, results=parts)
+    return Call("Split", (parts[0].operands[0],), {"axis": axis, "split": sizes}, since=2, results=parts)
 
 
 def _print_slice(term: Term, context: Context) -> Input:
     shape = term.operands[0].tensor.dims
+    parts = context.splits.get(term)
+    if parts is not None and (context.opset >= 13 or all(part.tensor.static is not None for part in parts)):
+        return _print_split(parts, context)
     starts: list[Dim] = []
     ends: list[Dim] = []
     axes: list[int] = []
@@ -174,7 +209,9 @@ def _slice_call(x: Input, starts: list[Dim], ends: list[Dim], axes: list[int], s
 
 def _print_reverse(term: Term, context: Context) -> Input:
     axes = list(term.attribute("dimensions"))
-    return _slice_call(term.operands[0], [-1] * len(axes), [_FIRST] * len(axes), axes, [-1] * len(axes), context) if axes else term.operands[0]
+    if not axes:
+        return term.operands[0]
+    return _slice_call(term.operands[0], [-1] * len(axes), [_FIRST] * len(axes), axes, [-1] * len(axes), context)
 
 
 def _print_concatenate(term: Term, _: Context) -> Input:
@@ -186,7 +223,8 @@ def _print_pad(term: Term, context: Context) -> Input:
     if any(term.attribute("interior")):
         raise Refused("Pad puts nothing between elements")
     if context.opset >= 11:
-        return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=13 if term.tensor.dtype.kind == "bool" else 11)
+        since = 13 if term.tensor.dtype.kind == "bool" else 11
+        return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
     value = is_splat(term.operands[1])
     if value is None or term.tensor.dtype.kind != "float":
         raise Refused("a pad with a computed value needs version 11 of the ONNX operators")

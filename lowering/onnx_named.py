@@ -45,11 +45,11 @@ def _print_softmax(term: Term, _: Context) -> Input:
 def _print_gemm(term: Term, context: Context) -> Input:
     if term.tensor.dtype.kind not in ("float", "int", "uint"):
         raise Refused(f"Gemm takes no {term.tensor.dtype} elements")
-    attributes = {name: term.attribute(name) for name in ("alpha", "beta", "transA", "transB")}
+    kinds = {"alpha": float, "beta": float, "transA": int, "transB": int}
     given = _given(term)
     since = 9 if term.tensor.dtype.kind != "float" else 7
-    return Call("Gemm", given, {**attributes, "alpha": float(attributes["alpha"]), "beta": float(attributes["beta"]), "transA": int(attributes["transA"]),
-                "transB": int(attributes["transB"])}, since=max(since, 11 if len(given) < 3 or given[2] is None else 7))  # fmt: skip
+    since = since if len(given) > 2 and given[2] is not None else 11
+    return Call("Gemm", given, {name: kind(term.attribute(name)) for name, kind in kinds.items()}, since=since)
 
 
 def _print_clip(term: Term, context: Context) -> Input:

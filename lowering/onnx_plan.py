@@ -18,12 +18,14 @@ FOLD_BYTES = 64 << 20  # larger constants are moved by a node of the model and n
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One ONNX node with one result. `since`: the version of the default domain in which it can first be written so."""
+    """One ONNX node. `since`: the version of the default domain in which it can first be written so. `results` are the terms that its
+    results are, where it has several (all calls of one node name the same ones); else it has one."""
 
     op: str
     inputs: tuple["Input", ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     since: int = 1
+    results: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,12 @@ class Refused(Exception):
 
 @dataclass
 class Context:
-    """What a printer may ask: the version of the default domain, and which reductions are printed with their dims kept."""
+    """What a printer may ask: the version of the default domain, which reductions are printed with their dims kept, and which slices
+    are the parts of one split (slice -> all parts, in order)."""
 
     opset: int
     kept: set[Term] = field(default_factory=set)
+    splits: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
 
 
 Printer = Callable[[Term, Context], Input]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coset.dialects.hub_terms import numpy_shape
+from coset.dialects.hub_terms import is_splat, numpy_shape
+from coset.dialects.onnx_dtypes import USUAL
 from coset.ir.constants import constant_of
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
-from coset.ir.types import BOOL, DTYPES, DType
+from coset.ir.types import BOOL, DTYPES, DType, TensorType
 from coset.lowering import onnx_movement, onnx_named, onnx_reduce
 from coset.lowering.onnx_movement import view
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Printer, Refused
@@ -50,6 +51,10 @@ def print_term(term: Term, context: Context) -> Input:
     printer = PRINTERS.get(term.op.name)
     if printer is None:
         raise Refused(f"`{term.op.name}` has no ONNX form")
+    if term.op.dialect != "builtin":
+        for part in (term, *term.operands):
+            if isinstance(part.type, TensorType) and part.type.dtype not in USUAL:
+                raise Refused(f"no kernels are counted on for {part.type.dtype} elements")
     return printer(term, context)
 
 
@@ -98,6 +103,9 @@ def _print_binary(term: Term, context: Context) -> Input:
     if term.op.name in _BITWISE:
         return Call(_BITWISE[term.op.name], operands, since=18)
     name, *versions = _BINARY[term.op.name]
+    numerator = is_splat(term.operands[0])
+    if name == "Div" and dtype.kind == "float" and numerator is not None and numerator.array() == 1:
+        return Call("Reciprocal", (term.operands[1],))
     return Call(name, operands, since=_since(name, (versions[0], versions[1], versions[2]), dtype))
 
 

@@ -93,7 +93,8 @@ def _as_matrices(x: Term, groups: Groups, count: int, context: Context) -> Input
     """`x` transposed to its groups of dims, all but the batch flattened to two."""
     order = (*groups[0], *groups[1], *groups[2])
     shape = tuple(x.tensor.dims[axis] for axis in order)
-    return reshaped(transposed(x, order), shape, (*shape[:count], _size(x, groups[1]), _size(x, groups[2])), context)
+    moved = transposed(x, order)
+    return reshaped(moved, shape, (*shape[:count], _size(x, groups[1]), _size(x, groups[2])), context)
 
 
 def _size(x: Term, axes: tuple[int, ...]) -> Dim:

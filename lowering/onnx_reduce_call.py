@@ -8,7 +8,9 @@ from coset.ir.types import BOOL, DTYPES
 from coset.lowering.onnx_plan import Call, Context, Refused, with_axes
 
 _OPS = {"add": "ReduceSum", "multiply": "ReduceProd", "maximum": "ReduceMax", "minimum": "ReduceMin", "and": "ReduceMin", "or": "ReduceMax"}
-_ON_BOOL = {"add": "ReduceMax", "maximum": "ReduceMax", "or": "ReduceMax", "multiply": "ReduceMin", "minimum": "ReduceMin", "and": "ReduceMin"}
+_ON_BOOL = {
+    "add": "ReduceMax", "maximum": "ReduceMax", "or": "ReduceMax", "multiply": "ReduceMin", "minimum": "ReduceMin", "and": "ReduceMin",
+}  # fmt: skip
 _WIDE = frozenset(DTYPES[name] for name in ("f16", "f32", "f64", "i32", "i64", "u32", "u64"))
 _BYTES = frozenset(DTYPES[name] for name in ("i8", "u8"))
 

@@ -23,8 +23,8 @@ class Emitter(Protocol):
     def vector(self, numbers: Sequence[int]) -> str:
         """The name of a constant int64 vector."""
 
-    def shape_source(self, symbol: str) -> tuple[str, tuple[Dim, ...]]:
-        """The name and the dims of a value one of whose dims is `symbol`."""
+    def shape_source(self, dim: Dim) -> tuple[str, tuple[Dim, ...]] | None:
+        """The name and the dims of a value one of whose dims is `dim`, or None where there is none (there is for every symbol)."""
 
 
 Named = Callable[[str], Input]
@@ -56,10 +56,10 @@ def _piece(graph: Emitter, elements: Sequence[Dim], named: Named) -> tuple[str, 
     if isinstance(head, int):
         count = next((i for i, dim in enumerate(elements) if not isinstance(dim, int)), len(elements))
         return graph.vector([dim for dim in elements[:count] if isinstance(dim, int)]), count
-    symbol = dims.alone(head)
-    if symbol is None:
+    found = graph.shape_source(head)
+    if found is None:
         return _scalar(graph, head, named), 1
-    source, shape = graph.shape_source(symbol)
+    source, shape = found
     start = shape.index(head)
     count = 1
     while count < len(elements) and start + count < len(shape) and elements[count] == shape[start + count]:
@@ -82,6 +82,10 @@ def _scalar(graph: Emitter, dim: Dim, named: Named) -> str:
     """The name of a vector of the one element `dim`."""
     if isinstance(dim, int):
         return graph.vector([dim])
+    found = graph.shape_source(dim)
+    if found is not None:
+        start = found[1].index(dim)
+        return _part(graph, found[0], start, start + 1, len(found[1]), named)
     total: str | None = None
     terms = sorted(dim.terms, key=lambda item: item[1] < 0)  # additions first, so that it starts with one where it can
     for monomial, coefficient in terms:
@@ -108,10 +112,7 @@ def _product(graph: Emitter, monomial: tuple[Atom, ...], coefficient: int, named
 
 def _atom(graph: Emitter, atom: Atom, named: Named) -> str:
     if not atom.args:
-        symbol = dims.symbol(atom.name)
-        source, shape = graph.shape_source(atom.name)
-        start = shape.index(symbol)
-        return _part(graph, source, start, start + 1, len(shape), named)
+        return _scalar(graph, dims.symbol(atom.name), named)
     a, b = (named(_scalar(graph, arg, named)) for arg in atom.args)
     if atom.name == "mod":
         return graph.emit(Call("Mod", (a, b), since=10))

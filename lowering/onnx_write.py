@@ -55,14 +55,14 @@ def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
         return
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     for start in range(0, flat.size, _PIECE):
-        yield memoryview(flat[start : start + _PIECE])
+        yield flat[start : start + _PIECE].data
 
 
 def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
     per_byte = 8 // bits
     codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
     codes = np.concatenate([codes, np.zeros(-codes.size % per_byte, np.uint8)]).reshape(-1, per_byte)
-    return np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1).astype(np.uint8).tobytes()
+    return bytes(np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1).astype(np.uint8))
 
 
 def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path) -> None:
@@ -83,7 +83,7 @@ def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path) -> N
 
 def _weight_head(name: str, constant: Constant) -> bytes:
     """What stands before the bytes of one initializer: field 5 of GraphProto, and field 9 (raw_data) of TensorProto at its end."""
-    header = tensor_header(name, constant).SerializeToString(deterministic=True) + _prefix(9, stored_bytes(constant))
+    header: bytes = tensor_header(name, constant).SerializeToString(deterministic=True) + _prefix(9, stored_bytes(constant))
     return _prefix(5, len(header) + stored_bytes(constant)) + header
 
 

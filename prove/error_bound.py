@@ -26,7 +26,7 @@ def roundoff(dtype: Any) -> float:
     if kind.kind in "biu?":
         return 0.0
     try:
-        return float(ml_dtypes.finfo(kind).eps)
+        return float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
         return 0.0
 
@@ -89,7 +89,7 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
     if name == "stablehlo.select":
         chosen = np.where(operands[0], errors[1], errors[2])
         gap = np.abs(_real(operands[1]) - _real(operands[2])) + np.maximum(errors[1], errors[2])
-        return np.where(errors[0] > 0, gap, chosen)
+        return np.asarray(np.where(errors[0] > 0, gap, chosen))
     return _carried(term, operands, errors, value) + LIBRARY_ULPS * unit * magnitude
 
 
@@ -101,7 +101,7 @@ def _reduction_error(term: Term, operand: Any, error: Any, magnitude: Array, uni
         return np.sum(error, axis=axes) + count * unit * np.sum(np.abs(_real(operand)), axis=axes)  # type: ignore[no-any-return]
     if combiner == "multiply":
         relative = np.sum(error / np.abs(_real(operand)), axis=axes)
-        return np.nan_to_num(magnitude * (relative + count * unit), nan=np.inf)
+        return np.asarray(np.nan_to_num(magnitude * (relative + count * unit), nan=np.inf))
     return np.max(error, axis=axes, initial=0.0)  # type: ignore[no-any-return]
 
 

@@ -47,7 +47,7 @@ def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...
 
 
 def _specials(dtype: DType) -> list[float]:
-    info = ml_dtypes.finfo(dtype.numpy)
+    info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     found = [0.0, -0.0, 1.0, -1.0, float(info.max), -float(info.max), float(info.tiny), float(info.smallest_subnormal)]
     for value in (np.nan, np.inf, -np.inf):
         with np.errstate(all="ignore"):

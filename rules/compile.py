@@ -53,7 +53,8 @@ def _side(root: Node, indices: dict[Draft, TypeOf]) -> Side:
 
     drafts = list(_preorder(root))
     attributes = tuple(
-        Attributes(tuple(sorted((name, rewrite(value, indices)) for name, value in draft.attributes.items())), draft.rest) for draft in drafts
+        Attributes(tuple((name, rewrite(value, indices)) for name, value in sorted(draft.attributes.items())), draft.rest)
+        for draft in drafts
     )
     guards = tuple(
         tuple(

@@ -13,7 +13,7 @@ import numpy as np
 from coset.ir import dims
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Attribute, Attributes, Op, find_op, register
+from coset.ir.op import Attribute, Attributes, Op, find_op, register, withdraw
 from coset.ir.term import AttributeItems, Term, absent, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
 from coset.rules import syntax
@@ -46,6 +46,11 @@ def definitions() -> list[Rule]:
     return sorted(found, key=lambda rule: rule.name)
 
 
+def definition_texts() -> frozenset[str]:
+    """The texts of all registered definitions: what a cache of rules that were read with them must be keyed by."""
+    return frozenset(definition.text for definition in _DEFINITIONS.values())
+
+
 def is_defined(op: Op) -> bool:
     """True when a term defines `op`."""
     return op.name in _DEFINITIONS
@@ -66,26 +71,38 @@ def load_definitions(path: Path) -> list[Rule]:
 
 
 def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], directory: Path) -> list[RuleError]:
-    """Register the ops of one file; what is wrong with them is returned. An op that is defined so already stays."""
+    """Register the ops of one file; what is wrong with them is returned, and then none of the new ones stays.
+
+    An op that is defined in the same words already is passed over.
+    """
     errors: list[RuleError] = []
     fresh: list[tuple[syntax.OpEntry, Op]] = []
     for entry in sorted(entries, key=lambda entry: entry.name):
-        own = {entry.name.split(".")[0]: entry.name.split(".")[0], **dialects}
+        if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].text == entry.text:
+            continue
         try:
-            if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].text == entry.text:
-                continue
             if find_op(entry.name) is not None:
                 raise RuleError(f"the op `{entry.name}` is there already", place=entry.place, help="give yours another name")
-            fresh.append((entry, register(_signature(entry, own))))
+            fresh.append((entry, register(_signature(entry, _own(entry.name, dialects)))))
         except RuleError as error:
             errors.append(error)
     for entry, op in fresh:
         try:
-            own = {op.dialect: op.dialect, **dialects}
-            _DEFINITIONS[op.name] = _definition(entry, op, own, directory)
+            _DEFINITIONS[op.name] = _definition(entry, op, _own(op.name, dialects), directory)
         except RuleError as error:
             errors.append(error)
-    return errors + [error for entry, _ in fresh if (error := _circle(entry)) is not None]
+    errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
+    if errors:
+        for _, op in fresh:
+            _DEFINITIONS.pop(op.name, None)
+            withdraw(op)
+    return errors
+
+
+def _own(name: str, dialects: Mapping[str, str]) -> dict[str, str]:
+    """The dialects in use and that of the op itself."""
+    dialect = name.split(".")[0]
+    return {dialect: dialect, **dialects}
 
 
 def _operands(entry: syntax.OpEntry) -> list[syntax.Declaration]:

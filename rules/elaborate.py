@@ -90,7 +90,8 @@ def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
     """Each choice of ops for the op variables, with the suffix that tells the rules apart."""
     assignments: list[tuple[str, dict[str, Op]]] = [("", {})]
     for name, variable in names.op_variables.items():
-        assignments = [(f"{label}[{op.name}]", {**ops, name: op}) for label, ops in assignments for op in ops_with(variable, names.dialects)]
+        fitting = ops_with(variable, names.dialects)
+        assignments = [(f"{label}[{op.name}]", {**ops, name: op}) for label, ops in assignments for op in fitting]
     yield from assignments
 
 
@@ -136,8 +137,8 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     assert isinstance(left_side.pattern, Application)
     facts = tuple(("const", name) for name in found if _constant(names, name))
     return Rule(
-        direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise), direction.place,
-        direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
+        direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
+        direction.place, direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
     )  # fmt: skip
 
 
@@ -225,8 +226,8 @@ def _lint_wildcards(entry: syntax.RuleEntry, names: Names, found: list[Rule]) ->
     count = _uses([entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)])
     for declaration in entry.declarations:
         if isinstance(declaration, syntax.Declaration):
-            kind = declaration.kind
-            count += _uses(kind.dims if isinstance(kind, syntax.TensorKind) else kind.arguments)
+            written = declaration.kind
+            count += _uses(written.dims if isinstance(written, syntax.TensorKind) else written.arguments)
     errors = []
     for name, kind in found[0].compiled.kinds.items():
         if count[name] == 1 and kind.word not in ("dim", "pack", "dtype", "rest") and name not in names.op_variables:

@@ -46,7 +46,7 @@ def format_text(text: str, path: str | Path = "<text>") -> str:
             margin = " " * (indent or 0)
             if kind == "item" and lines and (position == 0 or not _compact(tokens, position, starts, text)):
                 lines.append("")
-            lines += [margin + comment for comment in gap.own]
+            lines += [margin + comment if comment else "" for comment in gap.own if comment or kind == "item"]
             current = margin + token.text
         else:
             current += (" " if _spaced(tokens, position, starts) else "") + token.text
@@ -61,10 +61,12 @@ def format_text(text: str, path: str | Path = "<text>") -> str:
 
 
 def _gap(text: str, *, first: bool) -> _Gap:
-    trailing, own = "", []
+    trailing, own = "", list[str]()
     for line_number, line in enumerate(text.split("\n")):
         comment = line.strip()
-        if comment.startswith("#"):
+        if not comment and own and own[-1] and line_number < text.count("\n"):
+            own.append("")
+        elif comment.startswith("#"):
             if line_number == 0 and not first:
                 trailing = comment
             else:
@@ -97,6 +99,8 @@ def _spaced(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) 
     word = before.text not in KEYWORDS and (before.text[0].isalnum() or before.text[0] in "_")
     if token.text in (")", "]", ",", "?") or before.text in ("(", "["):
         return False
+    if before.text == "-" and position >= 2:
+        return not _unary(tokens, position - 1, starts)
     if token.text == ":":
         return starts.get(token.start) == "tags"
     if token.text in ("(", "["):
@@ -105,12 +109,12 @@ def _spaced(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) 
         return not (word or before.text in (")", "]"))
     if before.text == "..":
         return not (token.text[0].isalnum() or token.text[0] == "_")
-    if before.text == "-" and position >= 2:
-        return not _unary(tokens, position - 1)
     return True
 
 
-def _unary(tokens: Sequence[Lexeme], position: int) -> bool:
+def _unary(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) -> bool:
     """True when the `-` at `position` is a sign."""
+    if tokens[position].start in starts:
+        return True
     before = tokens[position - 1].text
     return before in KEYWORDS or not (before[0].isalnum() or before[0] in "_)]\"")

@@ -16,7 +16,7 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, TypeOf, Unbound, Wild, evaluate
+from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate
 from coset.rules.candidates import attribute_values, representatives, values_of
 from coset.rules.compile import parts
 from coset.rules.pattern import Application, Variable, applications
@@ -187,5 +187,3 @@ def _open_values(
     for choice in itertools.product(*names.values()):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
 
-
-__all__ = ["Instance", "Search", "TypeOf", "instances"]

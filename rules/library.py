@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coset.ir.errors import CosetError, Place
 from coset.rules import syntax
-from coset.rules.definition import define_all, definitions
+from coset.rules.definition import define_all, definition_texts, definitions
 from coset.rules.elaborate import rules_of
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
 from coset.rules.parser import parse
@@ -79,7 +79,8 @@ def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> R
     Raises:
         RuleError: the first mistake; `check_files` reports all.
     """
-    rule_set, errors = _load_cached(tuple(rule_files(paths)), with_definitions)
+    stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in rule_files(paths))
+    rule_set, errors = _load_cached(stamps, with_definitions, definition_texts())
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more mistakes: run `coset check`)" if len(errors) > 1 else ""
@@ -93,8 +94,9 @@ def check_files(paths: Sequence[Path]) -> tuple[RuleSet, list[RuleError]]:
 
 
 @lru_cache(maxsize=8)
-def _load_cached(files: tuple[Path, ...], with_definitions: bool) -> tuple[RuleSet, list[RuleError]]:
-    return _load(files, with_definitions=with_definitions, trust_lock=True)
+def _load_cached(stamps: tuple[tuple[Path, int, int], ...], with_definitions: bool, _: frozenset[str]) -> tuple[RuleSet, list[RuleError]]:
+    """Keyed by the files as they are and by the ops that are defined when they are read."""
+    return _load([path for path, _, _ in stamps], with_definitions=with_definitions, trust_lock=True)
 
 
 def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool) -> tuple[RuleSet, list[RuleError]]:

@@ -9,7 +9,8 @@ from coset.ir.errors import Place
 from coset.ir.op import Op, all_ops, find_op
 from coset.ir.types import CLASSES, DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import FUNCTIONS, SCALAR_FUNCTIONS, Expression, Literal, Ref
+from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
+from coset.rules.functions import FUNCTIONS
 from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
 
@@ -108,7 +109,7 @@ def collect(
 def _not_taken(names: Names, name: str, place: Place) -> None:
     if names.known(name):
         raise RuleError(f"`{name}` is declared twice", place=place, help="give one of them another name")
-    if name in FUNCTIONS or name in SCALAR_FUNCTIONS or name in SUGAR or name in DTYPES or name == "_":
+    if (name in FUNCTIONS and name.isidentifier()) or name in SCALAR_FUNCTIONS or name in SUGAR or name in DTYPES or name == "_":
         raise RuleError(f"`{name}` shadows a word of the language", place=place, help="give it another name")
 
 

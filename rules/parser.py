@@ -15,9 +15,10 @@ from coset.ir.errors import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
-KEYWORDS = frozenset(
-    "use as rule for op means numerics except where with phase then limit once kernel on test const and or not in".split()
-)
+KEYWORDS = frozenset((
+    "use", "as", "rule", "for", "op", "means", "numerics", "except", "where", "with", "phase", "then", "limit", "once", "kernel", "on",
+    "test", "const", "and", "or", "not", "in",
+))  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +74,8 @@ def lexemes(text: str, path: str) -> tuple[list[Lexeme], dict[int, str]]:
             elif isinstance(child, Tree) and not child.meta.empty:
                 word = {"tags": "tags", "for": "clause", "roots": "clause", "locals": "clause", "where": "clause", "numerics": "clause",
                         "test": "clause", "clause": "clause"}.get(str(child.data))  # fmt: skip
-                after_arrow = child.data == "roots" and any(isinstance(c, Tree) and c.data == "arrow" for c in item.children[: item.children.index(child)])
+                earlier = item.children[: item.children.index(child)]
+                after_arrow = child.data == "roots" and any(isinstance(c, Tree) and c.data == "arrow" for c in earlier)
                 if word is not None and not after_arrow:
                     starts[child.meta.start_pos] = word
                 if child.data == "clause":
@@ -256,7 +258,7 @@ class _Reader:
                     self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")
                 if optional and default is None:
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
-                found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label)))  # type: ignore[arg-type]
+                found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label)))
         return tuple(found)
 
     def kind(self, tree: Any) -> syntax.TensorKind | syntax.ValueKind:
@@ -297,7 +299,9 @@ class _Reader:
             return self.call(tree)
         if kind == "negate":
             inner = self.expression(children[1])
-            return syntax.Number(inner.value.copy_negate(), place) if isinstance(inner, syntax.Number) else syntax.Operation(kind, (inner,), place)
+            if isinstance(inner, syntax.Number):
+                return syntax.Number(inner.value.copy_negate(), place)
+            return syntax.Operation(kind, (inner,), place)
         if kind in ("sum", "product", "comparison"):
             return self.chain(children, place)
         if kind in ("item", "slice"):

@@ -171,7 +171,9 @@ class Rule:
                 raise RuleTypeError(f"the left side of `{self.name}` does not determine its variables", place=self.place)
             equations, conditions = late, waiting
         return all(
-            scope.values[name] in kind.classes for name, kind in self.compiled.kinds.items() if kind.word == "dtype" and name in scope.values
+            scope.values[name] in kind.classes
+            for name, kind in self.compiled.kinds.items()
+            if kind.word == "dtype" and name in scope.values
         )
 
     def _right_side(self, scope: Scope) -> Decision:

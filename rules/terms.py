@@ -15,7 +15,7 @@ from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
 from coset.ir.types import I64, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf
+from coset.rules.algebra import Call, Expression, Listing, Literal, Scalar, Splice, TypeOf
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
@@ -25,7 +25,8 @@ BINARY = {"+": "stablehlo.add", "-": "stablehlo.subtract", "*": "stablehlo.multi
 REDUCTIONS = {"sum": "add", "max": "maximum", "min": "minimum", "prod": "multiply"}
 # (op, position of the operand) -> the value that makes the op the identity in its other operand
 IDENTITIES = {
-    ("stablehlo.add", 0): 0, ("stablehlo.add", 1): 0, ("stablehlo.subtract", 1): 0, ("stablehlo.multiply", 0): 1, ("stablehlo.multiply", 1): 1,
+    ("stablehlo.add", 0): 0, ("stablehlo.add", 1): 0, ("stablehlo.subtract", 1): 0,
+    ("stablehlo.multiply", 0): 1, ("stablehlo.multiply", 1): 1,
     ("stablehlo.divide", 1): 1, ("stablehlo.maximum", 0): Decimal("-Infinity"), ("stablehlo.maximum", 1): Decimal("-Infinity"),
     ("stablehlo.minimum", 0): Decimal("Infinity"), ("stablehlo.minimum", 1): Decimal("Infinity"),
 }  # fmt: skip
@@ -167,7 +168,8 @@ class Drafter:
             return self.splat(expression, context, expression.place)
         if isinstance(expression, syntax.Name):
             if expression.value == "_":
-                raise RuleError("`_` stands for an attribute, not for a term", place=expression.place, help="name the variable and declare its type")
+                help = "name the variable and declare its type"
+                raise RuleError("`_` stands for an attribute, not for a term", place=expression.place, help=help)
             if expression.value not in self.names.terms:
                 help = f"declare it: for {expression.value}: T[S..]"
                 raise RuleError(f"`{expression.value}` is not declared", place=expression.place, help=help)
@@ -191,7 +193,8 @@ class Drafter:
             attributes: dict[str, Expression] = {"lhs_batch": batch, "rhs_batch": batch}
             attributes |= {"lhs_contract": Listing((contract[0],)), "rhs_contract": Listing((contract[1],))}
             return Draft(get_op("stablehlo.dot_general"), [lhs, rhs], attributes, expression.place)
-        raise RuleError(f"`{expression.operator}` is for values, not for terms", place=expression.place, help="use an op, e.g. compare(x, y, \"EQ\")")
+        help = 'use an op, e.g. compare(x, y, "EQ")'
+        raise RuleError(f"`{expression.operator}` is for values, not for terms", place=expression.place, help=help)
 
     def elementwise(
         self, op: Op, operands: Sequence[syntax.Expression], attributes: dict[str, Expression], rest: str | None, place: Place,
@@ -261,8 +264,9 @@ class Drafter:
         given = dict(call.keywords)
         counts = {"splat": (1, 1), "bcast": (1, 2), "swap_last": (1, 1), "host": (1, 1)}.get(call.name, (2, 2))
         if not counts[0] <= len(call.arguments) <= counts[1] or set(given) - {"axes"} or call.rest is not None:
-            usage = {"splat": "splat(v)", "bcast": "bcast(x, [dims]) or bcast(x, [dims], axes: [..])", "swap_last": "swap_last(x)", "host": "host(n)"}
-            raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=usage.get(call.name, f"{call.name}(x, axes)"))
+            usage = {"splat": "splat(v)", "bcast": "bcast(x, [dims]) or bcast(x, [dims], axes: [..])"}
+            default = f"{call.name}(x)" if call.name in ("swap_last", "host") else f"{call.name}(x, axes)"
+            raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=usage.get(call.name, default))
         first = call.arguments[0]
         if call.name == "splat":
             return self.splat(first, context, call.place)
@@ -323,9 +327,9 @@ class Drafter:
             dimensions = Call("range", (Call("-", (total, Call("rank", (type_of(operand),)))), total))
             return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)
         kept, distances = ones
-        dimensions_list = Listing(tuple(_minus(total, distance) for distance in distances))
+        places = Listing(tuple(_minus(total, distance) for distance in distances))
         squeezed = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Listing(tuple(kept))}, call.place)
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [squeezed], {"shape": shape, "broadcast_dimensions": dimensions_list}, call.place)
+        return Draft(get_op("stablehlo.broadcast_in_dim"), [squeezed], {"shape": shape, "broadcast_dimensions": places}, call.place)
 
     def literal_ones(self, operand: Node) -> tuple[list[Expression], list[int]] | None:
         """For a variable with dims that are written 1: the other dims and their distances from the end."""
@@ -377,7 +381,8 @@ def _shape_of(node: Node, names: Names) -> tuple[bool | None, str]:
     """Whether the rank is 0, and a key that is equal for nodes of one shape."""
     while isinstance(node, Draft) and node.op.has("elementwise"):
         position = 1 if node.op.name in ("stablehlo.select", "stablehlo.clamp") else 0
-        own = [o for o in node.operands[position:] if not (isinstance(o, Draft) and o.op.name in ("builtin.constant", "stablehlo.broadcast_in_dim"))]
+        spread = ("builtin.constant", "stablehlo.broadcast_in_dim")
+        own = [o for o in node.operands[position:] if not (isinstance(o, Draft) and o.op.name in spread)]
         node = own[0] if own else node.operands[position]
     if isinstance(node, Hole):
         kind = names.terms[node.name].kind
@@ -420,4 +425,3 @@ def _minus(value: Expression, number: int) -> Expression:
     return Call("-", (value, Literal(number)))
 
 
-__all__ = ["Context", "Draft", "Drafter", "Hole", "NeedChoice", "Node", "Ref", "context_of", "type_of"]

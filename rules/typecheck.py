@@ -39,7 +39,8 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
         search = Search()
         numeric = Search(random.Random(0))
         first = first or (rule, search)
-        for instance in itertools.chain(itertools.islice(instances(rule, search), SYMBOLIC), itertools.islice(instances(rule, numeric), NUMERIC)):
+        drawn = (itertools.islice(instances(rule, search), SYMBOLIC), itertools.islice(instances(rule, numeric), NUMERIC))
+        for instance in itertools.chain(*drawn):
             typed = True
             try:
                 fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None

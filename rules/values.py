@@ -8,7 +8,8 @@ from typing import Any
 from coset.ir.errors import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import FUNCTIONS, SCALAR_FUNCTIONS, Call, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.functions import FUNCTIONS
 from coset.rules.names import Names, imply
 from coset.rules.syntax import RuleError
 
@@ -23,14 +24,14 @@ class Values:
 
     def is_function(self, call: syntax.Invocation) -> bool:
         """True for a function of the algebra, not an op."""
-        return call.name in FUNCTIONS or call.name in ("sqrt", "exp", "log") and all(self.numeric(a) for a in call.arguments)
+        return is_called(call.name) or (call.name in ("sqrt", "exp", "log") and all(self.numeric(a) for a in call.arguments))
 
     def numeric(self, expression: syntax.Expression) -> bool:
         """True when no term variable and no op occurs in `expression` but inside functions of types."""
         if isinstance(expression, syntax.Name):
             return expression.value not in self.names.terms
         if isinstance(expression, syntax.Invocation):
-            return expression.name in FUNCTIONS or (expression.name in ("sqrt", "exp", "log") and all(map(self.numeric, expression.arguments)))
+            return self.is_function(expression)
         if isinstance(expression, syntax.Operation):
             return expression.operator == "item" or all(operand is None or self.numeric(operand) for operand in expression.operands)
         return isinstance(expression, syntax.Number)
@@ -107,8 +108,8 @@ class Values:
         if call.name in ("sqrt", "exp", "log"):
             return self.scalar(call, None)
         function = FUNCTIONS.get(call.name)
-        if function is None:
-            help = f"the functions are: {', '.join(sorted(name for name in FUNCTIONS if name.isidentifier()))}"
+        if function is None or not is_called(call.name):
+            help = f"the functions are: {', '.join(sorted(filter(is_called, FUNCTIONS)))}"
             raise RuleError(f"there is no function `{call.name}` of values", place=call.place, help=help)
         if call.keywords or call.rest is not None or not function.arity[0] <= len(call.arguments) <= function.arity[1]:
             raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
@@ -151,6 +152,11 @@ class Values:
             return _CONSTANTS[expression.value]
         place = expression.place if expression is not None else Place("")
         raise RuleError("a default of a tensor is a number, inf or -inf", place=place)
+
+
+def is_called(name: str) -> bool:
+    """True for a function that is written `name(..)`, not as an operator."""
+    return name in FUNCTIONS and FUNCTIONS[name].usage.startswith(f"{name}(")
 
 
 def _is_wild(expression: Any) -> bool:

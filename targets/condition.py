@@ -72,8 +72,8 @@ def _depthwise(attributes: Attributes, operands: Sequence[Type]) -> bool:
 
 
 def _filled(attributes: Attributes, operands: Sequence[Type]) -> bool:
-    """The groups fill ONNX Runtime's 16-wide blocks."""
-    return _channels(attributes, operands)[0] % 16 == 0
+    """The groups fill the quarters of ONNX Runtime's 16-wide blocks, which it pads to whole ones."""
+    return _channels(attributes, operands)[0] % 4 == 0
 
 
 def _ungrouped(attributes: Attributes, operands: Sequence[Type]) -> bool:

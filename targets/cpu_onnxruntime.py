@@ -66,6 +66,7 @@ KERNELS = {
     "reduce_outer": Kernel(_seconds(0.5e-6), _elements(2.5e9), ROWS),
     "matmul": Kernel(_seconds(0.3e-6), _products(400e9), WEIGHTS, FEW_ROWS, LITTLE_WORK),
     "conv": Kernel(_seconds(0.4e-6), _products(440e9), WEIGHTS, None, LITTLE_WORK),
+    "conv_plain": Kernel(_seconds(0.4e-6), _products(270e9), WEIGHTS, None, LITTLE_WORK),  # im2col and a matmul
     "conv_grouped": Kernel(_seconds(0.4e-6), _products(280e9), WEIGHTS, None, LITTLE_WORK),
     "conv_depthwise": Kernel(_seconds(0.4e-6), _products(210e9), STREAM, None, LITTLE_WORK),
     "conv_unblocked": Kernel(_seconds(0.6e-6), _products(60e9), STREAM),
@@ -171,6 +172,7 @@ def _convolutions(*conditions: str) -> tuple[Form, ...]:
     return (
         Form("conv_depthwise", F32, (*conditions, "depthwise", "filled")),
         Form("conv", F32, (*conditions, "blocked", "ungrouped")),
+        Form("conv_plain", F32, (*conditions, "ungrouped")),
         Form("conv_grouped", F32, (*conditions, "blocked")),
         Form("conv_unblocked", F32, conditions),
     )
@@ -230,6 +232,7 @@ register(
             "l2": Rate(2 * 1024**2, "B a core", "lscpu"),
             "l3": Rate(480 * 1024**2, "B, shared with the host's other guests", "lscpu"),
         },
+        folds_constants=True,
         notes=(
             f"Element types: {KERNELS_OF_ORT}. f16 is cast to f32 around each kernel by the runtime. Elementwise kernels broadcast as "
             "NumPy does, so a broadcast operand of theirs is not materialised. A Reshape moves no bytes. A transpose of the last two dims "

@@ -86,7 +86,8 @@ class Form:
 @dataclass(frozen=True)
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
-    own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes."""
+    own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
+    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only."""
 
     name: str
     title: str
@@ -96,6 +97,7 @@ class Target:
     default: Form
     casts: Mapping[str, str]
     numbers: Mapping[str, Rate]
+    folds_constants: bool = False
     notes: str = ""
 
 

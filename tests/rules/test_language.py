@@ -1,0 +1,154 @@
+"""What rules compile to, and what `decide` answers."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rule_texts import read_rules
+
+from coset.ir.dims import symbol
+from coset.ir.term import CONSTANT, constant
+from coset.ir.types import F16, F32, F64, I32, DType, TensorType, tensor
+from coset.rules.format import format_text
+from coset.rules.functions import FUNCTIONS
+from coset.rules.library import DEFAULT, check_files, load, rule_files
+from coset.rules.pattern import applications, variables
+from coset.rules.rule import RuleTypeError
+
+FOLDER = Path(__file__).parent
+FILES = [*rule_files(DEFAULT), FOLDER / "samples.rules", FOLDER.parents[1] / "dialects" / "onnx.rules"]
+B, M, K, N, P = map(symbol, "BMKNP")
+
+
+def test_the_samples_of_the_design_page_are_read() -> None:
+    rules, errors = check_files([FOLDER / "samples.rules"])
+    assert errors == []
+    assert [phase.name for phase in rules.phases] == ["algebra", "fuse"]
+    assert {rule.limit for rule in rules.family("sample_matmul_assoc")} == {2}
+    assert {(rule.phase, rule.limit) for rule in rules.family("sample_conv_batchnorm")} == {("fuse", 1)}
+    assert len(rules.family("sample_conv_batchnorm")) == 2, "one with a bias and one without"
+
+
+def test_the_library_has_no_mistakes_and_documents_each_rule() -> None:
+    rules, errors = check_files(DEFAULT)
+    assert errors == []
+    assert all(rule.document for rule in rules.rules)
+    assert len({rule.name for rule in rules.rules}) == len(rules.rules)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_rule_files_are_formatted(path: Path) -> None:
+    assert format_text(path.read_text(), path) == path.read_text()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_formatting_a_squeezed_file_twice_changes_nothing_and_keeps_comments(path: Path) -> None:
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    once = format_text("# first\n" + "\n ".join(lines) + "  # last\n")
+    assert format_text(once) == once
+    assert once.startswith("# first\n") and "# last" in once
+    flat = format_text(" ".join(lines))
+    assert format_text(flat) == flat
+
+
+def test_the_order_of_files_and_entries_does_not_matter(tmp_path: Path) -> None:
+    shuffled = []
+    generator = random.Random(1)
+    for path in rule_files(DEFAULT):
+        entries = path.read_text().split("\n\n")
+        head, rest = entries[0], entries[1:]
+        generator.shuffle(rest)
+        shuffled.append(tmp_path / path.name)
+        shuffled[-1].write_text("\n\n".join([head, *rest]) + "\n")
+    generator.shuffle(shuffled)
+    again, errors = check_files(shuffled)
+    assert errors == []
+    assert [(rule.name, str(rule), rule.phase, rule.limit) for rule in again.rules] == [
+        (rule.name, str(rule), rule.phase, rule.limit) for rule in load().rules
+    ]
+
+
+def test_a_rule_is_one_text_entry(tmp_path: Path) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text("use stablehlo\nrule mine for x: F[S..] tanh(-x) => -tanh(x) numerics exact\n")
+    rules = load([*DEFAULT, path])
+    (rule,) = rules.family("mine")
+    assert str(rule) == "mine: stablehlo.tanh(stablehlo.negate(x)) => stablehlo.negate(stablehlo.tanh(x))"
+    assert rule.assurance == "assumed"
+    assert {r.assurance for r in load().rules} == {"tested"}
+
+
+def test_indices_are_preorder() -> None:
+    for rule in load().rules:
+        for side in (rule.left, rule.right):
+            assert [node.index for node in applications(side)] == list(range(len(list(applications(side)))))
+        assert rule.variables == variables(rule.left)
+
+
+def test_permutations_compose_and_types_follow() -> None:
+    (rule,) = load().family("transpose_transpose")
+    types = [tensor(F32, K, M, N), tensor(F32, M, K, N)]
+    given = [(("permutation", (1, 0, 2)),), (("permutation", (0, 1, 2)),)]
+    decision = rule.decide(given, types, [tensor(F32, M, K, N)])
+    assert decision is not None
+    assert decision.attributes == ((("permutation", (1, 0, 2)),),)
+    assert decision.types == (tensor(F32, K, M, N),)
+
+
+def test_sides_of_different_types_are_an_error() -> None:
+    (rule,) = load().family("double_negate")
+    with pytest.raises(RuleTypeError, match="double_negate"):
+        rule.decide([(), ()], [tensor(F32, 2), tensor(F32, 2)], [tensor(F32, 3)])
+
+
+@pytest.mark.parametrize("dtype", [F16, F32, F64])
+def test_a_symbolic_constant_is_rounded_once_to_the_dtype_at_hand(dtype: DType, tmp_path: Path) -> None:
+    rules, errors = read_rules(tmp_path, "rule r for x: F[S..] x * splat(1 / sqrt(2)) => x / splat(sqrt(2)) numerics reassociates\n")
+    assert errors == []
+    rule = next(r for r in rules.family("r") if "broadcast" in str(r.left))
+    exact = constant(np.array(np.sqrt(np.longdouble(0.5)).astype(dtype.numpy)))
+    spread = (("broadcast_dimensions", ()), ("shape", (4,)))
+    types = [tensor(dtype, 4), tensor(dtype, 4), tensor(dtype)]
+    fired = rule.decide([(), spread, exact.attributes], types, [tensor(dtype, 4)])
+    assert fired is not None
+    near = constant(np.nextafter(exact.attribute("value").array(), dtype.numpy.type(1)).astype(dtype.numpy))
+    assert rule.decide([(), spread, near.attributes], types, [tensor(dtype, 4)]) is None
+
+
+def test_unknown_conditions_do_not_fire(tmp_path: Path) -> None:
+    rules, errors = read_rules(tmp_path, "rule r for x: F[N] -(-x) => x where N % 8 == 0 numerics exact\n")
+    assert errors == []
+    (rule,) = rules.family("r")
+
+    def fires(dim: object) -> bool:
+        type = TensorType(F32, (dim,))  # type: ignore[arg-type]
+        return rule.decide([(), ()], [type, type], [type]) is not None
+
+    assert fires(16) and not fires(12) and not fires(symbol("S"))
+
+
+def test_classes_of_element_types_are_kept() -> None:
+    rule = next(r for r in load().family("add_negative_zero") if "broadcast" in str(r.left))
+    zero = constant(np.array(0, np.int32))
+    spread = (("broadcast_dimensions", ()), ("shape", (4,)))
+    assert rule.decide([(), spread, zero.attributes], [tensor(I32, 4), tensor(I32, 4), tensor(I32)], [tensor(I32, 4)]) is None
+
+
+def test_facts_name_the_constant_variables() -> None:
+    (rule,) = load().family("scale_columns")
+    assert rule.facts == (("const", "w"), ("const", "s"))
+
+
+def test_a_splat_has_a_form_at_rank_zero() -> None:
+    forms = load().family("add_zero")
+    assert sorted(sum(node.op is CONSTANT for node in applications(form.left)) for form in forms) == [1, 1]
+    assert {len(list(applications(form.left))) for form in forms} == {2, 3}
+
+
+def test_every_function_of_the_algebra_is_in_the_manual() -> None:
+    manual = (FOLDER.parents[1] / "docs" / "rules.md").read_text()
+    for function in FUNCTIONS.values():
+        assert f"| `{function.usage}` | {function.document} |" in manual
