@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import tempfile
@@ -22,7 +23,7 @@ except ImportError as error:
     raise MissingExtra("ONNX Runtime is not installed", help="pip install onnxruntime") from error
 
 from coset.ir.term import Term
-from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, dtype_of
+from coset.ir.types import DTYPES, AbsentType, TensorType, TokenType, TupleType, dtype_of
 from coset.lowering.onnx import element_code, node_model, run_reference
 
 LEVELS = {
@@ -32,6 +33,10 @@ LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 Feed = Mapping[str, Any]
+_FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
+    "tensor(bfloat16)": "bf16", "tensor(float8e4m3fn)": "f8e4m3fn", "tensor(float8e4m3fnuz)": "f8e4m3fnuz", "tensor(float8e5m2)": "f8e5m2",
+    "tensor(float8e5m2fnuz)": "f8e5m2fnuz",
+}  # fmt: skip
 
 
 class Session:
@@ -75,6 +80,7 @@ class Session:
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
+        self._foreign = any(value.type in _FOREIGN for value in self._session.get_outputs())
         self._silent = onnxruntime.RunOptions()
         self._silent.log_severity_level = 4
 
@@ -86,7 +92,11 @@ class Session:
         """
         given = {name: _orderly(feed[name]) for name in (*self.inputs, *self.defaults) if name in feed}
         try:
-            results = self._session.run(None, given, self._silent)
+            if self._foreign:
+                values = self._session.run_with_ort_values(None, {name: _as_ort_value(value) for name, value in given.items()}, self._silent)
+                results = [_as_array(value) for value in values]
+            else:
+                results = self._session.run(None, given, self._silent)
         except Exception as error:
             raise CosetError(f"ONNX Runtime does not run the model: {_first_line(error)}") from None
         return dict(zip(self.outputs, results, strict=True))
@@ -122,6 +132,19 @@ def _orderly(value: Any) -> Any:
         code = element_code(dtype_of(value.dtype))
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(np.uint8 if value.itemsize == 1 else np.uint16), code)
     return value
+
+
+def _as_ort_value(value: Any) -> Any:
+    return onnxruntime.OrtValue.ortvalue_from_numpy(np.asarray(value)) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _as_array(value: Any) -> Any:
+    """An OrtValue on the CPU as an array, copied from its bytes where the binding has no array of its element type."""
+    name = _FOREIGN.get(value.data_type())
+    if name is None:
+        return value.numpy()
+    raw = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr()) if value.tensor_size_in_bytes() else b""
+    return np.frombuffer(bytes(raw), DTYPES[name].numpy).reshape(value.shape())
 
 
 def _first_line(error: Exception) -> str:

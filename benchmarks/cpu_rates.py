@@ -284,7 +284,8 @@ def convolution_cases() -> Iterator[Case]:
     """Dense 1x1 and 3x3, grouped and depthwise, with ORT's blocked layout."""
     shapes = [(64, 56, 1, 1), (256, 14, 1, 1), (512, 7, 1, 1), (64, 56, 3, 1), (128, 28, 3, 1), (256, 14, 3, 1), (512, 7, 3, 1),
               (16, 112, 3, 1), (128, 28, 3, 32), (512, 14, 3, 32), (96, 56, 3, 96), (384, 14, 3, 384), (960, 7, 3, 960),
-              (8, 28, 3, 1), (12, 28, 3, 1), (200, 14, 1, 1), (88, 14, 5, 88), (40, 14, 3, 1), (60, 14, 3, 6), (64, 14, 5, 1), (32, 14, 1, 1)]  # fmt: skip
+              (8, 28, 3, 1), (12, 28, 3, 1), (200, 14, 1, 1), (88, 14, 5, 88), (40, 14, 3, 1), (60, 14, 3, 6),
+              (64, 14, 5, 1), (32, 14, 1, 1)]  # fmt: skip
     for channels, side, kernel, groups in shapes:
         conv = conv_link(channels, kernel, groups)
         size = channels * side * side

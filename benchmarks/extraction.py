@@ -28,15 +28,11 @@ def tangle(classes: int, seed: int) -> Problem:
     made: list[tuple[Choice, ...]] = [(choice(1.0),)]
     for number in range(1, classes):
         options = []
-        for _ in range(generator.choice((1, 1, 2, 3, 5))):
-            near = (
-                range(max(0, number - 12), number) if generator.random() < 0.95 else range(max(0, number - 12), min(classes, number + 12))
-            )
-            options.append(
-                choice(
-                    generator.choice((0.0, 1.0, 2.0, 5.0, 20.0)) + generator.random(), generator.choices(near, k=generator.randint(1, 3))
-                )
-            )
+        for place in range(generator.choice((1, 1, 2, 3, 5))):
+            above = place > 0 and generator.random() < 0.05
+            near = range(max(0, number - 12), min(classes, number + 12) if above else number)
+            cost = generator.choice((0.0, 1.0, 2.0, 5.0, 20.0)) + generator.random()
+            options.append(choice(cost, generator.choices(near, k=generator.randint(1, 3))))
         made.append(tuple(options))
     return Problem(made, (classes - 1,))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,11 @@ from coset.backends.onnxruntime import Session
 from coset.feeds import Case, Feed, bindings, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.lowering.onnx import write
+from coset.noise import nudge, nudged
 
-# How many times its own rounding noise an output may move. The noise is what moving every float input by one rounding error does
-# to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
+# How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
+# error does to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
 NOISE_FACTOR = 32.0
 # ... and the least that reassociating sums costs: a few roundings of the largest element of the output
 ROUNDINGS = 64.0
@@ -66,7 +70,7 @@ class CheckReport:
             "max_abs": max((d.max_abs for d in self.differences), default=0.0),
             "max_rel": max((d.max_rel for d in self.differences if d.case in ("normal", "second")), default=0.0),
             "tolerance": worst.tolerance if worst else 0.0,
-            "method": "estimated: rounding noise of the original under one rounding error on each input",
+            "method": "estimated: rounding noise of the original under one rounding error on each input and constant",
             "problem": worst.problem if worst and not worst.ok else "",
             "ok": self.ok,
         }
@@ -82,6 +86,7 @@ class Oracle:
             CosetError: the original does not load or does not run on any drawn input.
         """
         self._session = Session(model, level="off")
+        self._shaken = [] if exact else list(_shaken_sessions(program))
         self.skipped: list[str] = []
         self.runs: list[tuple[Case, Feed, Feed]] = []
         self.binding: dict[str, int] = {}
@@ -104,13 +109,13 @@ class Oracle:
         raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
 
     def _noise(self, feed: Feed, outputs: Feed) -> Feed:
-        """The largest move of each output element when every float input element moves by one rounding error, up or down."""
+        """The largest move of each output when every float input moves by one rounding error, and every constant with it."""
         noise = {name: np.zeros(()) for name in outputs}
-        for seed in (1, 2):
-            rng = np.random.default_rng(seed)
-            moved = {name: _nudge(value, rng) for name, value in feed.items()}
-            for name, value in self._session.run(moved).items():
-                if _floating(value):
+        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
+        runs = [(self._session, moved), *((session, given) for session in self._shaken for given in (feed, moved))]
+        for session, given in runs:
+            for name, value in session.run(given).items():
+                if isinstance(value, np.ndarray) and _floating(value) and value.shape == outputs[name].shape:
                     with np.errstate(invalid="ignore", over="ignore"):
                         step = np.abs(_wide(value) - _wide(outputs[name]))
                     noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
@@ -169,11 +174,13 @@ def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return value if value.dtype.kind == "c" else value.astype(np.float64)
 
 
-def _nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    if value.dtype.kind != "f":
-        return value
-    direction = np.where(rng.integers(0, 2, value.shape) == 1, np.inf, -np.inf).astype(value.dtype)
-    return np.nextafter(value, direction)
+def _shaken_sessions(program: Program) -> Iterator[Session]:
+    """The original with its constants nudged, twice; none where that cannot be written or loaded."""
+    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        for seed in (1, 2):
+            path = Path(folder) / f"shaken{seed}.onnx"
+            write(nudged(program, seed), path)
+            yield Session(path, level="off")
 
 
 def _equal_values(expected: Any, got: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from coset.prove.check import Verdict
     from coset.rules.library import RuleSet
 
-_CONSOLE = Console(highlight=False, soft_wrap=True)
+_CONSOLE = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 
 
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, justify="right" if column.startswith(">") else "left")
+        table.add_column(column, no_wrap=True, justify="right" if column.startswith(">") else "left")
         table.columns[-1].header = column.lstrip(">")
     return table
 
@@ -38,7 +39,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
     if report["rules"]:
         table = _table("rule", ">uses", "promise", "assurance")
         for rule in report["rules"]:
-            table.add_row(rule["name"], str(rule["count"]), rule["numerics"], rule["assurance"])
+            table.add_row(escape(rule["name"]), str(rule["count"]), rule["numerics"], rule["assurance"])
         print_line(table)
     else:
         print_line("rules      none was needed")
@@ -59,7 +60,7 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
     table = _table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
-        table.add_row(verdict.name, verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
+        table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
     _CONSOLE.print(table)
     for verdict in verdicts:
         if verdict.counterexample:
@@ -96,7 +97,7 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
         return
     table = _table("rule", "phase", "promise", "assurance", "what it says")
     for phase, rule in rows:
-        table.add_row(rule.name, phase, rule.numerics.word, rule.assurance, rule.document)
+        table.add_row(escape(rule.name), phase, rule.numerics.word, rule.assurance, rule.document)
     _CONSOLE.print(table)
 
 

@@ -15,14 +15,17 @@ from coset.egraph import door
 from coset.egraph.tables import Tables, is_static
 from coset.ir.term import Term
 from coset.rules.pattern import Application, Variable, applications
+from coset.rules.pattern import variables as pattern_variables
 from coset.rules.rule import Rule
 
 ANALYSIS = "analysis"
+LIVE_LEAVES = ("builtin.input", "builtin.parameter", "builtin.token", "builtin.dims", "stablehlo.iota")
 PRELUDE = f"""
 (sort T)
 (function term (i64) T :no-merge)
 (relation type_of (T i64))
 (relation known (T))
+(relation live (T))
 (relation static_type (i64))
 (relation static_payload (i64))
 (relation conflict (T i64 i64))
@@ -75,10 +78,19 @@ def encode_rule(rule: Rule, number: int, tables: Tables) -> EncodedRule:
 
 
 def declarations(tables: Tables) -> list[str]:
-    """The constructors in use, and the analysis that finds what is known at build time."""
+    """The constructors in use, and the analysis that finds what is known at build time and what lives on an input.
+
+    Rules that are not exact match at live roots only: a value that is known is computed once, in whatever form it has, so
+    other roundings of it would be e-nodes for nothing (and there are many: sums of constants in every order).
+    """
     lines = []
     for name, (op, arity) in sorted(tables.constructors.items()):
         lines.append(f"(constructor {name} ({'T ' * arity}i64) T)")
+        for i in range(arity):
+            operands = " ".join(f"x{j}" for j in range(arity))
+            lines.append(f'(rule ((= e ({name} {operands} p)) (live x{i})) ((live e)) :ruleset {ANALYSIS} :name "live_{name}_{i}")')
+        if op.name in LIVE_LEAVES:
+            lines.append(f'(rule ((= e ({name} p))) ((live e)) :ruleset {ANALYSIS} :name "live_{name}")')
         if op.name in ("builtin.constant", "builtin.absent"):
             lines.append(f'(rule ((= e ({name} p))) ((known e)) :ruleset {ANALYSIS} :name "known_{name}")')
         elif arity or op.name == "stablehlo.iota":
@@ -108,6 +120,12 @@ def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
     facts += [f"(type_of e{i} t{i})" for i in left]
     facts += [f"(type_of v_{name} u{i})" for i, name in enumerate(rule.variables)]
     facts += [f"(known v_{name})" for _, name in rule.facts]
+    if rule.numerics.word != "exact":
+        facts.append("(live e0)")
+    # A class that holds itself (x = x + 0) unrolls without end: y = y + z = y + (z + z) ... No finite term goes through it twice.
+    facts += [f"(!= e0 e{i})" for i in left if i]
+    if isinstance(rule.right, Application):
+        facts += [f"(!= e0 v_{name})" for name in pattern_variables(rule.right)]
 
     build = []
     for node in reversed(encoded.right):  # preorder: operands have higher numbers than their user

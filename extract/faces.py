@@ -16,13 +16,17 @@ from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer
 from coset.extract.problem import Choice, Problem
 from coset.extract.storage import BROADCAST, Folded
-from coset.ir.dims import Shape
+from coset.ir.dims import Poly, Shape
 from coset.ir.types import TensorType
 from coset.targets.target import Form
 
 RESHAPE = "stablehlo.reshape"
 COMBINATIONS = 64  # of views of one node's operands
 KEEPS_DIMS = frozenset({"stablehlo.reduce", "onnx.ReduceMean"})
+
+
+HOST_NODES = 3  # Shape, Gather and a share of Concat: what a number of the host takes, less what it shares with others
+TIE = 1e-12  # s: of two equally dear forms the one that the user wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,9 @@ class _Builder:
     def _seconds(self, number: int, node: ENode, form: Form, read: tuple[float, ...]) -> float:
         types = tuple(self.saturated.types[child] for child in node.children)
         fixed = tuple(child in self.folded.classes for child in node.children)
-        return self.pricer.seconds(form, node.op, node.attributes, self.saturated.types[number], types, read=read, fixed=fixed)
+        seconds = self.pricer.seconds(form, node.op, node.attributes, self.saturated.types[number], types, read=read, fixed=fixed)
+        seconds += _computed_dims(node) * HOST_NODES * self.pricer.launch("host")
+        return seconds if node.original else seconds + TIE
 
     def _copying(self, number: int, index: int, form: Form) -> Form:
         """Expand takes the trailing dims as they are: 1s in the middle are a Reshape more, another order a Transpose more."""
@@ -219,6 +225,12 @@ class _Builder:
         if form is not None:
             read = tuple(self._read(child) for child in node.children)
             self._add(face, self._seconds(number, node, form, read), Origin(number, index, node.children))
+
+
+def _computed_dims(node: ENode) -> int:
+    """How many numbers must be computed at run time to state the node's shapes; one of a reshape is inferred by the runtime."""
+    named = [value for _, values in node.attributes if isinstance(values, tuple) for value in values if isinstance(value, Poly)]
+    return max(0, len(named) - 1) if node.op.name == RESHAPE else len(named)
 
 
 def _trimmed(shape: Shape | None) -> Shape:

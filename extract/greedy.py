@@ -1,7 +1,7 @@
 """Good picks fast: a cheapest-tree order that cannot have a cycle, then local search on what sharing makes cheaper.
 
-Near-linear in the choices: one tree order, and refcounts along it. `cost_sets` adds the better and dearer start for problems that it
-can afford.
+Near-linear in the choices: one tree order, and refcounts along it. `cost_sets` adds a start that is often better, where it can
+be afforded.
 """
 
 from __future__ import annotations

@@ -212,8 +212,7 @@ def _open_file(path: Path) -> Opened:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise CosetError(f"cannot read the model: {error.strerror or error}", place=place, help="give the path of an .onnx file") from None
-    with mapped, memoryview(mapped) as view:
-        proto = _parse(view, str(path))
+    proto = _parse(memoryview(mapped), str(path))
     return Opened(proto, str(path), path=path.resolve(), folder=path.resolve().parent)
 
 

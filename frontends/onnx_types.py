@@ -142,7 +142,7 @@ class Inference:
             imports = [onnx.helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
             answer = onnx.shape_inference.infer_node_outputs(schema, question, by_name, known, None, imports, self.ir_version)
             return [answer.get(name) if name else None for name in node.output]
-        except (onnx.shape_inference.InferenceError, onnx.defs.SchemaError, RuntimeError, ValueError):
+        except (onnx.shape_inference.InferenceError, onnx.defs.SchemaError, onnx.checker.ValidationError, RuntimeError, ValueError):
             return unknown  # inference refuses some valid nodes (unknown domains, odd bodies): then `value_info` decides
 
 

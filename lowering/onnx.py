@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
+from coset.dialects.onnx import NEWEST
 from coset.dialects.onnx_bodies import bodies
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
-from coset.ir.constants import Constant
+from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import OPAQUE, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
-from coset.lowering.onnx_graph import CyclicShapes, Graph
+from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto
 from coset.lowering.onnx_plan import Call, Context, Input, Refused
 from coset.lowering.onnx_print import print_term
 from coset.lowering.onnx_write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
@@ -77,15 +79,14 @@ def _needed_opset(plan: Input) -> int:
 def highest_opset(program: Program) -> int:
     """The newest version of the default domain in which every opaque node of `program` means what it means in its own version."""
     version = opset_of(program)
-    if program.source.get("format") != "onnx":
-        return version
     names = {name for term in program.terms() if term.op is OPAQUE for name in _default_ops(term)}
-    header = _header(program)
-    names |= {node.op_type for function in header.functions for node in _nodes(function.node) if node.domain in ("", "ai.onnx")}
-    for newer in range(version + 1, onnx.defs.onnx_opset_version() + 1):
+    functions = _header(program).functions
+    names |= {node.op_type for function in functions for node in _nodes(function.node) if node.domain in ("", "ai.onnx")}
+    newest = max(version, NEWEST)
+    for newer in range(version + 1, newest + 1):
         if any(_since(name, newer) != _since(name, version) for name in names):
             return newer - 1
-    return onnx.defs.onnx_opset_version()
+    return newest
 
 
 def opset_of(program: Program) -> int:
@@ -184,7 +185,9 @@ def _header(program: Program) -> Model:
         model.ParseFromString(program.source["model"])
         return model
     model.producer_name = "coset"
-    model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in sorted(program.source.get("opsets", {}).items()))
+    opsets = {"": DEFAULT_OPSET, **program.source.get("opsets", {})}
+    model.opset_import.extend(onnx.helper.make_opsetid(*item) for item in sorted(opsets.items()))
+    model.ir_version = onnx.helper.find_min_ir_version_for(model.opset_import, ignore_unknown=True)
     model.graph.name = "program"
     model.graph.input.extend(onnx.ValueInfoProto(name=term.attribute("name"), type=_type_proto(term.type)) for term in program.inputs)
     model.graph.output.extend(onnx.ValueInfoProto(name=name, type=_type_proto(term.type)) for name, term in program.outputs)
@@ -209,11 +212,8 @@ def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]
     _set_opset(model, graph.opset)
     listed: Mapping[str, Constant] = program.source.get("listed", {})
     weights = {**program.source.get("defaults", {}), **listed, **graph.initializers}
-    if model.ir_version < 4:  # every initializer must be listed as an input: new ones are nodes, so that the inputs stay
-        for name in [name for name in weights if name not in listed]:
-            node = onnx.helper.make_node("Constant", [], [name])
-            node.attribute.append(onnx.helper.make_attribute("value", tensor_proto("", weights.pop(name))))
-            model.graph.node.append(node)
+    if model.ir_version < 4:
+        _list_new(model, {name: weights.pop(name) for name in list(weights) if name not in listed}, weights, graph.opset)
     model.graph.node.extend(graph.nodes)
     large = {}
     for name, constant in weights.items():
@@ -223,6 +223,24 @@ def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]
             large[name] = constant
     _keep_annotations(model)
     return model, large
+
+
+def _list_new(model: Model, new: Mapping[str, Constant], weights: dict[str, Constant], opset: int) -> None:
+    """Before IR version 4 every initializer is listed as an input: new constants are nodes where they can be, so that the inputs stay.
+
+    Before version 9 of the operators Constant gave floats only: small integers are cast from them.
+    """
+    for name, constant in new.items():
+        dtype = constant.type.dtype
+        if opset >= 9 or dtype.kind == "float":
+            model.graph.node.add(op_type="Constant", output=[name]).attribute.append(attribute_proto("value", constant))
+        elif opset >= 6 and dtype.kind in ("int", "uint", "bool") and np.abs(constant.array().astype(np.float64)).max(initial=0) < 1 << 24:
+            floats = constant_of(constant.array().astype(np.float32))
+            model.graph.node.add(op_type="Constant", output=[f"{name}_f32"]).attribute.append(attribute_proto("value", floats))
+            model.graph.node.add(op_type="Cast", input=[f"{name}_f32"], output=[name]).attribute.append(attribute_proto("to", dtype))
+        else:
+            weights[name] = constant
+            model.graph.input.add(name=name).type.CopyFrom(_type_proto(constant.type))
 
 
 def _set_opset(model: Model, opset: int) -> None:
@@ -240,7 +258,7 @@ def _set_opset(model: Model, opset: int) -> None:
             return
         model.opset_import.add(domain="", version=opset)
     imports = [entry for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
-    model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports))
+    model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))
 
 
 def _keep_annotations(model: Model) -> None:

@@ -54,7 +54,7 @@ class Graph:
         self._dim_sources: dict[Dim, Term] = {}
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
-        self._constants: dict[str, str] = {}
+        self._constants = {constant.key: name for name, constant in program.source.get("listed", {}).items()}
         self._counts: dict[str, int] = {}
         self._taken = {name for name, _ in program.outputs} | {term.attribute("name") for term in program.inputs}
         self._taken |= set(program.source.get("reserved", ())) | set(program.source.get("listed", ()))

@@ -222,6 +222,8 @@ def _print_pad(term: Term, context: Context) -> Input:
     low, high = term.attribute("low"), term.attribute("high")
     if any(term.attribute("interior")):
         raise Refused("Pad puts nothing between elements")
+    if not any(low) and not any(high):
+        return term.operands[0]
     if context.opset >= 11:
         since = 13 if term.tensor.dtype.kind == "bool" else 11
         return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)

@@ -103,6 +103,8 @@ def _print_binary(term: Term, context: Context) -> Input:
     if term.op.name in _BITWISE:
         return Call(_BITWISE[term.op.name], operands, since=18)
     name, *versions = _BINARY[term.op.name]
+    if name == "Pow" and dtype.kind == "uint":
+        raise Refused(f"Pow takes no {dtype} elements")
     numerator = is_splat(term.operands[0])
     if name == "Div" and dtype.kind == "float" and numerator is not None and numerator.array() == 1:
         return Call("Reciprocal", (term.operands[1],))
@@ -174,12 +176,12 @@ def _print_exponential_minus_one(term: Term, _: Context) -> Input:
 
 
 def _print_log_plus_one(term: Term, _: Context) -> Input:
-    """log(u) * x / (u - 1) with u = 1 + x, and x itself where u is 1 or infinite (Higham, Accuracy and Stability, section 1.14.1)."""
+    """log(u) * x / (u - 1) with u = 1 + x, and x itself where u is 1 or plus infinity (Higham, Accuracy and Stability, section 1.14.1)."""
     x = term.operands[0]
     one = _scalar(1, term)
     u = Call("Add", (x, one), since=7)
     scaled = Call("Mul", (Call("Log", (u,)), Call("Div", (x, Call("Sub", (u, one), since=7)), since=7)), since=7)
-    plain = Call("Or", (Call("Equal", (u, one), since=11), Call("IsInf", (u,), since=10)), since=7)
+    plain = Call("Or", (Call("Equal", (u, one), since=11), Call("IsInf", (u,), {"detect_negative": 0}, since=10)), since=7)
     return Call("Where", (plain, x, scaled), since=9)
 
 

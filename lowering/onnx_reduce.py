@@ -122,8 +122,8 @@ def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> Call
         "strides": tuple(term.attribute("strides")), "dilations": tuple(dilations), "group": group, "kernel_shape": window[2:],
         "pads": (*(low for low, _ in padding), *(high for _, high in padding)),
     }  # fmt: skip
-    if not window[2:]:
-        raise Refused("Conv needs a spatial dim")
+    if not window[2:] or 0 in (*window[2:], *term.tensor.dims[2:]):
+        raise Refused("Conv needs a spatial dim, and a window that fits")
     return Call("Conv", tuple(None if x.op.name == "builtin.absent" else x for x in term.operands), attributes)
 
 

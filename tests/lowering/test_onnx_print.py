@@ -17,13 +17,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "dialects"))
 from hub_cases import BINDING, HUB, Case, cases  # type: ignore[import-not-found]
 
 from coset.backends.onnxruntime import Session
-from coset.dialects.hub_terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program
-from coset.ir.term import Term, constant, input_term, make
-from coset.ir.types import DTYPES, F32, I64, TensorType
+from coset.ir.term import Term
 from coset.lowering.onnx import lower, printable
 from coset.lowering.onnx_print import PRINTERS
 
@@ -57,7 +55,7 @@ def test_every_hub_op_has_a_printer_or_is_known_to_have_none() -> None:
 
 
 @pytest.mark.parametrize("op", [op for op in HUB if op.name in PRINTERS], ids=lambda op: op.name)
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_printed_op_computes_its_meaning(op: Op, data: st.DataObject) -> None:
     case: Case = data.draw(cases(op))
@@ -79,6 +77,8 @@ def test_the_printed_op_computes_its_meaning(op: Op, data: st.DataObject) -> Non
     feed = {operand.attribute("name"): array for operand, array in zip(case.term.operands, case.arrays, strict=True)}
     if any(array.size == 0 for array in feed.values()) or op.name in UNDEFINED:
         return  # kernels refuse some empty tensors; these ops are compared on ordinary values below
+    if op.name == "stablehlo.sign" and any(np.isnan(array.astype(float)).any() for array in case.arrays):
+        return  # ONNX leaves the sign of NaN open
     with np.errstate(all="ignore"):
         expected = case.value()
     try:

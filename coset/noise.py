@@ -1,0 +1,63 @@
+"""The rounding noise of a program: what it does to the outputs when every number that goes in moves by one rounding error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from coset.ir.constants import constant_of
+from coset.ir.program import Program
+from coset.ir.term import Term, constant, rebuild, topological
+from coset.ir.types import TensorType
+
+LARGEST = 1 << 22  # elements of a constant that is nudged; larger ones stay, so that memory does not grow with the weights
+TOTAL = 1 << 25  # ... and of all of them together
+QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
+
+
+def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """`value` with each float element moved to one of its two neighbours; anything else as it is."""
+    if value.dtype.kind != "f":
+        return value
+    direction = np.where(rng.integers(0, 2, value.shape) == 1, np.inf, -np.inf).astype(value.dtype)
+    moved = np.nextafter(value, direction)
+    return np.where(np.isfinite(moved) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+
+
+def nudged(program: Program, seed: int) -> Program:
+    """`program` with its float constants nudged, also the splat ones element by element: equal channels must not stay equal.
+
+    Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones.
+    """
+    rng = np.random.default_rng(seed)
+    order = list(topological(program.roots))
+    fixed = {operand for term in order if _fixes(term) for operand in term.operands}
+    replaced: dict[Term, Term] = {}
+    budget = TOTAL
+    for term in order:
+        value = None if term in fixed else _constant_value(term)
+        if value is None or value.size > min(LARGEST, budget):
+            replaced[term] = rebuild(term, [replaced[operand] for operand in term.operands])
+            continue
+        budget -= value.size
+        replaced[term] = constant(constant_of(nudge(np.array(value), rng), term.tensor.dtype))
+    return program.with_roots(tuple(replaced[root] for root in program.roots))
+
+
+def _fixes(term: Term) -> bool:
+    return term.op.name == "builtin.opaque" and term.attribute("name") not in QUANTIZING
+
+
+def _constant_value(term: Term) -> np.ndarray[Any, Any] | None:
+    """The elements of a float constant or of the broadcast of one number, else None."""
+    if not isinstance(term.type, TensorType) or term.type.dtype.numpy.kind != "f" or term.type.static is None:
+        return None
+    source = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
+    if source.op.name != "builtin.constant" or (source is not term and source.tensor.rank):
+        return None
+    elements = int(np.prod(term.type.static, dtype=np.int64))
+    if elements > LARGEST:
+        return None
+    value: np.ndarray[Any, Any] = np.broadcast_to(source.attribute("value").array(), term.type.static)
+    return value

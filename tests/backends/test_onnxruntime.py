@@ -1,0 +1,63 @@
+"""ONNX Runtime behind its one door: levels, errors, element types, timing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import helper
+
+from coset.backends.onnxruntime import LEVELS, Session
+from coset.ir.errors import CosetError
+
+
+def model(code: int = 1, op: str = "Relu") -> bytes:
+    x, y = (helper.make_tensor_value_info(name, code, [3]) for name in "xy")
+    graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", [x], [y])
+    return bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_runs(level: str) -> None:
+    session = Session(model(), level=level, threads=1)
+    assert session.inputs == ("x",) and session.outputs == ("y",)
+    assert session.run({"x": np.array([-1, 0, 2], np.float32), "other": None})["y"].tolist() == [0, 0, 2]
+
+
+def test_errors_say_what_is_wrong() -> None:
+    with pytest.raises(CosetError, match="does not load the model"):
+        Session(b"nothing")
+    with pytest.raises(CosetError, match="does not load"):
+        Session("/no/such/file.onnx")
+    with pytest.raises(CosetError, match="no level `fast`") as caught:
+        Session(model(), level="fast")
+    assert "off" in caught.value.help
+    with pytest.raises(CosetError, match="does not run"):
+        Session(model()).run({})
+    with pytest.raises(CosetError, match="does not run"):
+        Session(model()).run({"x": np.zeros(4, np.float32)})
+
+
+def test_element_types_that_numpy_has_not() -> None:
+    x = np.array([-1, 0.5, 2], ml_dtypes.bfloat16)
+    found = Session(model(16, "Identity")).run({"x": x})["y"]
+    assert np.asarray(found).view(np.uint16).tolist() == x.view(np.uint16).tolist()
+
+
+def test_times_of_runs_and_of_nodes() -> None:
+    session = Session(model(), profile=True)
+    times = session.times({"x": np.zeros(3, np.float32)}, 4)
+    assert len(times) == 4 and all(seconds > 0 for seconds in times)
+    nodes = session.node_times()
+    assert len(nodes) == 1 and all(seconds >= 0 for seconds in nodes.values())
+
+
+def test_telemetry_is_off_before_the_package_is_imported() -> None:
+    code = "import coset.backends.onnxruntime, os; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+    environment = {name: text for name, text in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert run.stdout.strip() == "1"

@@ -1,0 +1,169 @@
+"""Files that are no valid model end in an error that names the place and the remedy, never in a traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+from round_trips import FLOAT, model_of, value
+
+from coset.frontends.onnx import import_model
+from coset.frontends.onnx_wire import MARK, Malformed, skeleton
+from coset.ir.errors import CosetError
+from coset.lowering.onnx import lower
+
+node = helper.make_node
+WEIGHTS = np.arange(600, dtype=np.float32).reshape(2, 300)
+
+
+def small() -> Any:
+    return model_of([node("Add", ["x", "w"], ["y"])], [value("x", FLOAT, 2, 300)], [value("y", FLOAT, 2, 300)], weights={"w": WEIGHTS})
+
+
+def refused(source: Any, match: str) -> CosetError:
+    with pytest.raises(CosetError, match=match) as caught:
+        lower(import_model(source))
+    assert caught.value.place is not None and caught.value.place.file
+    return caught.value
+
+
+def test_files_that_are_not_there_empty_or_something_else(tmp_path: Path) -> None:
+    assert refused(tmp_path / "none.onnx", "cannot read").help
+    for name, content, match in (("empty", b"", "empty"), ("text", b"hello, world\n" * 9, "not an ONNX model"), ("json", b"{}", "no graph|not an ONNX")):
+        (tmp_path / name).write_bytes(content)
+        assert refused(tmp_path / name, match).help
+    refused(tmp_path, "cannot read")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_truncated_and_damaged_models_are_refused_or_imported(data: st.DataObject) -> None:
+    whole = small().SerializeToString()
+    damaged = bytearray(whole[: data.draw(st.integers(0, len(whole)), "length")])
+    for _ in range(data.draw(st.integers(0, 3), "changes")):
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        import_model(bytes(damaged))
+    except CosetError as error:
+        assert error.message
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.binary(max_size=200))
+def test_the_scanner_reads_any_bytes(content: bytes) -> None:
+    try:
+        assert len(skeleton(content)) <= len(content)
+    except Malformed as error:
+        assert str(error)
+
+
+def test_the_scanner_cuts_weights_only() -> None:
+    model = small()
+    cut = onnx.ModelProto.FromString(skeleton(model.SerializeToString()))
+    tensor = cut.graph.initializer[0]
+    assert tensor.external_data[0].key == MARK and not tensor.raw_data
+    offset, length = map(int, tensor.external_data[0].value.split(","))
+    assert model.SerializeToString()[offset : offset + length] == WEIGHTS.tobytes()
+    del tensor.external_data[:]
+    tensor.raw_data = WEIGHTS.tobytes()
+    assert cut == model
+
+
+BROKEN: list[tuple[str, Any, str]] = [
+    ("cycle", lambda: model_of([node("Add", ["x", "b"], ["a"], name="first"), node("Relu", ["a"], ["b"])], [value("x", FLOAT, 3)],
+                               [value("b", FLOAT, 3)]), "`first` needs its own result"),
+    ("value twice", lambda: model_of([node("Relu", ["x"], ["a"]), node("Tanh", ["x"], ["a"])], [value("x", FLOAT, 3)], [value("a", FLOAT, 3)]),
+     "two values are called `a`"),
+    ("input twice", lambda: model_of([node("Relu", ["x"], ["a"])], [value("x", FLOAT, 3), value("x", FLOAT, 3)], [value("a", FLOAT, 3)]),
+     "two inputs are called `x`"),
+    ("result named as an input", lambda: model_of([node("Relu", ["x"], ["x"])], [value("x", FLOAT, 3)], [value("x", FLOAT, 3)]),
+     "two values are called `x`"),
+    ("nobody computes it", lambda: model_of([node("Relu", ["z"], ["a"])], [value("x", FLOAT, 3)], [value("a", FLOAT, 3)]), "uses `z`"),
+    ("no such output", lambda: model_of([node("Relu", ["x"], ["a"])], [value("x", FLOAT, 3)], [value("b", FLOAT, 3)]), "uses `b`"),
+    ("element type", lambda: model_of([node("Relu", ["x"], ["a"])], [value("x", 77, 3)], [value("a", FLOAT, 3)]), "element type 77"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "match"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_graphs_that_are_wrong(make: Any, match: str) -> None:
+    assert refused(make(), match).help
+
+
+def tensor_model(**fields: Any) -> Any:
+    model = small()
+    del model.graph.initializer[:]
+    model.graph.initializer.add(**{"name": "w", "data_type": FLOAT, "dims": [2, 300], **fields})
+    return model
+
+
+@pytest.mark.parametrize(("fields", "match"), [
+    ({"data_type": 99, "raw_data": b""}, "element type 99"),
+    ({"dims": [-2, 300], "raw_data": b""}, "negative dim"),
+    ({"raw_data": b"1234"}, "takes 2400"),
+    ({"raw_data": bytes(2396)}, "takes 2400"),
+    ({"float_data": [1.0, 2.0]}, "does not fit"),
+    ({"data_type": 8, "string_data": [b"a"]}, "wants 600"),
+])  # fmt: skip
+def test_tensors_that_are_wrong(fields: dict[str, Any], match: str) -> None:
+    assert refused(tensor_model(**fields), match).help
+
+
+# ---------------------------------------------------------------- external data
+
+
+def external(folder: Path, *, location: str = "w.data", offset: int = 0, length: int | None = None) -> Path:
+    model = tensor_model(data_location=onnx.TensorProto.EXTERNAL)
+    entries = {"location": location, "offset": str(offset)} | ({} if length is None else {"length": str(length)})
+    for key, text in entries.items():
+        model.graph.initializer[0].external_data.add(key=key, value=text)
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_external_data_is_read_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "w.data").write_bytes(b"12345678" + WEIGHTS.tobytes())
+    program = import_model(external(tmp_path, offset=8))
+    (constant,) = (term.attribute("value") for term in program.terms() if term.op.name == "builtin.constant")
+    assert np.array_equal(constant.array(), WEIGHTS) and program.source["external"]
+
+
+def test_external_data_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "model", tmp_path / "other"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "w.data").write_bytes(WEIGHTS.tobytes())
+    (inside / "link.data").symlink_to(outside / "w.data")
+    for location in ("../other/w.data", str(outside / "w.data"), "link.data", "sub/../../other/w.data", ""):
+        assert "folder" in refused(external(inside, location=location), "outside the model's folder").help
+
+
+@pytest.mark.parametrize(("given", "match"), [
+    ({"location": "missing.data"}, "not in"), ({"offset": 4}, "wants bytes"), ({"length": 12}, "takes 2400"), ({"offset": -4}, "negative"),
+])  # fmt: skip
+def test_external_data_that_is_missing_or_short(tmp_path: Path, given: dict[str, Any], match: str) -> None:
+    (tmp_path / "w.data").write_bytes(WEIGHTS.tobytes())
+    assert refused(external(tmp_path, **given), match).help
+
+
+def test_weights_of_a_file_that_changed_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.data"
+    large = np.arange((1 << 19) + 1, dtype=np.float32)
+    path.write_bytes(large.tobytes())
+    model = model_of([node("Add", ["x", "w"], ["y"])], [value("x", FLOAT, large.size)], [value("y", FLOAT, large.size)])
+    model.graph.initializer.add(name="w", data_type=FLOAT, dims=[large.size], data_location=onnx.TensorProto.EXTERNAL)
+    model.graph.initializer[0].external_data.add(key="location", value="w.data")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    program = import_model(tmp_path / "m.onnx")
+    path.write_bytes((large + 1).tobytes())
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(CosetError, match="has changed"):
+        lower(program)

@@ -1,0 +1,353 @@
+"""What ONNX models become: terms where the op is known, opaque ones elsewhere, with everything that they came with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from round_trips import BOOL, FLOAT, INT64, equal, exported, model_of, opaque, output, round_trip, value
+
+from coset.backends.onnxruntime import Session, evaluate_opaque
+from coset.frontends.onnx import import_model
+from coset.ir import dims
+from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.ir.types import F32, TensorType
+from coset.lowering.onnx import lower
+
+node = helper.make_node
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def shape_of(term: Term) -> list[str]:
+    return [str(dim) for dim in term.tensor.dims]
+
+
+# ---------------------------------------------------------------- interface and what comes with a model
+
+
+def test_the_interface_and_what_comes_with_a_model_survive() -> None:
+    model = model_of(
+        [node("Relu", ["x"], ["h"]), node("Tanh", ["h"], ["y"])],
+        [value("x", FLOAT, "batch size", 3, None), value("unused", INT64)],
+        [value("y", FLOAT, "batch size", 3, None), value("h", FLOAT, None, 3, None)],
+        producer_name="maker", producer_version="1.2", domain="org.example", model_version=7, doc_string="a model",
+    )  # fmt: skip
+    model.metadata_props.add(key="license", value="MIT")
+    model.graph.doc_string = "a graph"
+    model.graph.input[0].doc_string = "pixels"
+    _, result = round_trip(model, {"x": X, "unused": np.array(1)})
+    for field in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string", "metadata_props", "opset_import"):
+        assert getattr(result, field) == getattr(model, field), field
+    assert result.graph.name == model.graph.name and result.graph.doc_string == "a graph"
+    assert [n.output[0] for n in result.graph.node] == ["h", "y"]
+
+
+def test_weights_keep_their_names_and_an_unused_one_goes() -> None:
+    w = np.ones((4, 2), np.float32) * np.arange(2, dtype=np.float32)
+    model = model_of([node("MatMul", ["x", "w"], ["y"])], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 2)], weights={"w": w, "v": w + 1})
+    _, result = round_trip(model, {"x": X})
+    assert [tensor.name for tensor in result.graph.initializer] == ["w"]
+
+
+def test_an_initializer_that_is_an_input_stays_one_with_its_default() -> None:
+    model = model_of([node("Add", ["x", "b"], ["y"])], [value("x", FLOAT, 3), value("b", FLOAT, 3)], [value("y", FLOAT, 3)],
+                     weights={"b": np.ones(3, np.float32)})  # fmt: skip
+    program, result = round_trip(model, {"x": X[0, 0, :3]})
+    assert [term.attribute("name") for term in program.inputs] == ["x", "b"]
+    assert list(program.source["defaults"]) == ["b"]
+    assert Session(result.SerializeToString()).run({"x": X[0, 0, :3], "b": X[0, 0, :3]})["y"].tolist() == [0, 2, 4]
+
+
+def test_before_ir_version_4_initializers_are_constants_and_stay_listed() -> None:
+    model = model_of([node("Reshape", ["x", "s"], ["y"])], [value("x", FLOAT, 2, 3, 4), value("s", INT64, 2)], [value("y", FLOAT, 6, 4)],
+                     weights={"s": np.array([6, 4])}, opset=8, ir_version=3)  # fmt: skip
+    program, result = round_trip(model, {"x": X})
+    assert len(program.inputs) == 1 and output(program).op.name == "stablehlo.reshape"
+    assert result.ir_version == 3
+
+
+def test_outputs_that_are_inputs_initializers_and_each_other() -> None:
+    model = model_of(
+        [node("Identity", ["x"], ["a"]), node("Identity", ["x"], ["b"]), node("Identity", ["w"], ["c"])],
+        [value("x", FLOAT, 3)], [value(name, FLOAT, 3) for name in "abcw"], weights={"w": np.arange(3, dtype=np.float32)},
+    )  # fmt: skip
+    round_trip(model, {"x": X[0, 0, :3]})
+
+
+def test_local_functions_and_unknown_domains_are_kept() -> None:
+    function = helper.make_function("local", "Twice", ["a"], ["b"], [node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)])
+    model = model_of([node("Twice", ["x"], ["y"], domain="local")], [value("x", FLOAT, 3)], [value("y", FLOAT, 3)],
+                     imports=[helper.make_opsetid("local", 1)], functions=[function])  # fmt: skip
+    program, result = round_trip(model, {"x": X[0, 0, :3]})
+    assert opaque(program) == ["Twice"] and output(program).type == TensorType(F32, (3,))
+    assert program.effects is None and result.functions == model.functions
+    custom = model_of([node("Magic", ["x"], ["h"], domain="org.example", level=3), node("Relu", ["h"], ["y"])], [value("x", FLOAT, 3)],
+                      [value("y", FLOAT, 3)], imports=[helper.make_opsetid("org.example", 5)])  # fmt: skip
+    program, result = exported(custom)
+    assert program.effects is not None, "of an unknown domain anything may be expected"
+    assert [n.op_type for n in result.graph.node] == ["Magic", "Relu"]
+    assert result.graph.node[0].attribute[0].i == 3
+
+
+# ---------------------------------------------------------------- opaque nodes
+
+
+def test_equal_opaque_nodes_are_one_term() -> None:
+    nodes = [node("Trilu", ["x"], [name], upper=0, name=name) for name in ("a", "b")] + [node("Add", ["a", "b"], ["y"])]
+    program, result = round_trip(model_of(nodes, [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)]), {"x": X})
+    assert opaque(program) == ["Trilu"] and len(result.graph.node) == 2
+
+
+def test_missing_operands_and_results() -> None:
+    nodes = [node("Resize", ["x", "", "s"], ["r"]), node("GRU", ["r", "w", "u"], ["", "y"], hidden_size=2)]
+    weights = {"s": np.array([1, 1, 2], np.float32), "w": np.ones((1, 6, 8), np.float32), "u": np.ones((1, 6, 2), np.float32)}
+    program, result = round_trip(model_of(nodes, [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 1, 3, 2)], weights=weights), {"x": X})
+    assert opaque(program) == ["GRU", "Resize"]
+    assert list(result.graph.node[0].input) == ["x", "", "s"] and list(result.graph.node[1].output) == ["", "y"]
+
+
+def branch(name: str, *nodes: Any, output: str) -> Any:
+    return helper.make_graph(list(nodes), name, [], [helper.make_tensor_value_info(output, FLOAT, None)])
+
+
+def test_bodies_capture_values_whose_names_change() -> None:
+    """`a` and `b` are one term: the body's use of `b` must follow. The inner `h` also occurs outside the other body."""
+    then = branch("then", node("Mul", ["b", "w"], ["h"]), node("Neg", ["h"], ["t"]), output="t")
+    other = branch("other", node("Identity", ["c"], ["e"]), output="e")
+    nodes = [
+        node("Tanh", ["x"], ["a"]), node("Tanh", ["x"], ["b"]), node("Add", ["a", "w"], ["c"]),
+        node("If", ["p"], ["y"], then_branch=then, else_branch=other),
+    ]  # fmt: skip
+    model = model_of(nodes, [value("x", FLOAT, 3), value("p", BOOL)], [value("y", FLOAT, 3)], weights={"w": np.array([2, 3, 4], np.float32)})
+    for flag in (True, False):
+        program, _ = round_trip(model, {"x": X[0, 0, :3], "p": np.array(flag)})
+    assert opaque(program) == ["If"]
+    assert {operand.op.name for operand in output(program).operands[1:]} == {"stablehlo.tanh", "builtin.constant", "stablehlo.add"}
+
+
+def test_new_names_do_not_meet_names_inside_bodies() -> None:
+    then = branch("then", node("Mul", ["x", "x"], ["constant_0"]), node("Add", ["constant_0", "one"], ["t"]), output="t")
+    other = branch("other", node("Neg", ["x"], ["add_0"]), output="add_0")
+    nodes = [node("Constant", [], ["one"], value_float=1.0), node("If", ["p"], ["y"], then_branch=then, else_branch=other),
+             node("Clip", ["y", "low"], ["z"])]  # fmt: skip
+    model = model_of(nodes, [value("x", FLOAT, 3), value("p", BOOL)], [value("z", FLOAT, 3)], weights={"low": np.float32(0.5)})
+    for flag in (True, False):
+        round_trip(model, {"x": X[0, 0, :3], "p": np.array(flag)})
+
+
+def test_loops_and_bodies_in_bodies() -> None:
+    inner = branch("then", node("Add", ["v_in", "x"], ["t"]), output="t")
+    skip = branch("else", node("Identity", ["v_in"], ["e"]), output="e")
+    body = helper.make_graph(
+        [node("Identity", ["go"], ["go_on"]), node("If", ["go"], ["v_out"], then_branch=inner, else_branch=skip)], "body",
+        [value("i", INT64), value("go", BOOL), value("v_in", FLOAT, 3)], [value("go_on", BOOL), value("v_out", FLOAT, 3)],
+    )  # fmt: skip
+    model = model_of([node("Loop", ["n", "", "x"], ["y"], body=body)], [value("x", FLOAT, 3), value("n", INT64)], [value("y", FLOAT, 3)])
+    program, _ = round_trip(model, {"x": X[0, 0, :3], "n": np.array(4)})
+    assert opaque(program) == ["Loop"] and output(program).type == TensorType(F32, (3,))
+
+
+def test_sequences_and_values_without_a_rank() -> None:
+    nodes = [node("SplitToSequence", ["x"], ["s"], axis=0, keepdims=0), node("SequenceAt", ["s", "i"], ["h"]), node("Relu", ["h"], ["y"])]
+    unranked = helper.make_tensor_value_info("y", FLOAT, None)
+    program, result = round_trip(model_of(nodes, [value("x", FLOAT, 2, 3, 4), value("i", INT64)], [unranked]), {"x": X, "i": np.array(1)})
+    assert not result.graph.output[0].type.tensor_type.HasField("shape")
+    assert "SequenceAt" in opaque(program)
+
+
+def test_random_ops_are_effects_in_their_order() -> None:
+    nodes = [node("RandomNormal", [], ["a"], shape=[3]), node("RandomNormal", [], ["b"], shape=[3]), node("Sub", ["a", "b"], ["y"])]
+    program, result = exported(model_of(nodes, [], [value("y", FLOAT, 3)]))
+    assert opaque(program) == ["RandomNormal", "RandomNormal"] and program.effects is not None
+    assert [n.op_type for n in result.graph.node] == ["RandomNormal", "RandomNormal", "Sub"]
+    assert np.abs(Session(result.SerializeToString()).run({})["y"]).max() > 0
+    dead = model_of([node("RandomNormal", [], ["a"], shape=[3]), node("Neg", ["x"], ["y"])], [value("x", FLOAT, 3)], [value("y", FLOAT, 3)])
+    assert len(exported(dead)[1].graph.node) == 2, "an effect is not dropped"
+
+
+def test_an_opaque_node_is_evaluated_alone() -> None:
+    then = branch("then", node("Neg", ["x"], ["t"]), output="t")
+    model = model_of(
+        [node("If", ["p"], ["h"], then_branch=then, else_branch=then), node("TopK", ["h", "k"], ["v", "y"])],
+        [value("x", FLOAT, 3), value("p", BOOL)], [value("y", INT64, 2), value("v", FLOAT, 2)], weights={"k": np.array([2])},
+    )  # fmt: skip
+    program = import_model(model)
+    top = output(program).operands[0]
+    found = evaluate_opaque(top, [X[0, 0, :3], np.array([2])], program.source)
+    assert [array.tolist() for array in found] == [[2, 1], [2, 1]]
+    assert evaluate_opaque(top.operands[0], [np.array(True), X[0, 0, :3]], program.source).tolist() == [0, -1, -2]
+
+
+# ---------------------------------------------------------------- shape arithmetic
+
+
+def imported_shape(nodes: list[Any], *shape: int | str, opset: int = 17, **weights: Any) -> tuple[Program, list[str]]:
+    model = model_of(nodes, [value("x", FLOAT, *shape)], [helper.make_tensor_value_info("y", FLOAT, None)], weights=weights, opset=opset)
+    program = import_model(model)
+    Session(lower(program).SerializeToString())
+    return program, shape_of(output(program))
+
+
+def test_shape_gather_concat_reshape_becomes_dims() -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["b"], axis=0), node("Unsqueeze", ["b", "axis"], ["b1"]),
+        node("Concat", ["b1", "rest"], ["t"], axis=0), node("Reshape", ["x", "t"], ["y"]),
+    ]  # fmt: skip
+    program, shape = imported_shape(nodes, "B", "S", 8, zero=np.array(0), axis=np.array([0]), rest=np.array([-1, 2, 4]))
+    assert shape == ["B", "S", "2", "4"] and not opaque(program)
+
+
+def test_expand_with_the_exporters_where_becomes_a_broadcast() -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Slice", ["s", "zero", "one"], ["b"]), node("Concat", ["b", "minus"], ["t"], axis=0),
+        node("Shape", ["t"], ["n"]), node("ConstantOfShape", ["n"], ["ones"], value=onnx.numpy_helper.from_array(np.array([1]))),
+        node("Equal", ["t", "m1"], ["e"]), node("Where", ["e", "ones", "t"], ["u"]), node("Expand", ["c", "u"], ["y"]),
+    ]  # fmt: skip
+    program, shape = imported_shape(nodes, "B", 3, zero=np.array([0]), one=np.array([1]), minus=np.array([-1]), m1=np.array(-1),
+                                    c=np.arange(5, dtype=np.float32)[None])  # fmt: skip
+    assert shape == ["B", "5"] and not opaque(program)
+
+
+@pytest.mark.parametrize(("start", "end", "dim"), [
+    (0, 2**63 - 1, "S"), (1, 2**63 - 1, "-max(0, min(1, S)) + S"), (-1, 2**63 - 1, "S - max(0, S - 1)"), (0, 4, "min(4, S)"), (0, -1, "max(0, S - 1)"),
+])  # fmt: skip
+def test_slices_of_symbolic_dims_are_clipped(start: int, end: int, dim: str) -> None:
+    nodes = [node("Slice", ["x", "a", "b", "axes"], ["y"])]
+    program, shape = imported_shape(nodes, "B", "S", a=np.array([start]), b=np.array([end]), axes=np.array([1]))
+    model = lower(program)
+    for length in (1, 2, 5):
+        x = np.arange(length, dtype=np.float32)[None]
+        found = Session(model.SerializeToString()).run({"x": x})["y"]
+        assert found.tolist() == x[:, start:end].tolist()
+        assert dims.evaluate(output(program).tensor.dims[1], {"S": length, "B": 1}) == found.shape[1]
+    if (start, end) in ((0, 2**63 - 1), (0, 4)):
+        assert shape == ["B", dim]
+
+
+def test_a_slice_of_a_table_up_to_a_dim_bounds_the_dim() -> None:
+    """positions[:, :S] + x fails for S above 512, so that S is at most 512 where it matters."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "one", "two"], ["n"]), node("Slice", ["table", "zero", "n", "one"], ["p"]),
+             node("Add", ["x", "p"], ["y"])]  # fmt: skip
+    table = np.arange(512 * 4, dtype=np.float32).reshape(1, 512, 4)
+    program, shape = imported_shape(nodes, "B", "S", 4, zero=np.array([0]), one=np.array([1]), two=np.array([2]), table=table)
+    assert shape == ["B", "S", "4"] and not opaque(program)
+    assert program.source["most"] == {"S": 512}
+
+
+def test_a_dim_from_data_is_a_fresh_symbol() -> None:
+    nodes = [node("NonZero", ["x"], ["n"]), node("Shape", ["n"], ["s"]), node("Gather", ["s", "one"], ["c"]),
+             node("Unsqueeze", ["c", "zero"], ["c1"]), node("ConstantOfShape", ["c1"], ["h"]), node("Neg", ["h"], ["y"])]  # fmt: skip
+    model = model_of(nodes, [value("x", FLOAT, 3)], [value("y", FLOAT, None)], weights={"one": np.array(1), "zero": np.array([0])})
+    program, result = round_trip(model, {"x": np.array([0, 1, 2], np.float32)})
+    assert shape_of(output(program)) == ["d0"]
+    assert "NonZero" in [n.op_type for n in result.graph.node], "its number of elements is what the dim is"
+
+
+def test_a_product_of_shapes_that_is_tensor_data_is_host_numbers() -> None:
+    nodes = [node("Shape", ["x"], ["s"]), node("ReduceProd", ["s"], ["p"], keepdims=0), node("Cast", ["p"], ["f"], to=FLOAT), node("Mul", ["x", "f"], ["y"])]
+    program, _ = round_trip(model_of(nodes, [value("x", FLOAT, "B", 3, 4)], [value("y", FLOAT, "B", 3, 4)]), {"x": X})
+    assert any(term.op.name == "builtin.dims" for term in program.terms())
+
+
+def test_division_that_may_be_of_a_negative_number_stays() -> None:
+    nodes = [node("Shape", ["x"], ["s"]), node("Sub", ["s", "seven"], ["d"]), node("Div", ["d", "two"], ["q"]), node("Cast", ["q"], ["y"], to=FLOAT)]
+    model = model_of(nodes, [value("x", FLOAT, "N")], [value("y", FLOAT, 1)], weights={"seven": np.array([7]), "two": np.array([2])})
+    program, _ = round_trip(model, {"x": np.zeros(4, np.float32)})
+    assert any(term.op.name == "stablehlo.divide" for term in program.terms())
+
+
+def test_dims_that_may_or_may_not_broadcast_stay_opaque() -> None:
+    model = model_of([node("Add", ["x", "z"], ["y"])], [value("x", FLOAT, "A"), value("z", FLOAT, "B")], [value("y", FLOAT, None)])
+    program, _ = round_trip(model, {"x": np.zeros(1, np.float32), "z": np.ones(4, np.float32)})
+    assert opaque(program) == ["Add"]
+
+
+def test_pools_and_resizes_of_symbolic_images_keep_their_dims() -> None:
+    nodes = [node("MaxPool", ["x"], ["p"], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), node("Resize", ["p", "", "s"], ["y"])]
+    _, shape = imported_shape(nodes, "B", 3, "H", "W", s=np.array([1, 1, 2, 2], np.float32))
+    assert shape == ["B", "3", "2*floordiv(H - 1, 2) + 2", "2*floordiv(W - 1, 2) + 2"]
+
+
+# ---------------------------------------------------------------- known ops
+
+
+KNOWN: list[tuple[str, list[Any], dict[str, Any], list[str]]] = [
+    ("a scalar on the left", [node("Sub", ["c", "x"], ["y"])], {"c": np.float32(2)}, ["Sub"]),
+    ("dims in the middle", [node("Mul", ["x", "c"], ["y"])], {"c": np.arange(3, dtype=np.float32).reshape(1, 3, 1)}, ["Mul"]),
+    ("a sum of three", [node("Sum", ["x", "c", "x"], ["y"])], {"c": np.arange(4, dtype=np.float32)}, ["Add", "Add"]),
+    ("a mean of two", [node("Mean", ["x", "c"], ["y"])], {"c": np.arange(4, dtype=np.float32)}, ["Add", "Div"]),
+    ("an integer exponent", [node("Pow", ["x", "c"], ["y"])], {"c": np.array(2)}, ["Pow"]),
+    ("means over kept dims", [node("ReduceMean", ["x"], ["y"], axes=[-1])], {}, ["ReduceMean"]),
+    ("sums over all", [node("ReduceSum", ["x"], ["y"], keepdims=0)], {}, ["ReduceSum"]),
+    ("steps backwards", [node("Slice", ["x", "a", "b", "axes", "c"], ["y"])],
+     {"a": np.array([-1]), "b": np.array([-9]), "axes": np.array([2]), "c": np.array([-2])}, ["Slice", "Slice"]),
+    ("einsum", [node("Einsum", ["x", "c"], ["y"], equation="bij,jk->bki")], {"c": np.arange(20, dtype=np.float32).reshape(4, 5)}, []),
+    ("einsum of three", [node("Einsum", ["x", "c", "c"], ["y"], equation="bij,jk,lk->bil")], {"c": np.arange(20, dtype=np.float32).reshape(4, 5)}, []),
+    ("einsum's own order", [node("Einsum", ["x"], ["y"], equation="bij->jb")], {}, ["ReduceSum", "Transpose"]),
+    ("flatten", [node("Flatten", ["x"], ["y"], axis=-1)], {}, ["Reshape"]),
+    ("a constant pad", [node("Pad", ["x", "p", "v"], ["y"])], {"p": np.array([0, 1, 0, 0, -1, 2]), "v": np.float32(7)}, ["Pad"]),
+    ("not equal", [node("Equal", ["x", "c"], ["e"]), node("Not", ["e"], ["n"]), node("Where", ["n", "x", "c"], ["y"])], {"c": np.float32(3)},
+     ["Equal", "Not", "Where"]),
+    ("casts of constants", [node("CastLike", ["c", "x"], ["d"]), node("Mul", ["x", "d"], ["y"])], {"c": np.array(3)}, ["Mul"]),
+    ("a batched product", [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["y"])], {}, ["Transpose", "MatMul"]),
+    ("one over x", [node("Reciprocal", ["x"], ["y"])], {}, ["Reciprocal"]),
+    ("unequal parts", [node("Split", ["x", "s"], ["a", "b"], axis=2), node("Concat", ["b", "a"], ["y"], axis=2)], {"s": np.array([1, 3])},
+     ["Split", "Concat"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "weights", "printed"), [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])
+def test_known_ops_become_terms_and_print_back(nodes: list[Any], weights: dict[str, Any], printed: list[str]) -> None:
+    model = model_of(nodes, [value("x", FLOAT, 2, 3, 4)], [helper.make_tensor_value_info("y", FLOAT, None)], weights=weights)
+    program, result = round_trip(model, {"x": X})
+    assert not opaque(program)
+    assert not printed or [n.op_type for n in result.graph.node] == printed
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_before_version_13_flattens(axis: int) -> None:
+    model = model_of([node("Softmax", ["x"], ["y"], axis=axis)], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)], opset=11)
+    round_trip(model, {"x": X})
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_automatic_padding_is_worked_out(mode: str) -> None:
+    model = model_of([node("Conv", ["x", "w"], ["y"], auto_pad=mode, strides=[2, 3])], [value("x", FLOAT, 1, 2, 7, 8)],
+                     [helper.make_tensor_value_info("y", FLOAT, None)], weights={"w": np.arange(36, dtype=np.float32).reshape(3, 2, 2, 3)})  # fmt: skip
+    program, _ = round_trip(model, {"x": np.arange(112, dtype=np.float32).reshape(1, 2, 7, 8)})
+    assert not opaque(program)
+
+
+def test_unusual_element_types_stay_opaque_and_survive() -> None:
+    for code in (16, 17, 22, 21, 8):
+        model = model_of([node("Identity", ["w"], ["h"]), node("Reshape", ["h", "s"], ["y"])], [], [value("y", code, 4)], weights={"s": np.array([4])},
+                         opset=21, ir_version=10)  # fmt: skip
+        numbers = [b"a", b"b", b"", b"d"] if code == 8 else [0, 1, 2, 3]
+        model.graph.initializer.append(helper.make_tensor("w", code, [2, 2], numbers))
+        program, result = exported(model)
+        assert opaque(program) == ["Reshape"]
+        kept = next(tensor for tensor in result.graph.initializer if tensor.name == "w")
+        assert equal(onnx.numpy_helper.to_array(kept).astype(object), onnx.numpy_helper.to_array(model.graph.initializer[1]).astype(object))
+
+
+def test_a_chain_of_many_ops_does_not_recurse() -> None:
+    count = 5000
+    nodes = [node("Relu" if i % 2 else "LRN", [f"v{i}"], [f"v{i + 1}"], **({} if i % 2 else {"size": 1})) for i in range(count)]
+    model = model_of(nodes, [value("v0", FLOAT, 1, 3, 2, 2)], [value(f"v{count}", FLOAT, 1, 3, 2, 2)])
+    assert len(exported(model)[1].graph.node) == count
+
+
+def test_nodes_in_any_order_are_sorted() -> None:
+    model = model_of([node("Tanh", ["h"], ["y"]), node("Relu", ["x"], ["h"])], [value("x", FLOAT, 3)], [value("y", FLOAT, 3)])
+    assert [n.op_type for n in exported(model)[1].graph.node] == ["Relu", "Tanh"]
+
+
+def test_two_imports_print_equal_bytes() -> None:
+    nodes = [node("NonZero", ["x"], ["n"]), node("Cast", ["n"], ["f"], to=FLOAT), node("Add", ["f", "c"], ["y"])]
+    model = model_of(nodes, [value("x", FLOAT, "A", None)], [value("y", FLOAT, 2, None)], weights={"c": np.float32(1)})
+    first, second = (exported(model.SerializeToString())[1].SerializeToString(deterministic=True) for _ in range(2))
+    assert first == second

@@ -1,0 +1,67 @@
+"""The library in the e-graph: each named op is found in its own expansion, and batch norms melt into convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects
+from coset.egraph.limits import Limits
+from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.search import Phase
+from coset.ir.term import Term, absent, constant, input_term, make, rebuild, topological
+from coset.ir.types import F32, tensor
+from coset.rules.definition import expand, is_defined
+from coset.rules.library import load
+
+assert coset.dialects
+NUMBERS = np.random.default_rng(0)
+X = input_term("x", tensor(F32, 2, 16, 8))
+CASES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "Relu": ((), {}), "LeakyRelu": ((), {}), "Elu": ((), {"alpha": 0.5}), "Selu": ((), {}), "HardSigmoid": ((), {}), "HardSwish": ((), {}),
+    "Gelu": ((), {"approximate": "tanh"}), "Mish": ((), {}), "Softplus": ((), {}),
+    "Softmax": ((), {"axis": -1}), "LogSoftmax": ((), {"axis": 1}),
+    "ReduceMean": ((), {"dimensions": (1, 2)}), "GlobalAveragePool": ((), {}), "LayerNormalization": (((8,), (8,)), {"axis": -1}),
+    "BatchNormalization": (((16,), (16,), (16,), (16,)), {}),
+}  # fmt: skip
+
+
+def weight(*shape: int) -> Term:
+    return constant(NUMBERS.normal(size=shape).astype(np.float32))
+
+
+def expanded(root: Term) -> Term:
+    """`root` without any defined op."""
+    while any(is_defined(term.op) for term in topological([root])):
+        done: dict[Term, Term] = {}
+        for term in topological([root]):
+            fresh = rebuild(term, [done[operand] for operand in term.operands])
+            done[term] = expand(fresh) if is_defined(term.op) else fresh
+        root = done[root]
+    return root
+
+
+def search(root: Term) -> Saturation:
+    return saturate([root], [Phase(phase.name, phase.rules) for phase in load().phases], Limits(seconds=30))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_named_op_is_recognised_in_its_expansion(name: str) -> None:
+    shapes, attributes = CASES[name]
+    term = make(f"onnx.{name}", [X, *(weight(*shape) for shape in shapes)], attributes)
+    graph = search(expanded(term)).graph
+    assert term.op in {node.op for node in graph.nodes[graph.roots[0]]}
+
+
+def test_convolution_bias_and_normalization_are_one_convolution() -> None:
+    attributes = {"strides": (1, 1), "padding": ((1, 1), (1, 1)), "dilations": (1, 1), "group": 1}
+    for bias in (absent(), weight(4)):
+        conv = make("onnx.Conv", [input_term("image", tensor(F32, 1, 3, 8, 8)), weight(4, 3, 3, 3), bias], attributes)
+        root = make("onnx.BatchNormalization", [conv, *(weight(4) for _ in range(4))])
+        saturation = search(root)
+        assert saturation.stop == "saturated"
+        graph = saturation.graph
+        found = [node for node in graph.nodes[graph.roots[0]] if node.op.name == "onnx.Conv"]
+        assert any(all(child in graph.constant for child in node.children[1:]) for node in found)
