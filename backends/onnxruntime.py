@@ -93,7 +93,9 @@ class Session:
         given = {name: _orderly(feed[name]) for name in (*self.inputs, *self.defaults) if name in feed}
         try:
             if self._foreign:
-                values = self._session.run_with_ort_values(None, {name: _as_ort_value(value) for name, value in given.items()}, self._silent)
+                values = self._session.run_with_ort_values(
+                    None, {name: _as_ort_value(value) for name, value in given.items()}, self._silent
+                )
                 results = [_as_array(value) for value in values]
             else:
                 results = self._session.run(None, given, self._silent)

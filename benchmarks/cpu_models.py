@@ -91,7 +91,9 @@ def free_dims(subject: Subject) -> dict[str, int]:
 def session(path: Path, level: str) -> onnxruntime.InferenceSession:
     """Load a model on two threads at level off or all."""
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, {"off": "ORT_DISABLE_ALL", "all": "ORT_ENABLE_ALL"}[level])
+    options.graph_optimization_level = getattr(
+        onnxruntime.GraphOptimizationLevel, {"off": "ORT_DISABLE_ALL", "all": "ORT_ENABLE_ALL"}[level]
+    )
     options.intra_op_num_threads = 2
     options.log_severity_level = 4
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -121,7 +123,10 @@ def timed(subject: Subject, output: Path, rounds: int) -> dict[str, Any]:
     return row
 
 
-HEAD = f"{'program':42s} {'nodes':>12s} {'e-nodes':>8s} {'stop':>10s} {'s':>6s} {'check':>6s} {'MiB':>6s} {'predicted ms':>16s} {'gain (95 %)':>22s} {'by hand':>8s}"
+HEAD = (
+    f"{'program':42s} {'nodes':>12s} {'e-nodes':>8s} {'stop':>10s} {'s':>6s} {'check':>6s} {'MiB':>6s} {'predicted ms':>16s}"
+    f" {'gain (95 %)':>22s} {'by hand':>8s}"
+)
 
 
 def line(row: dict[str, Any]) -> str:

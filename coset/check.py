@@ -129,7 +129,9 @@ class Oracle:
             report.cases.append(case.name)
             results = session.run(case.feed)
             if list(results) != list(outputs):
-                report.differences.append(Difference(case.name, "", np.inf, np.inf, 0.0, f"outputs are {list(results)}, not {list(outputs)}"))
+                report.differences.append(
+                    Difference(case.name, "", np.inf, np.inf, 0.0, f"outputs are {list(results)}, not {list(outputs)}")
+                )
                 continue
             for name, expected in outputs.items():
                 report.differences.append(difference(case.name, name, expected, results[name], noise.get(name), exact=exact))

@@ -33,7 +33,9 @@ def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[
     return pairs
 
 
-_DIM = click.option("--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)")
+_DIM = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)"
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -214,7 +216,8 @@ def run(arguments: list[str]) -> int:
         _say("interrupted; nothing was written")
         return USER_ERROR
     except OSError as error:
-        _say(f"error: {error.strerror or error}: {error.filename or ''}\n  help: nothing was written; check the path, its permissions and the disk")
+        _say(f"error: {error.strerror or error}: {error.filename or ''}")
+        _say("  help: nothing was written; check the path, its permissions and the disk")
         return USER_ERROR
     return result if isinstance(result, int) else SUCCESS
 

@@ -89,4 +89,4 @@ def _huge(dtype: DType) -> float:
     # the fourth root of the largest number: squares and products of two stay finite, so that only sums of many can overflow
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(dtype.numpy).max) ** 0.25 if dtype.kind == "float" else 1e9
+    return float(ml_dtypes.finfo(dtype.numpy).max) ** 0.25 if dtype.kind == "float" else 1e9  # type: ignore[no-untyped-call]

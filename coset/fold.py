@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import evaluate_opaque
+from coset.extract.storage import storable
 from coset.ir.constants import constant_of
 from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.term import Term, constant, rebuild, topological
-from coset.ir.types import TensorType
 from coset.rules.definition import evaluate_defined
 
 
@@ -25,15 +25,12 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
 
 
 def fold(roots: Sequence[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, ...], int]:
-    """`roots` with every largest subterm of constants replaced by its value, and how many were.
+    """`roots` with every largest subterm that is constant and not too large replaced by its value, and how many were.
 
     A broadcast of a constant stays: the printers make it implicit. What holds dim symbols, draws random numbers or is no tensor stays too.
     """
-    known: set[Term] = set()
     order = list(topological(roots))
-    for term in order:
-        if term.op.name in ("builtin.constant", "builtin.absent") or (_foldable(term) and all(o in known for o in term.operands)):
-            known.add(term)
+    known = storable(roots)
     replaced: dict[Term, Term] = {}
     values: dict[Term, Term] = {}
     fallback = fallback_for(source)
@@ -58,14 +55,6 @@ def fold(roots: Sequence[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, 
         count += root in known and result is not root
         results.append(result)
     return tuple(results), count
-
-
-def _foldable(term: Term) -> bool:
-    if not isinstance(term.type, TensorType) or term.type.static is None:
-        return term.op.name == "builtin.opaque" and not term.attribute("effect") and bool(term.operands)
-    if term.op.name == "builtin.opaque":
-        return not term.attribute("effect") and bool(term.operands)
-    return bool(term.operands) or term.op.name == "stablehlo.iota"
 
 
 def _value(term: Term, fallback: Fallback) -> Term:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import coset.dialects
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
-import coset.dialects
 from coset.egraph.chains import order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
@@ -24,9 +24,10 @@ from coset.fold import fold
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
-from coset.ir.program import Program
 from coset.ir.op import get_op
-from coset.lowering.onnx import highest_opset, lower, write
+from coset.ir.program import Program
+from coset.ir.types import Type
+from coset.lowering.onnx import count_nodes, highest_opset, printable, write
 from coset.lowering.onnx_named import first_version
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
@@ -103,7 +104,9 @@ def optimize(
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
-    job = _Job(model, target if isinstance(target, Target) else get_target(target), numerics, limits or Limits(), rules, dims or {}, progress)
+    job = _Job(
+        model, target if isinstance(target, Target) else get_target(target), numerics, limits or Limits(), rules, dims or {}, progress
+    )
     return job.run(started)
 
 
@@ -128,7 +131,7 @@ class _Job:
         saturation, equalities = self._search(program, phases)
         searched_at = time.perf_counter()
         self.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
-        selection = select(saturation.graph, self.target, self.binding)
+        selection = self._select(saturation, program)
         extracted_at = time.perf_counter()
         optimized, folded = self._finish(program, selection)
         usage = used_rules(saturation, selection, equalities)
@@ -144,7 +147,14 @@ class _Job:
             if not check.ok:
                 raise self._refused(program, phases, usage, oracle, check)
         ended = time.perf_counter()
-        seconds = Seconds(read_at - started, searched_at - read_at, extracted_at - searched_at, lowered_at - extracted_at, ended - lowered_at, ended - started)
+        seconds = Seconds(
+            read_at - started,
+            searched_at - read_at,
+            extracted_at - searched_at,
+            lowered_at - extracted_at,
+            ended - lowered_at,
+            ended - started,
+        )
         report = _report(self, program, optimized, saturation, selection, usage, folded, check, seconds)
         return Optimized(optimized, report)
 
@@ -181,6 +191,14 @@ class _Job:
         pairs, by = order_chains(program.roots, active, product_seconds(self.target), self.binding)
         return saturate(program.roots, phases, self.limits, equalities=pairs), (len(pairs), by)
 
+    def _select(self, saturation: Saturation, program: Program) -> Selection:
+        newest = highest_opset(program)
+
+        def refusal(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
+            return printable(name, attributes, types, newest)
+
+        return select(saturation.graph, self.target, self.binding, self.limits, printable=refusal)
+
     def _finish(self, program: Program, selection: Selection) -> tuple[Program, int]:
         roots, folded = fold(selection.terms, program.source)
         return program.with_roots(roots), folded
@@ -191,7 +209,7 @@ class _Job:
         def passes(names: Sequence[str]) -> bool:
             kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in phases]
             saturation, _ = self._search(program, kept)
-            optimized, _ = self._finish(program, select(saturation.graph, self.target, self.binding))
+            optimized, _ = self._finish(program, self._select(saturation, program))
             attempt = self.folder / "attempt.onnx"
             write(optimized, attempt)
             return oracle.compare(attempt, exact=False).ok
@@ -199,9 +217,15 @@ class _Job:
         self.progress("the result differs; looking for the rule that breaks it")
         culprit = breaking_rule([rule.name for phase in phases for rule in phase.rules], passes)
         worst = check.worst
-        what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}" if worst else ""
+        what = (
+            f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
+            if worst
+            else ""
+        )
         if culprit is None:
-            return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
+            return Refused(
+                f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check
+            )
         return Refused(
             f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
             help="leave the rule out or restrict --numerics; please report the model",
@@ -215,7 +239,7 @@ def _report(
     return {
         "target": job.target.name,
         "numerics": job.numerics,
-        "nodes": {"before": printed_nodes(program), "after": printed_nodes(optimized)},
+        "nodes": {"before": count_nodes(program), "after": count_nodes(optimized)},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
         },
@@ -234,11 +258,6 @@ def _report(
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
-
-
-def printed_nodes(program: Program) -> int:
-    """The number of ONNX nodes that a program prints as."""
-    return len(lower(program).graph.node)
 
 
 def save_report(report: Mapping[str, Any], path: Path) -> None:

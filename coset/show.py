@@ -32,9 +32,14 @@ def show_optimized(report: Mapping[str, Any]) -> None:
     nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
     print_line = _CONSOLE.print
     print_line(f"nodes      {nodes['before']} -> {nodes['after']}   (folded at build time: {report['folded']})")
-    print_line(f"predicted  {cost['input'] * 1e3:.3f} -> {cost['output'] * 1e3:.3f} ms   at least {cost['lower_bound'] * 1e3:.3f} ms, gap {cost['gap']:.1%}")
-    print_line(f"search     {egraph['enodes']} e-nodes, {egraph['eclasses']} classes, {egraph['iterations']} iterations, stopped: {egraph['stop']}")
-    print_line(f"seconds    {report['seconds']['total']:.2f}   " + ", ".join(f"{k} {v:.2f}" for k, v in report["seconds"].items() if k != "total"))
+    bound = f"at least {cost['lower_bound'] * 1e3:.3f} ms, gap {cost['gap']:.1%}"
+    print_line(f"predicted  {cost['input'] * 1e3:.3f} -> {cost['output'] * 1e3:.3f} ms   {bound}")
+    print_line(
+        f"search     {egraph['enodes']} e-nodes, {egraph['eclasses']} classes, {egraph['iterations']} iterations, stopped: {egraph['stop']}"
+    )
+    print_line(
+        f"seconds    {report['seconds']['total']:.2f}   " + ", ".join(f"{k} {v:.2f}" for k, v in report["seconds"].items() if k != "total")
+    )
     show_check(check)
     if report["rules"]:
         table = _table("rule", ">uses", "promise", "assurance")
@@ -53,7 +58,8 @@ def show_check(check: Mapping[str, Any]) -> None:
     """The comparison with the original."""
     verdict = "equal within tolerance" if check["ok"] else f"DIFFERENT: {check['problem'] or 'beyond the tolerance'}"
     skipped = f", not run by the original: {', '.join(check['skipped'])}" if check["skipped"] else ""
-    _CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; largest difference {check['max_abs']:.3g} ({check['max_rel']:.3g} relative)")
+    largest = f"largest difference {check['max_abs']:.3g} ({check['max_rel']:.3g} relative)"
+    _CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
 
 
 def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
@@ -92,7 +98,10 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
     """The library, phase by phase."""
     rows = [(phase.name, rule) for phase in rules.phases for rule in phase.rules]
     if as_json:
-        listed = [{"name": r.name, "phase": p, "numerics": r.numerics.word, "assurance": r.assurance, "file": r.place.file, "line": r.place.line} for p, r in rows]
+        listed = [
+            {"name": r.name, "phase": p, "numerics": r.numerics.word, "assurance": r.assurance, "file": r.place.file, "line": r.place.line}
+            for p, r in rows
+        ]
         print(json.dumps({"rules": listed}))
         return
     table = _table("rule", "phase", "promise", "assurance", "what it says")
@@ -108,7 +117,15 @@ def show_ops(as_json: bool) -> None:
 
     assert coset.dialects
     if as_json:
-        print(json.dumps({"ops": [{"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes]} for op in all_ops()]}))
+        print(
+            json.dumps(
+                {
+                    "ops": [
+                        {"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes]} for op in all_ops()
+                    ]
+                }
+            )
+        )
         return
     table = _table("op", "operands", "attributes")
     for op in all_ops():

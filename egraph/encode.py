@@ -140,10 +140,10 @@ def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
         f"(relation refuse_{n} ({'i64 ' * len(keys)}))",
         f"(ruleset find_{n})",
         f"(ruleset apply_{n})",
-        f"(rule ({' '.join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset find_{n} :name \"find_{n}\")",
+        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset find_{n} :name "find_{n}")',
         f"(rule ((match_{n} {row}) (plan_{n} {key} {plan}))"
-        f" ({' '.join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name \"apply_{n}\")",
-        f"(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name \"refuse_{n}\")",
+        f' ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")',
+        f'(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")',
     ]
 
 
@@ -167,7 +167,9 @@ def graph_commands(numbers: Mapping[Term, int], tables: Tables) -> list[door.Com
 def static_facts(tables: Tables, types_from: int, payloads_from: int) -> list[door.Command]:
     """Facts about the table entries from the given numbers on: which hold no dim symbol."""
     commands = [
-        door.insert("static_type", door.integer(i)) for i in range(types_from, len(tables.types.values)) if is_static(tables.types.values[i])
+        door.insert("static_type", door.integer(i))
+        for i in range(types_from, len(tables.types.values))
+        if is_static(tables.types.values[i])
     ]
     for i in range(payloads_from, len(tables.payloads.values)):
         if is_static(tables.payloads.values[i][0]):

@@ -32,4 +32,3 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
 
 def _names(pattern: Pattern) -> set[str]:
     return {f"{node.op.name}/{len(node.operands)}" for node in applications(pattern)}
-

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from coset.egraph.door import EngineError, keep_engines
@@ -44,9 +45,7 @@ class Saturation:
     collapses: dict[int, list[int]]
 
 
-def saturate(
-    roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = ()
-) -> Saturation:
+def saturate(roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = ()) -> Saturation:
     """Search the programs that equal `roots` under the rules of `phases`.
 
     Raises:
@@ -107,7 +106,7 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    with open(os.devnull, "w") as silence:  # the allocator's last words are no message to the user
+    with Path(os.devnull).open("w") as silence:  # the allocator's last words are no message to the user
         os.dup2(silence.fileno(), 2)
     _limit_memory(limit)
     keep_engines()
@@ -131,7 +130,7 @@ def _limit_memory(limit: int) -> None:
     """Let this process grow by `limit` bytes of address space; where the system does not say how large it is, it stays unlimited."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        with open("/proc/self/statm") as file:
+        with Path("/proc/self/statm").open() as file:
             pages = int(file.read().split()[0])
     except OSError:
         return
@@ -146,12 +145,11 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: s
     original = set(snapshot.source.values())
     classes = []
     for number, nodes in enumerate(snapshot.nodes):
-        classes.append(
-            tuple(
-                ENode(ops[name], operands, *payloads[payload], original=(number, position) in original)
-                for position, (name, operands, payload) in enumerate(nodes)
-            )
-        )
+        entries = []
+        for position, (name, operands, payload) in enumerate(nodes):
+            attributes, regions = payloads[payload]
+            entries.append(ENode(ops[name], operands, attributes, regions, (number, position) in original))
+        classes.append(tuple(entries))
     for number, found in enumerate(snapshot.types):
         assert len(found) == 1, f"class {number} has {len(found)} types"
     graph = Saturated(
@@ -172,8 +170,14 @@ def _untouched(search: Search, rules: tuple[Rule, ...], stop: str, seconds: floa
     """The input as an e-graph of its own: what is left when a limit came before the first checkpoint."""
     order = list(topological(search.request.roots))
     number = {term: i for i, term in enumerate(order)}
-    nodes = [(ENode(t.op, tuple(number[o] for o in t.operands), t.attributes, t.regions, original=True),) for t in order]
+    nodes: list[tuple[ENode, ...]] = [
+        (ENode(t.op, tuple(number[o] for o in t.operands), t.attributes, t.regions, original=True),) for t in order
+    ]
     graph = Saturated(
-        [term.type for term in order], nodes, tuple(number[r] for r in search.request.roots), frozenset(), tuple((i, 0) for i in range(len(order)))
+        [term.type for term in order],
+        nodes,
+        tuple(number[r] for r in search.request.roots),
+        frozenset(),
+        tuple((i, 0) for i in range(len(order))),
     )
     return Saturation(graph, rules, stop, 0, len(order), len(order), seconds, {}, {}, {})

@@ -63,4 +63,5 @@ def _seconds(kernel: Kernel, dtype: DType, batch: int, m: int, k: Array, n: int)
 
 def _at(curve: Curve, x: Array) -> Array:
     xs, ys = np.log(np.array(curve.points)).T
-    return np.exp(np.interp(np.log(x), xs, ys))
+    found: Array = np.exp(np.interp(np.log(x), xs, ys))
+    return found

@@ -256,7 +256,10 @@ class _Importer:
         """Put external tensors of a body into it: a payload stands for itself."""
         for tensor in body.initializer:
             self.opened.whole(tensor)
-        for node in body.node:
+        self._embed_nodes(body.node)
+
+    def _embed_nodes(self, nodes: Sequence[Model]) -> None:
+        for node in nodes:
             for attribute in node.attribute:
                 if attribute.HasField("t"):
                     self.opened.whole(attribute.t)
@@ -296,6 +299,8 @@ class _Importer:
         header.CopyFrom(self.opened.proto)
         for field in ("node", "initializer", "sparse_initializer", "value_info"):
             header.graph.ClearField(field)
+        for function in header.functions:
+            self._embed_nodes(function.node)
         return bytes(header.SerializeToString(deterministic=True))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
 
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.frontends.onnx_wire import MARK, Malformed, skeleton
@@ -198,7 +198,12 @@ def open_model(source: str | Path | bytes | Model, *, folder: Path | None = None
     if isinstance(source, (str, Path)):
         return _open_file(Path(source))
     name = "(model in memory)"
-    data = source if isinstance(source, bytes) else source.SerializeToString(deterministic=True)
+    try:
+        data = source if isinstance(source, bytes) else source.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError) as error:
+        raise CosetError(
+            f"the model cannot be serialized: {error}", place=Place(name), help="save it to a file and give its path"
+        ) from None
     view = memoryview(data)
     return Opened(_parse(view, name), name, memory=view, folder=folder)
 

@@ -59,6 +59,11 @@ def write(program: Program, path: str | Path, *, external: bool | None = None) -
         write_inside(model, weights, path)
 
 
+def count_nodes(program: Program) -> int:
+    """The number of ONNX nodes that `program` is written as."""
+    return len(_graph(program).nodes)
+
+
 def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:
     """None when the op `name` with these attributes on operands of these types has an ONNX form in version `opset`, else why not."""
     parameters = [make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types)]
@@ -156,27 +161,33 @@ def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
 def _graph(program: Program) -> Graph:
     """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
     opset = opset_of(program)
-    ceiling = 0
     while True:
         try:
             graph = _printed(program, opset)
+            needed = graph.needs_opset
         except Refused as refusal:
-            help = "optimize for a target that finds the op illegal"
-            raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
-        if graph.needs_opset <= opset:
+            needed = refusal.since
+            if needed <= opset:
+                help = "optimize for a target that finds the op illegal"
+                raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
+        if needed <= opset:
             return graph
-        ceiling = ceiling or highest_opset(program)
-        if graph.needs_opset > ceiling:
+        ceiling = highest_opset(program)
+        if needed > ceiling:
             help = "convert the source model to a newer version first"
-            raise CosetError(f"a term needs version {graph.needs_opset} of the ONNX operators, opaque nodes allow {ceiling}", help=help)
-        opset = graph.needs_opset
+            raise CosetError(f"a term needs version {needed} of the ONNX operators, opaque nodes allow {ceiling}", help=help)
+        opset = needed
 
 
 def _printed(program: Program, opset: int) -> Graph:
-    try:
-        return Graph(program, opset)
-    except CyclicShapes:
-        return Graph(program, opset, original_sources=True)
+    """Dims come from the values that have them; where that goes round in a circle, from those that introduce their symbols, and
+    where even that does, from the values of the source program."""
+    for options in ({}, {"whole_dims": False}):
+        try:
+            return Graph(program, opset, **options)
+        except CyclicShapes:
+            continue
+    return Graph(program, opset, original_sources=True)
 
 
 def _header(program: Program) -> Model:
@@ -209,11 +220,14 @@ def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]
     """The model with its weights of at most `small` bytes inside, and the other weights by name."""
     graph = _graph(program)
     model = _header(program)
-    _set_opset(model, graph.opset)
+    if any(not node.domain for node in graph.nodes) and not 0 < model.ir_version < 3:  # versions came with IR version 3
+        _set_opset(model, graph.opset)
     listed: Mapping[str, Constant] = program.source.get("listed", {})
     weights = {**program.source.get("defaults", {}), **listed, **graph.initializers}
     if model.ir_version < 4:
-        _list_new(model, {name: weights.pop(name) for name in list(weights) if name not in listed}, weights, graph.opset)
+        taken = {name for node in graph.nodes for name in node.output} | set(weights)
+        new = {name: weights.pop(name) for name in list(weights) if name not in listed}
+        model.graph.node.extend(_constant_nodes(new, graph.opset, taken))
     model.graph.node.extend(graph.nodes)
     large = {}
     for name, constant in weights.items():
@@ -225,22 +239,30 @@ def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]
     return model, large
 
 
-def _list_new(model: Model, new: Mapping[str, Constant], weights: dict[str, Constant], opset: int) -> None:
-    """Before IR version 4 every initializer is listed as an input: new constants are nodes where they can be, so that the inputs stay.
+def _constant_nodes(constants: Mapping[str, Constant], opset: int, taken: set[str]) -> list[Any]:
+    """Nodes for constants that may be no initializers: before IR version 4 each of those is listed as an input, and the inputs stay.
 
-    Before version 9 of the operators Constant gave floats only: small integers are cast from them.
+    Before version 9 of the operators Constant gave floats only: integers are cast from them, where they are exact.
+
+    Raises:
+        CosetError: one cannot be written so.
     """
-    for name, constant in new.items():
+    nodes: list[Any] = []
+    for name, constant in constants.items():
         dtype = constant.type.dtype
         if opset >= 9 or dtype.kind == "float":
-            model.graph.node.add(op_type="Constant", output=[name]).attribute.append(attribute_proto("value", constant))
-        elif opset >= 6 and dtype.kind in ("int", "uint", "bool") and np.abs(constant.array().astype(np.float64)).max(initial=0) < 1 << 24:
-            floats = constant_of(constant.array().astype(np.float32))
-            model.graph.node.add(op_type="Constant", output=[f"{name}_f32"]).attribute.append(attribute_proto("value", floats))
-            model.graph.node.add(op_type="Cast", input=[f"{name}_f32"], output=[name]).attribute.append(attribute_proto("to", dtype))
-        else:
-            weights[name] = constant
-            model.graph.input.add(name=name).type.CopyFrom(_type_proto(constant.type))
+            nodes.append(onnx.NodeProto(op_type="Constant", output=[name], attribute=[attribute_proto("value", constant)]))
+            continue
+        exact = dtype.kind in ("int", "uint", "bool") and np.abs(constant.array().astype(np.float64)).max(initial=0) < 1 << 24
+        if opset < 6 or not exact:
+            raise CosetError(
+                f"IR version 3 with operators {opset} has no {dtype} constants", help="convert the source model to a newer version"
+            )
+        floats = constant_of(constant.array().astype(np.float32))
+        source = next(text for count in range(len(taken) + 1) if (text := f"{name}_f32_{count}") not in taken)
+        nodes.append(onnx.NodeProto(op_type="Constant", output=[source], attribute=[attribute_proto("value", floats)]))
+        nodes.append(onnx.NodeProto(op_type="Cast", input=[source], output=[name], attribute=[attribute_proto("to", dtype)]))
+    return nodes
 
 
 def _set_opset(model: Model, opset: int) -> None:
@@ -252,10 +274,6 @@ def _set_opset(model: Model, opset: int) -> None:
             entry.version = opset
             break
     else:
-        if model.ir_version < 3 and model.ir_version:
-            return  # no versions yet
-        if not model.graph.node and opset == 1:
-            return
         model.opset_import.add(domain="", version=opset)
     imports = [entry for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))

@@ -39,12 +39,13 @@ class _Name:
 class Graph:
     """The printed graph: `nodes` in order and `initializers` by name."""
 
-    def __init__(self, program: Program, opset: int, *, original_sources: bool = False) -> None:
+    def __init__(self, program: Program, opset: int, *, whole_dims: bool = True, original_sources: bool = False) -> None:
         self.program = program
         self.opset = opset
         self.needs_opset = opset
         self.nodes: list[Proto] = []
         self.initializers: dict[str, Constant] = {}
+        self._whole_dims = whole_dims
         self._original_sources = original_sources
         self._context = Context(opset)
         self._given: Mapping[Term, str] = program.source.get("names", {})
@@ -54,7 +55,7 @@ class Graph:
         self._dim_sources: dict[Dim, Term] = {}
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
-        self._constants = {constant.key: name for name, constant in program.source.get("listed", {}).items()}
+        self._constants: dict[str, str] = {constant.key: name for name, constant in program.source.get("listed", {}).items()}
         self._counts: dict[str, int] = {}
         self._taken = {name for name, _ in program.outputs} | {term.attribute("name") for term in program.inputs}
         self._taken |= set(program.source.get("reserved", ())) | set(program.source.get("listed", ()))
@@ -91,7 +92,7 @@ class Graph:
             if term.op is INPUT or term.op is OPAQUE or (term.op is GET and term.operands[0].op is OPAQUE):
                 for name in _alone(term):
                     self._sources.setdefault(name, term)
-        if not self._original_sources:
+        if self._whole_dims and not self._original_sources:
             self._dim_sources = {}
             for term in order:
                 if isinstance(term.type, TensorType) and isinstance(self._plans[term], Call) and not any(_symbols(self._plans[term])):
@@ -246,7 +247,7 @@ class Graph:
         return self._constants[constant.key]
 
     def _constant_name(self, term: Term | None) -> str:
-        given = None if term is None else self._given.get(term)
+        given: str | None = None if term is None else self._given.get(term)
         if term is None or given is None:
             return self._fresh("constant")
         if self._output_name.get(term) == given or self._kept_names.get(given) is term:

@@ -92,7 +92,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
     copied = [axis < len(shape) and shape[axis] == dim for axis, dim in enumerate(target)]
     if 0 in target and not all(copied[axis] for axis, dim in enumerate(target) if dim == 0):
         if context.opset < 14:
-            raise Refused("a reshape to a dim of 0 needs version 14 of the ONNX operators")
+            raise Refused("a reshape to a dim of 0 needs version 14 of the ONNX operators", 14)
         return Call("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
     written: list[Dim] = [0 if same and not (isinstance(dim, int) and dim) else dim for same, dim in zip(copied, target, strict=True)]
     symbolic = [axis for axis, dim in enumerate(written) if not isinstance(dim, int)]
@@ -203,7 +203,7 @@ def _slice_call(x: Input, starts: list[Dim], ends: list[Dim], axes: list[int], s
         strides = (vector(*steps),) if any(step != 1 for step in steps) else ()
         return Call("Slice", (x, Numbers(tuple(starts)), Numbers(tuple(ends)), vector(*axes), *strides))
     if any(step != 1 for step in steps) or not all(isinstance(dim, int) for dim in (*starts, *ends)):
-        raise Refused("a slice with steps or symbolic ends needs version 10 of the ONNX operators")
+        raise Refused("a slice with steps or symbolic ends needs version 10 of the ONNX operators", 10)
     return Call("Slice", (x,), {"starts": tuple(starts), "ends": tuple(ends), "axes": tuple(axes)})
 
 
@@ -229,7 +229,7 @@ def _print_pad(term: Term, context: Context) -> Input:
         return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
     value = is_splat(term.operands[1])
     if value is None or term.tensor.dtype.kind != "float":
-        raise Refused("a pad with a computed value needs version 11 of the ONNX operators")
+        raise Refused("a pad with a computed value needs version 11 of the ONNX operators", 11)
     return Call("Pad", (term.operands[0],), {"pads": (*low, *high), "value": float(value.array()), "mode": "constant"}, since=2)
 
 

@@ -62,7 +62,7 @@ def _print_clip(term: Term, context: Context) -> Input:
         if bound.op.name != "builtin.absent":
             value = is_splat(bound)
             if value is None:
-                raise Refused("Clip with computed bounds needs version 11 of the ONNX operators")
+                raise Refused("Clip with computed bounds needs version 11 of the ONNX operators", 11)
             attributes[name] = float(value.array())
     return Call("Clip", (term.operands[0],), attributes, since=6)
 

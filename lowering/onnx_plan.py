@@ -41,7 +41,11 @@ Input = Union[Term, Call, Constant, Numbers, None]  # None: an optional input th
 
 
 class Refused(Exception):
-    """A term has no ONNX form under the given version; the argument says why."""
+    """A term has no ONNX form under the given version; the argument says why. `since` is the version that has one, where there is."""
+
+    def __init__(self, message: str, since: int = 0) -> None:
+        super().__init__(message)
+        self.since = since
 
 
 @dataclass

@@ -296,5 +296,3 @@ def evaluate_defined(term: Term, operands: Sequence[Any]) -> Any:
         for i, value in enumerate(operands)
     ]
     return evaluate([expand(make(term.op, terms, dict(term.attributes)))], inputs, fallback=evaluate_defined)[0]
-
-

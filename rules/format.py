@@ -117,4 +117,4 @@ def _unary(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) -
     if tokens[position].start in starts:
         return True
     before = tokens[position - 1].text
-    return before in KEYWORDS or not (before[0].isalnum() or before[0] in "_)]\"")
+    return before in KEYWORDS or not (before[0].isalnum() or before[0] in '_)]"')

@@ -264,8 +264,6 @@ def _widens(a: Any, b: Any) -> bool:
     return a.kind in ("int", "uint") and a.bits - (a.kind == "int") <= precision
 
 
-
-
 FUNCTIONS: dict[str, Function] = {
     "+": Function("a + b", "the sum of two dims; of two lists their concatenation", _add, (2, 2)),
     "-": Function("a - b", "the difference of two dims", lambda a, b: dims.subtract(_number(a), _number(b)), (2, 2)),

@@ -186,4 +186,3 @@ def _open_values(
             names[part.name] = search.arrange(values_of(word, name, operands, rank))
     for choice in itertools.product(*names.values()):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
-

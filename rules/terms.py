@@ -423,5 +423,3 @@ def _text(dim: Any) -> str:
 
 def _minus(value: Expression, number: int) -> Expression:
     return Call("-", (value, Literal(number)))
-
-

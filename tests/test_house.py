@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import tomllib
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def test_imports_stay_in_their_layer_and_behind_their_door(path: Path) -> None:
 def test_folders_links_and_packaging_are_one_list() -> None:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     mapped = {name.removeprefix("coset."): folder for name, folder in tool["setuptools"]["package-dir"].items() if name != "coset"}
-    links = {link.name: os.readlink(link) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
+    links = {link.name: str(link.readlink()) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
     assert mapped == {layer: layer for layer in LAYERS}
     assert links == {layer: f"../{layer}" for layer in LAYERS}
     assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{layer}" for layer in LAYERS)}

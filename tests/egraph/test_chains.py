@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def flops(_: DType, batch: int, m: int, k: Array, n: int) -> Array:
 
 def chain_of(sizes: list[int], lead: tuple[int, ...] = (), batched: bool = False) -> tuple[Term, list[Term]]:
     leaves = []
-    for i, (rows, columns) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for i, (rows, columns) in enumerate(pairwise(sizes)):
         shape = (*lead, rows, columns) if i == 0 or batched else (rows, columns)
         leaves.append(input_term(f"x{i}", tensor(F64, *shape)))
     term = leaves[0]

@@ -25,7 +25,13 @@ def value(name: str, code: int, *shape: int | str | None) -> Any:
 
 
 def model_of(
-    nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], *, opset: int = 17, weights: Mapping[str, Any] | None = None, **more: Any
+    nodes: Sequence[Any],
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    *,
+    opset: int = 17,
+    weights: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Model:
     graph = helper.make_graph(list(nodes), "graph", list(inputs), list(outputs), more.pop("initializer", []))
     graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in (weights or {}).items())

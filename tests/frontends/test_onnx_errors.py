@@ -36,7 +36,11 @@ def refused(source: Any, match: str) -> CosetError:
 
 def test_files_that_are_not_there_empty_or_something_else(tmp_path: Path) -> None:
     assert refused(tmp_path / "none.onnx", "cannot read").help
-    for name, content, match in (("empty", b"", "empty"), ("text", b"hello, world\n" * 9, "not an ONNX model"), ("json", b"{}", "no graph|not an ONNX")):
+    for name, content, match in (
+        ("empty", b"", "empty"),
+        ("text", b"hello, world\n" * 9, "not an ONNX model"),
+        ("json", b"{}", "no graph|not an ONNX"),
+    ):
         (tmp_path / name).write_bytes(content)
         assert refused(tmp_path / name, match).help
     refused(tmp_path, "cannot read")
@@ -80,8 +84,8 @@ def test_the_scanner_cuts_weights_only() -> None:
 BROKEN: list[tuple[str, Any, str]] = [
     ("cycle", lambda: model_of([node("Add", ["x", "b"], ["a"], name="first"), node("Relu", ["a"], ["b"])], [value("x", FLOAT, 3)],
                                [value("b", FLOAT, 3)]), "`first` needs its own result"),
-    ("value twice", lambda: model_of([node("Relu", ["x"], ["a"]), node("Tanh", ["x"], ["a"])], [value("x", FLOAT, 3)], [value("a", FLOAT, 3)]),
-     "two values are called `a`"),
+    ("value twice", lambda: model_of([node("Relu", ["x"], ["a"]), node("Tanh", ["x"], ["a"])], [value("x", FLOAT, 3)],
+                                     [value("a", FLOAT, 3)]), "two values are called `a`"),
     ("input twice", lambda: model_of([node("Relu", ["x"], ["a"])], [value("x", FLOAT, 3), value("x", FLOAT, 3)], [value("a", FLOAT, 3)]),
      "two inputs are called `x`"),
     ("result named as an input", lambda: model_of([node("Relu", ["x"], ["x"])], [value("x", FLOAT, 3)], [value("x", FLOAT, 3)]),

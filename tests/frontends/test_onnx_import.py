@@ -11,6 +11,7 @@ from onnx import helper
 from round_trips import BOOL, FLOAT, INT64, equal, exported, model_of, opaque, output, round_trip, value
 
 from coset.backends.onnxruntime import Session, evaluate_opaque
+from coset.dialects.onnx import BUILDERS, NEWEST
 from coset.frontends.onnx import import_model
 from coset.ir import dims
 from coset.ir.program import Program
@@ -40,7 +41,16 @@ def test_the_interface_and_what_comes_with_a_model_survive() -> None:
     model.graph.doc_string = "a graph"
     model.graph.input[0].doc_string = "pixels"
     _, result = round_trip(model, {"x": X, "unused": np.array(1)})
-    for field in ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string", "metadata_props", "opset_import"):
+    for field in (
+        "ir_version",
+        "producer_name",
+        "producer_version",
+        "domain",
+        "model_version",
+        "doc_string",
+        "metadata_props",
+        "opset_import",
+    ):
         assert getattr(result, field) == getattr(model, field), field
     assert result.graph.name == model.graph.name and result.graph.doc_string == "a graph"
     assert [n.output[0] for n in result.graph.node] == ["h", "y"]
@@ -48,7 +58,9 @@ def test_the_interface_and_what_comes_with_a_model_survive() -> None:
 
 def test_weights_keep_their_names_and_an_unused_one_goes() -> None:
     w = np.ones((4, 2), np.float32) * np.arange(2, dtype=np.float32)
-    model = model_of([node("MatMul", ["x", "w"], ["y"])], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 2)], weights={"w": w, "v": w + 1})
+    model = model_of(
+        [node("MatMul", ["x", "w"], ["y"])], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 2)], weights={"w": w, "v": w + 1}
+    )
     _, result = round_trip(model, {"x": X})
     assert [tensor.name for tensor in result.graph.initializer] == ["w"]
 
@@ -122,7 +134,9 @@ def test_bodies_capture_values_whose_names_change() -> None:
         node("Tanh", ["x"], ["a"]), node("Tanh", ["x"], ["b"]), node("Add", ["a", "w"], ["c"]),
         node("If", ["p"], ["y"], then_branch=then, else_branch=other),
     ]  # fmt: skip
-    model = model_of(nodes, [value("x", FLOAT, 3), value("p", BOOL)], [value("y", FLOAT, 3)], weights={"w": np.array([2, 3, 4], np.float32)})
+    model = model_of(
+        nodes, [value("x", FLOAT, 3), value("p", BOOL)], [value("y", FLOAT, 3)], weights={"w": np.array([2, 3, 4], np.float32)}
+    )
     for flag in (True, False):
         program, _ = round_trip(model, {"x": X[0, 0, :3], "p": np.array(flag)})
     assert opaque(program) == ["If"]
@@ -213,7 +227,7 @@ def test_expand_with_the_exporters_where_becomes_a_broadcast() -> None:
 
 
 @pytest.mark.parametrize(("start", "end", "dim"), [
-    (0, 2**63 - 1, "S"), (1, 2**63 - 1, "-max(0, min(1, S)) + S"), (-1, 2**63 - 1, "S - max(0, S - 1)"), (0, 4, "min(4, S)"), (0, -1, "max(0, S - 1)"),
+    (0, 2**63 - 1, "S"), (1, 2**63 - 1, ""), (-1, 2**63 - 1, ""), (0, 4, "min(4, S)"), (0, -1, "max(0, S - 1)"),
 ])  # fmt: skip
 def test_slices_of_symbolic_dims_are_clipped(start: int, end: int, dim: str) -> None:
     nodes = [node("Slice", ["x", "a", "b", "axes"], ["y"])]
@@ -224,8 +238,7 @@ def test_slices_of_symbolic_dims_are_clipped(start: int, end: int, dim: str) -> 
         found = Session(model.SerializeToString()).run({"x": x})["y"]
         assert found.tolist() == x[:, start:end].tolist()
         assert dims.evaluate(output(program).tensor.dims[1], {"S": length, "B": 1}) == found.shape[1]
-    if (start, end) in ((0, 2**63 - 1), (0, 4)):
-        assert shape == ["B", dim]
+    assert not dim or shape == ["B", dim]
 
 
 def test_a_slice_of_a_table_up_to_a_dim_bounds_the_dim() -> None:
@@ -248,13 +261,23 @@ def test_a_dim_from_data_is_a_fresh_symbol() -> None:
 
 
 def test_a_product_of_shapes_that_is_tensor_data_is_host_numbers() -> None:
-    nodes = [node("Shape", ["x"], ["s"]), node("ReduceProd", ["s"], ["p"], keepdims=0), node("Cast", ["p"], ["f"], to=FLOAT), node("Mul", ["x", "f"], ["y"])]
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("ReduceProd", ["s"], ["p"], keepdims=0),
+        node("Cast", ["p"], ["f"], to=FLOAT),
+        node("Mul", ["x", "f"], ["y"]),
+    ]
     program, _ = round_trip(model_of(nodes, [value("x", FLOAT, "B", 3, 4)], [value("y", FLOAT, "B", 3, 4)]), {"x": X})
     assert any(term.op.name == "builtin.dims" for term in program.terms())
 
 
 def test_division_that_may_be_of_a_negative_number_stays() -> None:
-    nodes = [node("Shape", ["x"], ["s"]), node("Sub", ["s", "seven"], ["d"]), node("Div", ["d", "two"], ["q"]), node("Cast", ["q"], ["y"], to=FLOAT)]
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Sub", ["s", "seven"], ["d"]),
+        node("Div", ["d", "two"], ["q"]),
+        node("Cast", ["q"], ["y"], to=FLOAT),
+    ]
     model = model_of(nodes, [value("x", FLOAT, "N")], [value("y", FLOAT, 1)], weights={"seven": np.array([7]), "two": np.array([2])})
     program, _ = round_trip(model, {"x": np.zeros(4, np.float32)})
     assert any(term.op.name == "stablehlo.divide" for term in program.terms())
@@ -286,14 +309,16 @@ KNOWN: list[tuple[str, list[Any], dict[str, Any], list[str]]] = [
     ("steps backwards", [node("Slice", ["x", "a", "b", "axes", "c"], ["y"])],
      {"a": np.array([-1]), "b": np.array([-9]), "axes": np.array([2]), "c": np.array([-2])}, ["Slice", "Slice"]),
     ("einsum", [node("Einsum", ["x", "c"], ["y"], equation="bij,jk->bki")], {"c": np.arange(20, dtype=np.float32).reshape(4, 5)}, []),
-    ("einsum of three", [node("Einsum", ["x", "c", "c"], ["y"], equation="bij,jk,lk->bil")], {"c": np.arange(20, dtype=np.float32).reshape(4, 5)}, []),
+    ("einsum of three", [node("Einsum", ["x", "c", "c"], ["y"], equation="bij,jk,lk->bil")],
+     {"c": np.arange(20, dtype=np.float32).reshape(4, 5)}, []),
     ("einsum's own order", [node("Einsum", ["x"], ["y"], equation="bij->jb")], {}, ["ReduceSum", "Transpose"]),
     ("flatten", [node("Flatten", ["x"], ["y"], axis=-1)], {}, ["Reshape"]),
     ("a constant pad", [node("Pad", ["x", "p", "v"], ["y"])], {"p": np.array([0, 1, 0, 0, -1, 2]), "v": np.float32(7)}, ["Pad"]),
-    ("not equal", [node("Equal", ["x", "c"], ["e"]), node("Not", ["e"], ["n"]), node("Where", ["n", "x", "c"], ["y"])], {"c": np.float32(3)},
-     ["Equal", "Not", "Where"]),
+    ("not equal", [node("Equal", ["x", "c"], ["e"]), node("Not", ["e"], ["n"]), node("Where", ["n", "x", "c"], ["y"])],
+     {"c": np.float32(3)}, ["Equal", "Not", "Where"]),
     ("casts of constants", [node("CastLike", ["c", "x"], ["d"]), node("Mul", ["x", "d"], ["y"])], {"c": np.array(3)}, ["Mul"]),
-    ("a batched product", [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["y"])], {}, ["Transpose", "MatMul"]),
+    ("a batched product", [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["x", "t"], ["y"])], {},
+     ["Transpose", "MatMul"]),
     ("one over x", [node("Reciprocal", ["x"], ["y"])], {}, ["Reciprocal"]),
     ("unequal parts", [node("Split", ["x", "s"], ["a", "b"], axis=2), node("Concat", ["b", "a"], ["y"], axis=2)], {"s": np.array([1, 3])},
      ["Split", "Concat"]),
@@ -308,6 +333,12 @@ def test_known_ops_become_terms_and_print_back(nodes: list[Any], weights: dict[s
     assert not printed or [n.op_type for n in result.graph.node] == printed
 
 
+def test_the_table_names_ops_of_the_standard() -> None:
+    """A version above `NEWEST` of a known op has not been read: its nodes stay opaque until somebody has."""
+    for name in BUILDERS:
+        assert onnx.defs.get_schema(name, NEWEST, "").since_version <= NEWEST
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_softmax_before_version_13_flattens(axis: int) -> None:
     model = model_of([node("Softmax", ["x"], ["y"], axis=axis)], [value("x", FLOAT, 2, 3, 4)], [value("y", FLOAT, 2, 3, 4)], opset=11)
@@ -316,16 +347,18 @@ def test_softmax_before_version_13_flattens(axis: int) -> None:
 
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
 def test_automatic_padding_is_worked_out(mode: str) -> None:
-    model = model_of([node("Conv", ["x", "w"], ["y"], auto_pad=mode, strides=[2, 3])], [value("x", FLOAT, 1, 2, 7, 8)],
-                     [helper.make_tensor_value_info("y", FLOAT, None)], weights={"w": np.arange(36, dtype=np.float32).reshape(3, 2, 2, 3)})  # fmt: skip
+    weights = {"w": np.arange(36, dtype=np.float32).reshape(3, 2, 2, 3)}
+    result = helper.make_tensor_value_info("y", FLOAT, None)
+    convolution = node("Conv", ["x", "w"], ["y"], auto_pad=mode, strides=[2, 3])
+    model = model_of([convolution], [value("x", FLOAT, 1, 2, 7, 8)], [result], weights=weights)
     program, _ = round_trip(model, {"x": np.arange(112, dtype=np.float32).reshape(1, 2, 7, 8)})
     assert not opaque(program)
 
 
 def test_unusual_element_types_stay_opaque_and_survive() -> None:
     for code in (16, 17, 22, 21, 8):
-        model = model_of([node("Identity", ["w"], ["h"]), node("Reshape", ["h", "s"], ["y"])], [], [value("y", code, 4)], weights={"s": np.array([4])},
-                         opset=21, ir_version=10)  # fmt: skip
+        nodes, weights = [node("Identity", ["w"], ["h"]), node("Reshape", ["h", "s"], ["y"])], {"s": np.array([4])}
+        model = model_of(nodes, [], [value("y", code, 4)], weights=weights, opset=21, ir_version=10)
         numbers = [b"a", b"b", b"", b"d"] if code == 8 else [0, 1, 2, 3]
         model.graph.initializer.append(helper.make_tensor("w", code, [2, 2], numbers))
         program, result = exported(model)

@@ -96,7 +96,12 @@ MATMULS: list[tuple[tuple[Any, ...], tuple[Any, ...], dict[str, tuple[int, ...]]
     ((2, B, 8), (8, 5), {"lhs_contract": (2,), "rhs_contract": (0,)}, {"MatMul": 1}),
     ((8,), (8, 5), {"lhs_contract": (0,), "rhs_contract": (0,)}, {"MatMul": 1}),
     ((B, 4, 8), (B, 8, 5), {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (1,)}, {"MatMul": 1}),
-    ((B, 4, 8), (B, 5, 8), {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (2,)}, {"MatMul": 1, "Transpose": 1}),
+    (
+        (B, 4, 8),
+        (B, 5, 8),
+        {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (2,)},
+        {"MatMul": 1, "Transpose": 1},
+    ),
     ((8, 4), (8, 5), {"lhs_contract": (0,), "rhs_contract": (0,)}, {"MatMul": 1, "Transpose": 1}),
     ((B, 4, 2, 3), (B, 2, 3, 5), {"lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2, 3), "rhs_contract": (1, 2)}, {"MatMul": 1}),
     ((3,), (4,), {}, {"MatMul": 1}),
@@ -197,7 +202,11 @@ def test_the_version_is_raised_where_a_term_needs_it() -> None:
 
 def test_the_version_stays_where_an_opaque_node_has_another_meaning_above() -> None:
     hard = make(OPAQUE, (x_of(3, 4, 5),), {"domain": "", "name": "Softmax", "payload": b"", "results": (tensor(F32, 3, 4, 5),)})
-    source = {"format": "onnx", "opsets": {"": 11}, "model": onnx.ModelProto(ir_version=7, graph=onnx.GraphProto(name="g")).SerializeToString()}
+    source = {
+        "format": "onnx",
+        "opsets": {"": 11},
+        "model": onnx.ModelProto(ir_version=7, graph=onnx.GraphProto(name="g")).SerializeToString(),
+    }
     bits = make("stablehlo.not", (make("stablehlo.convert", (hard,), {"dtype": I64}),))
     program = Program((x_of(3, 4, 5),), (("y", bits),), None, source)
     assert highest_opset(program) == 12

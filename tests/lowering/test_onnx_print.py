@@ -1,4 +1,4 @@
-"""Every op of the hub prints to ONNX that ONNX Runtime, without optimization, computes to the op's NumPy meaning, or is refused with a reason."""
+"""Every op of the hub prints to ONNX that ONNX Runtime, without optimization, computes to the op's NumPy meaning, or is refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def test_the_printed_op_computes_its_meaning(op: Op, data: st.DataObject) -> Non
         return
     program = program_of(case.term, len(case.arrays))
     symbols = {name for operand in program.inputs for dim in operand.tensor.dims for name in dims.symbols(dim)}
-    assume(all(dims.symbols(dim) <= symbols for name, value in case.term.attributes if name in ("shape", "start", "limit") for dim in value))
+    assume(
+        all(dims.symbols(dim) <= symbols for name, value in case.term.attributes if name in ("shape", "start", "limit") for dim in value)
+    )
     model = lower(program)
     onnx.checker.check_model(model, full_check=True)
     try:

@@ -112,10 +112,14 @@ def test_weights_pass_through_without_being_held(tmp_path: Path) -> None:
     x = input_term("x", TensorType(DTYPES["f32"], (1, 4096)))
     y, random = x, np.random.default_rng(0)
     for _ in range(4):
-        y = make("stablehlo.dot_general", (y, constant(random.random((4096, 4096), np.float32))), {"lhs_contract": (1,), "rhs_contract": (0,)})
+        y = make(
+            "stablehlo.dot_general", (y, constant(random.random((4096, 4096), np.float32))), {"lhs_contract": (1,), "rhs_contract": (0,)}
+        )
     write(Program((x,), (("y", y),)), tmp_path / "large.onnx")
     for target in ("a.onnx", "b.onnx"):
-        run = subprocess.run([sys.executable, "-c", GROWTH, tmp_path / "large.onnx", tmp_path / target], capture_output=True, text=True, check=True)
+        run = subprocess.run(
+            [sys.executable, "-c", GROWTH, tmp_path / "large.onnx", tmp_path / target], capture_output=True, text=True, check=True
+        )
         start, imported, written = map(int, run.stdout.split())  # kB
         assert imported - start < 16 * 1024
         assert written - imported < 80 * 1024

@@ -1,0 +1,226 @@
+"""The whole job on small models: it goes through, says what it did, refuses what is wrong, and does the same thing twice."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import coset
+from coset import pipeline
+from coset.cli import run
+from coset.egraph.limits import Limits
+from coset.ir.errors import CosetError
+from coset.rules.library import DEFAULT
+
+FLOAT = TensorProto.FLOAT
+
+
+def model(
+    nodes: list[Any], inputs: dict[str, list[Any]], outputs: dict[str, list[Any]], **weights: np.ndarray[Any, Any]
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in outputs.items()],
+        [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in weights.items()],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def lora() -> onnx.ModelProto:
+    """y = x W + 0.5 (x A) B with a dynamic batch."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("MatMul", ["x", "W"], ["base"]),
+        helper.make_node("MatMul", ["x", "A"], ["down"]),
+        helper.make_node("MatMul", ["down", "B"], ["up"]),
+        helper.make_node("Mul", ["up", "half"], ["scaled"]),
+        helper.make_node("Add", ["base", "scaled"], ["y"]),
+    ]
+    weights = {
+        "W": rng.standard_normal((64, 64)),
+        "A": rng.standard_normal((64, 4)),
+        "B": rng.standard_normal((4, 64)),
+        "half": np.float32(0.5),
+    }
+    return model(nodes, {"x": ["batch", 64]}, {"y": ["batch", 64]}, **weights)
+
+
+def saved(proto: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path:
+    path = folder / name
+    onnx.save(proto, path)
+    return path
+
+
+def test_an_adapter_merges_and_the_report_says_by_which_rules(tmp_path: Path) -> None:
+    optimized = coset.optimize(lora())
+    report = optimized.report
+    assert report["nodes"] == {"before": 5, "after": 1}
+    assert report["check"]["ok"] and report["cost"]["output"] < report["cost"]["input"]
+    families = {rule["name"].split("#")[0].split(".")[0] for rule in report["rules"]}
+    assert families & {"adapter_merge", "contraction_distributes_right"}
+    assert all(rule["numerics"] and rule["assurance"] == "tested" for rule in report["rules"])
+    optimized.save(tmp_path / "out.onnx")
+    out = onnx.load(tmp_path / "out.onnx")
+    onnx.checker.check_model(out, full_check=True)
+    assert [(i.name, i.type.tensor_type.shape.dim[0].dim_param) for i in out.graph.input] == [("x", "batch")]
+    assert [o.name for o in out.graph.output] == ["y"]
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    w = {t.name: numpy_helper.to_array(t) for t in lora().graph.initializer}
+    np.testing.assert_allclose(optimized({"x": x})["y"], x @ w["W"] + 0.5 * (x @ w["A"]) @ w["B"], rtol=1e-4, atol=1e-4)
+
+
+def test_exact_numerics_keep_every_rounding() -> None:
+    report = coset.optimize(lora(), numerics="exact").report
+    assert report["nodes"]["after"] == 5
+    assert all(rule["numerics"].startswith("exact") for rule in report["rules"])
+
+
+def test_a_graph_convolution_is_reordered_by_the_chain_rule() -> None:
+    nodes = [helper.make_node("MatMul", ["a", "x"], ["ax"]), helper.make_node("MatMul", ["ax", "w"], ["y"])]
+    proto = model(nodes, {"a": [64, 64], "x": [64, 128]}, {"y": [64, 4]}, w=np.ones((128, 4)))
+    report = coset.optimize(proto).report
+    assert report["cost"]["output"] < 0.7 * report["cost"]["input"]
+    assert [rule["name"] for rule in report["rules"]] == ["matmul_assoc"]
+
+
+def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
+    """tanh(x) * tanh(x) has no rule in the library; a file of one entry gives it one, and it is used."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"]),
+        helper.make_node("Mul", ["t", "t"], ["s"]),
+        helper.make_node("Sub", ["one", "s"], ["y"]),
+    ]
+    proto = model(nodes, {"x": [8, 32]}, {"y": [8, 32]}, one=np.float32(1))
+    mine = tmp_path / "mine.rules"
+    mine.write_text(
+        "use stablehlo as hlo, chlo\n"
+        "rule sech_squared\n"
+        '  "One minus the square of tanh is one over the square of cosh."\n'
+        "  for x: F[S..]\n"
+        "  splat(1) - tanh(x) * tanh(x) => splat(1) / (cosh(x) * cosh(x))\n"
+        "  numerics real\n"
+    )
+    assert run(["check", str(mine)]) == 0
+    job = pipeline._Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
+    program = pipeline.import_model(proto)
+    job.binding = {}
+    saturation, _ = job._search(program, job._phases(program))
+    assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
+    without = pipeline._Job(proto, job.target, "reassociates", Limits(), [mine], {}, lambda _: None)
+    assert "sech_squared" not in {rule.family for phase in without._phases(program) for rule in phase.rules}
+
+
+def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tmp_path / "wrong.rules"
+    wrong.write_text(
+        'use stablehlo as hlo, chlo\nrule tanh_is_small\n  "Not true."\n  for x: F[S..]\n  tanh(tanh(x)) => tanh(x)\n  numerics exact\n'
+    )
+    nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Tanh", ["t"], ["y"])]
+    path = saved(model(nodes, {"x": [4, 64]}, {"y": [4, 64]}), tmp_path)
+    with pytest.raises(pipeline.Refused, match="rule `tanh_is_small` breaks the program") as caught:
+        coset.optimize(path, rules=[wrong])
+    assert caught.value.rule == "tanh_is_small"
+    out = tmp_path / "out.onnx"
+    assert run(["optimize", str(path), "-o", str(out), "--rules", str(wrong)]) == 1
+    assert not out.exists()
+    assert run(["check", str(wrong)]) == 1
+
+
+def test_two_runs_and_shuffled_rule_files_give_the_same_bytes(tmp_path: Path) -> None:
+    path = saved(lora(), tmp_path)
+    rule_folder = DEFAULT[0]
+    script = (
+        "import sys, pathlib; import coset, coset.pipeline as p; p.DEFAULT = tuple(pathlib.Path(a) for a in sys.argv[3:])\n"
+        "coset.optimize(sys.argv[1]).save(sys.argv[2])"
+    )
+    results = []
+    for seed in range(3):
+        folder = tmp_path / f"rules{seed}"
+        folder.mkdir()
+        files = sorted(rule_folder.glob("*.rules"))
+        random.Random(seed).shuffle(files)
+        for number, file in enumerate(files):  # other file names, in another order, and entries shuffled
+            head, *entries = file.read_text().split("\nrule ")
+            tail = entries[-1].split("\nphase ")
+            entries[-1] = tail[0]
+            random.Random(seed + number).shuffle(entries)
+            text = head + "\nrule " + "\nrule ".join(entries) + "".join(f"\nphase {phase}" for phase in tail[1:])
+            (folder / f"{number:02d}.rules").write_text(text)
+        out = tmp_path / f"out{seed}.onnx"
+        subprocess.run([sys.executable, "-c", script, str(path), str(out), str(folder)], check=True)
+        results.append(out.read_bytes())
+    again = tmp_path / "again.onnx"
+    subprocess.run([sys.executable, "-c", script, str(path), str(again), str(rule_folder)], check=True)
+    assert {*results, again.read_bytes()} == {results[0]}
+
+
+def test_the_node_limit_still_gives_a_checked_program() -> None:
+    report = coset.optimize(lora(), limits=Limits(nodes=16)).report
+    assert report["egraph"]["stop"] == "nodes" and report["check"]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["optimize", "missing.onnx", "-o", "x.onnx"], "missing.onnx"),
+        (["optimize", "{model}", "-o", "x.onnx", "--target", "toaster"], "no target `toaster`"),
+        (["optimize", "{model}", "-o", "x.onnx", "--numerics", "brave"], "no numerics `brave`"),
+        (["optimize", "{model}", "-o", "x.onnx", "--time-limit", "0"], "must be more than 0"),
+        (["optimize", "{model}", "-o", "x.onnx", "--rules", "missing.rules"], "missing.rules"),
+        (["optimize", "{model}", "-o", "x.onnx", "--dim", "depth=3"], "no free dim `depth`"),
+        (["optimize", "{model}", "-o", "x.onnx", "--dim", "batch"], "is not NAME=N"),
+        (["optimize", "{model}", "-o", "nowhere/x.onnx"], "nowhere"),
+        (["optimize", "{text}", "-o", "x.onnx"], "text.onnx"),
+        (["check", "{text}"], "text.onnx"),
+        (["bench", "{model}", "--rounds", "0"], "at least 1"),
+    ],
+)
+def test_a_users_mistake_is_one_error_with_exit_code_2(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"{model}": str(saved(lora(), tmp_path)), "{text}": str(tmp_path / "text.onnx")}
+    Path(names["{text}"]).write_text("this is no model, and no rule file $$")
+    assert run([names.get(argument, argument) for argument in arguments]) == 2
+    error = capsys.readouterr().err
+    assert said in error and "Traceback" not in error
+    assert not (tmp_path / "x.onnx").exists()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_diff_tells_equal_from_different(tmp_path: Path) -> None:
+    first = saved(lora(), tmp_path)
+    other = lora()
+    other.graph.initializer[0].raw_data = np.zeros((64, 64), np.float32).tobytes()
+    second = saved(other, tmp_path, "other.onnx")
+    same = tmp_path / "same.onnx"
+    shutil.copy(first, same)
+    assert run(["diff", str(first), str(same)]) == 0
+    assert run(["diff", str(first), str(second)]) == 1
+
+
+@pytest.mark.slow
+def test_a_chain_of_50000_ops_goes_through(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Tanh" if i % 2 else "Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(50_000)]
+    nodes[0].input[0], nodes[-1].output[0] = "x", "y"
+    path = saved(model(nodes, {"x": [4]}, {"y": [4]}), tmp_path)
+    optimized = coset.optimize(path, limits=Limits(seconds=120))
+    assert optimized.report["nodes"]["after"] == 50_000 and optimized.report["check"]["ok"]
+
+
+def test_an_unknown_error_type_is_not_hidden() -> None:
+    with pytest.raises(CosetError, match="no numerics"):
+        coset.optimize(lora(), numerics="sloppy")
