@@ -23,7 +23,7 @@ check: $(VENV)/.test
 
 # The test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there).
 models: $(VENV)/.models
-	$(BIN)/python benchmarks/models.py
+	$(BIN)/python -m benchmarks.models
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
