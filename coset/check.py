@@ -15,13 +15,14 @@ from coset.feeds import Case, Feed, bindings, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx import write
-from coset.noise import nudge, nudged
+from coset.noise import nudge, nudged, weight_bytes
 
 # How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
 # error does to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
 NOISE_FACTOR = 32.0
 # ... and the least that reassociating sums costs: a few roundings of the largest element of the output
 ROUNDINGS = 64.0
+SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,27 @@ class CheckReport:
         }
 
 
+@dataclass(frozen=True)
+class _Sessions:
+    """The original, and the original with its constants moved by one rounding error."""
+
+    original: Session
+    shaken: tuple[Session, ...]
+
+    def noise(self, feed: Feed, outputs: Feed) -> Feed:
+        """The largest move of each output when every float input moves by one rounding error, and every constant with it."""
+        noise = {name: np.zeros(()) for name in outputs}
+        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
+        runs = [(self.original, moved), *((session, given) for session in self.shaken for given in (feed, moved))]
+        for session, given in runs:
+            for name, value in session.run(given).items():
+                if isinstance(value, np.ndarray) and _floating(value) and value.shape == outputs[name].shape:
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        step = np.abs(_wide(value) - _wide(outputs[name]))
+                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
+        return noise
+
+
 class Oracle:
     """The original program, run without optimization, with its outputs and rounding noise on every case."""
 
@@ -85,18 +107,25 @@ class Oracle:
         Raises:
             CosetError: the original does not load or does not run on any drawn input.
         """
-        self._session = Session(model, level="off")
-        self._shaken = [] if exact else list(_shaken_sessions(program))
         self.skipped: list[str] = []
         self.runs: list[tuple[Case, Feed, Feed]] = []
         self.binding: dict[str, int] = {}
+        refusal = self._run(_Sessions(Session(model, level="off"), () if exact else tuple(_shaken_sessions(program))), program, given)
+        if not self.runs:
+            raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
+
+    def _run(self, sessions: _Sessions, program: Program, given: Mapping[str, int]) -> str:
+        """Run the original on every case with the first numbers for its free dims that it takes; the last refusal.
+
+        Only the outputs are kept: a second copy of the weights is not needed when the other program is loaded.
+        """
         refusal = ""
         for binding in bindings(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
             for case in cases(program, binding):
                 try:
-                    outputs = self._session.run(case.feed)
-                    noise = {} if exact else self._noise(case.feed, outputs)
+                    outputs = sessions.original.run(case.feed)
+                    noise = sessions.noise(case.feed, outputs)
                 except CosetError as error:
                     refusal = error.message
                     self.skipped.append(case.name)
@@ -105,21 +134,8 @@ class Oracle:
                     continue
                 self.runs.append((case, outputs, noise))
             if self.runs:
-                return
-        raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
-
-    def _noise(self, feed: Feed, outputs: Feed) -> Feed:
-        """The largest move of each output when every float input moves by one rounding error, and every constant with it."""
-        noise = {name: np.zeros(()) for name in outputs}
-        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
-        runs = [(self._session, moved), *((session, given) for session in self._shaken for given in (feed, moved))]
-        for session, given in runs:
-            for name, value in session.run(given).items():
-                if isinstance(value, np.ndarray) and _floating(value) and value.shape == outputs[name].shape:
-                    with np.errstate(invalid="ignore", over="ignore"):
-                        step = np.abs(_wide(value) - _wide(outputs[name]))
-                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
-        return noise
+                break
+        return refusal
 
     def compare(self, model: Any, *, exact: bool) -> CheckReport:
         """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal)."""
@@ -177,7 +193,9 @@ def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _shaken_sessions(program: Program) -> Iterator[Session]:
-    """The original with its constants nudged, twice; none where that cannot be written or loaded."""
+    """The original with its constants nudged, twice; none for large models, of which each would be another copy on the disk."""
+    if weight_bytes(program) > SHAKEN_BYTES:
+        return
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
         for seed in (1, 2):
             path = Path(folder) / f"shaken{seed}.onnx"

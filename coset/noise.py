@@ -45,6 +45,11 @@ def nudged(program: Program, seed: int) -> Program:
     return program.with_roots(tuple(replaced[root] for root in program.roots))
 
 
+def weight_bytes(program: Program) -> int:
+    """Bytes of all constants of a program."""
+    return sum(term.attribute("value").bytes for term in program.terms() if term.op.name == "builtin.constant")
+
+
 def _fixes(term: Term) -> bool:
     return term.op.name == "builtin.opaque" and term.attribute("name") not in QUANTIZING
 
