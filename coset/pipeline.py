@@ -13,7 +13,7 @@ from typing import Any
 import coset.dialects
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
-from coset.egraph.chains import order_chains
+from coset.egraph.chains import Ordering, order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
@@ -128,13 +128,13 @@ class _Job:
         read_at = time.perf_counter()
 
         self.progress("searching equal programs")
-        saturation, equalities = self._search(program, phases)
+        saturation, ordering = self._search(program, phases)
         searched_at = time.perf_counter()
         self.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
         selection = self._select(saturation, program)
         extracted_at = time.perf_counter()
         optimized, folded = self._finish(program, selection)
-        usage = used_rules(saturation, selection, equalities)
+        usage = used_rules(saturation, selection, ordering)
         with tempfile.TemporaryDirectory(prefix="coset-") as folder:
             self.folder = Path(folder)
             lowered = self.folder / "optimized.onnx"
@@ -186,10 +186,11 @@ class _Job:
             return True
         return get_op(rule.definition).dialect == self.target.dialect and first_version(rule.definition) <= newest
 
-    def _search(self, program: Program, phases: Sequence[Phase]) -> tuple[Saturation, tuple[int, Rule | None]]:
+    def _search(self, program: Program, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
         active = [rule for phase in phases for rule in phase.rules]
-        pairs, by = order_chains(program.roots, active, product_seconds(self.target), self.binding)
-        return saturate(program.roots, phases, self.limits, equalities=pairs), (len(pairs), by)
+        ordering = order_chains(program.roots, active, product_seconds(self.target), self.binding)
+        phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
+        return saturate(program.roots, phases, self.limits, equalities=ordering.equalities), ordering
 
     def _select(self, saturation: Saturation, program: Program) -> Selection:
         newest = highest_opset(program)

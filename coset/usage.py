@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coset.egraph.chains import Ordering
 from coset.egraph.saturate import Saturation
 from coset.extract.select import Selection
 from coset.rules.rule import Rule
@@ -26,14 +27,14 @@ class Usage:
         return {"name": self.rule.name, "count": self.count, "numerics": promise, "assurance": self.rule.assurance}
 
 
-def used_rules(saturation: Saturation, selection: Selection, chains: tuple[int, Rule | None]) -> list[Usage]:
+def used_rules(saturation: Saturation, selection: Selection, ordering: Ordering) -> list[Usage]:
     """The rules that made a chosen e-node, or made a value of the input one with a cheaper one; and the rule of re-ordered chains.
 
     Where several rules made the same node the first in the order of the search counts. An upper bound, not a derivation: a
     proof (the certificate) may need fewer.
     """
     counts: Counter[int] = Counter()
-    ordered, chain_rule = chains
+    ordered, chain_rule = len(ordering.equalities), ordering.rule
     graph = saturation.graph
     for place in selection.chosen.items():
         made = saturation.origins.get(place)

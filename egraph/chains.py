@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -18,27 +19,32 @@ from coset.ir.dims import Dim
 from coset.ir.op import Array
 from coset.ir.term import Term, make, topological
 from coset.ir.types import DType
-from coset.rules.pattern import Application, Variable
+from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.rule import Rule
 
+LONG = 8  # leaves, above which a chain is left to the ordering alone
 # seconds of products of [batch, m, k] and [batch, k, n] matrices, for many k at once
 ProductCost = Callable[[DType, int, int, Array, int], Array]
 
 
-def associativity(rules: Iterable[Rule]) -> Rule | None:
-    """A rule that says `(a . b) . c = a . (b . c)` of matrix products, told by its shape; None when there is none."""
-    for rule in rules:
-        left, right = rule.left, rule.right
-        if not isinstance(right, Application) or left.op.name != "stablehlo.dot_general" or right.op is not left.op:
-            continue
-        inner, last = left.operands
-        first, tail = right.operands
-        if not (isinstance(inner, Application) and isinstance(tail, Application) and inner.op is left.op and tail.op is left.op):
-            continue
-        spelled = [*inner.operands, last, first, *tail.operands]
-        if all(isinstance(v, Variable) for v in spelled) and spelled[:3] == spelled[3:]:
-            return rule
-    return None
+def is_associativity(rule: Rule) -> bool:
+    """True for a rule that says `(a . b) . c = a . (b . c)` of matrix products, in either direction; told by its shape."""
+    return _associates(rule.left, rule.right) or _associates(rule.right, rule.left)
+
+
+def _associates(left: Pattern, right: Pattern) -> bool:
+    if not (_is_product(left) and _is_product(right)):
+        return False
+    inner, last = left.operands
+    first, tail = right.operands
+    if not (_is_product(inner) and _is_product(tail)):
+        return False
+    spelled = [*inner.operands, last, first, *tail.operands]
+    return all(isinstance(v, Variable) for v in spelled) and spelled[:3] == spelled[3:]
+
+
+def _is_product(pattern: Pattern) -> TypeGuard[Application]:
+    return isinstance(pattern, Application) and pattern.op.name == "stablehlo.dot_general"
 
 
 @dataclass(frozen=True)
@@ -161,16 +167,30 @@ def product(left: Term, right: Term, *, batched: bool) -> Term:
     return make("stablehlo.dot_general", (left, right), attributes)
 
 
-def order_chains(
-    roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost, binding: Mapping[str, int]
-) -> tuple[list[tuple[Term, Term]], Rule | None]:
-    """(term, equal term in the best order) for each chain that is not in it yet, and the rule that says they are equal."""
-    rule = associativity(rules)
+@dataclass(frozen=True)
+class Ordering:
+    """What ordering the chains of a program gave: equal terms (old, in the best order), the rule that makes them equal, and the
+    number of leaves of the longest chain."""
+
+    equalities: tuple[tuple[Term, Term], ...] = ()
+    rule: Rule | None = None
+    longest: int = 0
+
+    def keeps(self, rule: Rule) -> bool:
+        """False for associativity where a chain is so long that rewriting it would explode; its order is the best one already."""
+        return self.longest <= LONG or not is_associativity(rule)
+
+
+def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost, binding: Mapping[str, int]) -> Ordering:
+    """Order the chains of the program, if one of `rules` says that products are associative."""
+    rule = next((rule for rule in rules if is_associativity(rule)), None)
     if rule is None:
-        return [], None
+        return Ordering()
     known: set[Term] = set()
     for term in topological(roots):
         if term.op.name == "builtin.constant" or (term.operands and term.op.meaning and all(o in known for o in term.operands)):
             known.add(term)
-    pairs = [(chain.root, best_order(chain, cost, binding, known.__contains__)) for chain in find_chains(roots)]
-    return [(old, new) for old, new in pairs if old is not new], rule
+    chains = find_chains(roots)
+    pairs = [(chain.root, best_order(chain, cost, binding, known.__contains__)) for chain in chains]
+    changed = tuple((old, new) for old, new in pairs if old is not new)
+    return Ordering(changed, rule, max((len(chain.leaves) for chain in chains), default=0))

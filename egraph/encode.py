@@ -40,6 +40,7 @@ class EncodedRule:
 
     rule: Rule
     number: int
+    phase: int
     left: tuple[Application, ...]  # by index
     right: tuple[Application, ...]
 
@@ -50,8 +51,8 @@ class EncodedRule:
 
     @property
     def find(self) -> str:
-        """The ruleset that fills it."""
-        return f"find_{self.number}"
+        """The ruleset that fills it: one of its own where the rule has a limit, else the one of its phase."""
+        return f"find_{self.number}" if self.rule.limit is not None else f"find_all_{self.phase}"
 
     @property
     def apply(self) -> str:
@@ -69,9 +70,9 @@ class EncodedRule:
         return f"done_{self.number}"
 
 
-def encode_rule(rule: Rule, number: int, tables: Tables) -> EncodedRule:
+def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
     """Name the tables of `rule` and enter the constructors that it mentions."""
-    encoded = EncodedRule(rule, number, tuple(applications(rule.left)), tuple(applications(rule.right)))
+    encoded = EncodedRule(rule, number, phase, tuple(applications(rule.left)), tuple(applications(rule.right)))
     for node in (*encoded.left, *encoded.right):
         tables.constructor(node.op, len(node.operands))
     return encoded
@@ -138,9 +139,9 @@ def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
         f"(relation key_{n} ({'i64 ' * len(keys)}))",
         f"(relation plan_{n} ({'i64 ' * (len(keys) + len(plans))}))",
         f"(relation refuse_{n} ({'i64 ' * len(keys)}))",
-        f"(ruleset find_{n})",
+        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
         f"(ruleset apply_{n})",
-        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset find_{n} :name "find_{n}")',
+        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset {encoded.find} :name "find_{n}")',
         f"(rule ((match_{n} {row}) (plan_{n} {key} {plan}))"
         f' ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")',
         f'(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -106,6 +107,7 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    faulthandler.disable()
     with Path(os.devnull).open("w") as silence:  # the allocator's last words are no message to the user
         os.dup2(silence.fileno(), 2)
     _limit_memory(limit)

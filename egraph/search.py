@@ -67,10 +67,10 @@ class Search:
         roots = [*self.request.roots, *(term for pair in self.request.equalities for term in pair)]
         order = list(topological(roots))
         self.phases = relevant(self.request.phases, {f"{term.op.name}/{len(term.operands)}" for term in order})
-        for phase in self.phases:
+        for number, phase in enumerate(self.phases):
             for rule in phase.rules:
                 assert rule.name not in self.rules, f"rule {rule.name} is in two phases"
-                self.rules[rule.name] = encode_rule(rule, len(self.rules), self.tables)
+                self.rules[rule.name] = encode_rule(rule, len(self.rules), number, self.tables)
         for term in order:
             self.numbers[term] = len(self.numbers)
             self.tables.constructor(term.op, len(term.operands))
@@ -107,6 +107,8 @@ class Search:
     def _load(self) -> None:
         self.engine = door.Engine()
         self.engine.parse(PRELUDE)
+        for number in range(len(self.phases)):
+            self.engine.parse(f"(ruleset find_all_{number})")
         texts = [*declarations(self.tables), *(text for encoded in self.rules.values() for text in rule_text(encoded, self.tables))]
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
             self.engine.parse(text)
@@ -119,8 +121,8 @@ class Search:
     def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
         active = [self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit]
         matched = 0
-        for encoded in active:
-            matched += self.engine.ruleset(encoded.find)
+        for ruleset in dict.fromkeys(encoded.find for encoded in active):
+            matched += self.engine.ruleset(ruleset)
             if time.monotonic() > deadline:
                 return "time"
         sizes = self.engine.sizes()
