@@ -108,9 +108,8 @@ def main() -> None:
     if arguments.json:
         print(json.dumps({"command": " ".join(sys.argv), **row}))
         return
-    print(
-        f"chain of {arguments.length}: ordered in {row['order_s']:.3f} s, whole search {row['search_s']:.3f} s (medians of {arguments.repeat})"
-    )
+    times = f"ordered in {row['order_s']:.3f} s, whole search {row['search_s']:.3f} s"
+    print(f"chain of {arguments.length}: {times} (medians of {arguments.repeat})")
     for w in work:
         print(f"  FLOP {w[0]:14d} -> {w[1]:14d}  optimum {w[2]:14d}   predicted {w[3] * 1e3:8.3f} -> {w[4] * 1e3:8.3f} ms")
 
