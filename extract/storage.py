@@ -65,7 +65,10 @@ def storable(roots: Sequence[Term]) -> frozenset[Term]:
 
 
 def computable(op: Op, attributes: AttributeItems) -> bool:
-    """True when the op can be computed at build time from known operands: an opaque one by its own runtime, if it has no effect."""
+    """True when the op can be computed at build time from known operands: an opaque one by its own runtime, if it has no effect;
+    an input never, whatever it is equal to."""
+    if op.has("leaf"):
+        return op.name in ("builtin.constant", "builtin.absent")
     return op is not OPAQUE or not dict(attributes)["effect"]
 
 
