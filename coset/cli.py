@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from coset.answer import as_json
 from coset.ir.errors import CosetError
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
@@ -20,7 +20,7 @@ def _say(text: str) -> None:
 
 
 def _print_json(value: Any) -> None:
-    click.echo(json.dumps(value, allow_nan=False))
+    click.echo(as_json(value))
 
 
 def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.answer import as_json
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
 from coset.egraph.chains import Ordering, order_chains
@@ -264,5 +264,5 @@ def _report(
 def save_report(report: Mapping[str, Any], path: Path) -> None:
     """Write the report as JSON, beside first and renamed."""
     beside = path.with_name(path.name + ".part")
-    beside.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n")
+    beside.write_text(as_json(report, indent=2) + "\n")
     beside.replace(path)

@@ -8,7 +8,7 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Region, exact_key
-from coset.ir.types import ForeignType, TensorType, TokenType, TupleType, Type
+from coset.ir.types import ForeignType, TensorType, TokenType, TupleType
 
 Payload = tuple[AttributeItems, tuple[Region, ...]]
 
@@ -62,8 +62,3 @@ def is_static(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(is_static(item) for item in value)
     return True
-
-
-def static_type(type: Type) -> bool:
-    """True when every dim of `type` is a number."""
-    return is_static(type)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coset.ir.constants import Constant, constant_of
-from coset.ir.dims import Dim, evaluate
+from coset.ir.dims import evaluate
 from coset.ir.op import Array, Attribute, Attributes, Op, get_op, register
 from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
 
@@ -195,8 +195,3 @@ def rebuild(term: Term, operands: Sequence[Term]) -> Term:
     if all(a is b for a, b in zip(operands, term.operands, strict=True)):
         return term
     return intern(term.op, tuple(operands), term.attributes, term.regions, term.type)
-
-
-def dims_of(term: Term) -> tuple[Dim, ...]:
-    """The shape of a tensor term of known rank."""
-    return term.tensor.dims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -210,6 +211,15 @@ def test_diff_tells_equal_from_different(tmp_path: Path) -> None:
     shutil.copy(first, same)
     assert run(["diff", str(first), str(same)]) == 0
     assert run(["diff", str(first), str(second)]) == 1
+
+
+def test_another_shape_is_a_difference_in_strict_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = saved(model([helper.make_node("Neg", ["x"], ["y"])], {"x": [2, 3]}, {"y": [2, 3]}), tmp_path)
+    turned = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("Neg", ["t"], ["y"])]
+    second = saved(model(turned, {"x": [2, 3]}, {"y": [3, 2]}), tmp_path, "turned.onnx")
+    assert run(["diff", str(first), str(second), "--json"]) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert not answer["ok"] and answer["max_abs"] is None and "instead of" in answer["problem"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,20 @@
+"""Machine-readable answers: one JSON object, in which a number that is not finite is null."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """`value` as strict JSON."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
