@@ -104,18 +104,11 @@ def declarations(tables: Tables) -> list[str]:
     return lines
 
 
-def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
-    """The egglog declarations of one rule: relations, match, apply, refuse."""
+def find_text(encoded: EncodedRule, tables: Tables) -> list[str]:
+    """The egglog declarations that look for a rule's left side: the relations of matches and of keys, and the match rule."""
     rule, n = encoded.rule, encoded.number
-    variables = " ".join(f"v_{name}" for name in rule.variables)
+    key, row = _columns(encoded)
     left = range(len(encoded.left))
-    right = range(len(encoded.right))
-    keys = [*(f"a{i}" for i in left), *(f"t{i}" for i in left), *(f"u{i}" for i in range(len(rule.variables)))]
-    plans = [*(f"b{i}" for i in right), *(f"s{i}" for i in right)]
-    key, plan = " ".join(keys), " ".join(plans)
-    row = f"e0 {variables} {key}"
-    sorts = f"T {'T ' * len(rule.variables)}{'i64 ' * len(keys)}"
-
     facts = [f"(= e{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'e')} a{node.index}))"
              for node in encoded.left]  # fmt: skip
     facts += [f"(type_of e{i} t{i})" for i in left]
@@ -123,29 +116,62 @@ def rule_text(encoded: EncodedRule, tables: Tables) -> list[str]:
     facts += [f"(known v_{name})" for _, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
-    # A class that holds itself (x = x + 0) unrolls without end: y = y + z = y + (z + z) ... No finite term goes through it twice.
-    facts += [f"(!= e0 e{i})" for i in left if i]
-    if isinstance(rule.right, Application):
-        facts += [f"(!= e0 v_{name})" for name in pattern_variables(rule.right)]
+    facts += [f"(!= {above} {below})" for above, below in _paths(rule)]
+    return [
+        f"(relation match_{n} ({_row_sorts(encoded)}))",
+        f"(relation key_{n} ({'i64 ' * len(key.split())}))",
+        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
+        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset {encoded.find} :name "find_{n}")',
+    ]
 
+
+def apply_text(encoded: EncodedRule, tables: Tables) -> list[str]:
+    """The egglog declarations that act on a rule's matches; about half of the rules never match and need none."""
+    rule, n = encoded.rule, encoded.number
+    key, row = _columns(encoded)
+    right = range(len(encoded.right))
+    plan = " ".join([*(f"b{i}" for i in right), *(f"s{i}" for i in right)])
     build = []
     for node in reversed(encoded.right):  # preorder: operands have higher numbers than their user
         build.append(f"(let n{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'n')} b{node.index}))")
         build.append(f"(type_of n{node.index} s{node.index})")
     result = f"v_{rule.right.name}" if isinstance(rule.right, Variable) else "n0"
     return [
-        f"(relation match_{n} ({sorts}))",
-        f"(relation done_{n} ({sorts}))",
-        f"(relation key_{n} ({'i64 ' * len(keys)}))",
-        f"(relation plan_{n} ({'i64 ' * (len(keys) + len(plans))}))",
-        f"(relation refuse_{n} ({'i64 ' * len(keys)}))",
-        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
+        f"(relation done_{n} ({_row_sorts(encoded)}))",
+        f"(relation plan_{n} ({'i64 ' * (len(key.split()) + len(plan.split()))}))",
+        f"(relation refuse_{n} ({'i64 ' * len(key.split())}))",
         f"(ruleset apply_{n})",
-        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset {encoded.find} :name "find_{n}")',
         f"(rule ((match_{n} {row}) (plan_{n} {key} {plan}))"
         f' ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")',
         f'(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")',
     ]
+
+
+def _columns(encoded: EncodedRule) -> tuple[str, str]:
+    """The columns of the rule's tables: of a key, and of a whole match."""
+    left = range(len(encoded.left))
+    variables = " ".join(f"v_{name}" for name in encoded.rule.variables)
+    key = " ".join([*(f"a{i}" for i in left), *(f"t{i}" for i in left), *(f"u{i}" for i in range(len(encoded.rule.variables)))])
+    return key, f"e0 {variables} {key}"
+
+
+def _row_sorts(encoded: EncodedRule) -> str:
+    key, _ = _columns(encoded)
+    return f"T {'T ' * len(encoded.rule.variables)}{'i64 ' * len(key.split())}"
+
+
+def _paths(rule: Rule) -> list[tuple[str, str]]:
+    """Pairs of a node of the left side and what stands below it, which must be different classes for the rule to build anything.
+
+    A class that holds itself (x = x + 0) unrolls without end: y = y + z = y + (z + z) ... No finite term goes through it twice.
+    """
+    if isinstance(rule.right, Variable):
+        return []
+    pairs = []
+    for node in applications(rule.left):
+        inner = [f"e{below.index}" for below in applications(node) if below is not node]
+        pairs += [(f"e{node.index}", below) for below in (*inner, *(f"v_{name}" for name in pattern_variables(node)))]
+    return pairs
 
 
 def _operands(node: Application, prefix: str) -> str:

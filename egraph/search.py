@@ -12,11 +12,12 @@ from coset.egraph.encode import (
     ANALYSIS,
     PRELUDE,
     EncodedRule,
+    apply_text,
     declarations,
     encode_rule,
+    find_text,
     graph_commands,
     plan_row,
-    rule_text,
     static_facts,
 )
 from coset.egraph.limits import Limits
@@ -109,14 +110,17 @@ class Search:
         self.engine.parse(PRELUDE)
         for number in range(len(self.phases)):
             self.engine.parse(f"(ruleset find_all_{number})")
-        texts = [*declarations(self.tables), *(text for encoded in self.rules.values() for text in rule_text(encoded, self.tables))]
-        for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
-            self.engine.parse(text)
+        texts = [*declarations(self.tables), *(text for encoded in self.rules.values() for text in find_text(encoded, self.tables))]
+        self._parse(texts)
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
             self.engine.run([door.union(*ends)])
         self._analyse()
+
+    def _parse(self, texts: Sequence[str]) -> None:
+        for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
+            self.engine.parse(text)
 
     def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
         active = [self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit]
@@ -154,11 +158,17 @@ class Search:
         names = [*self.tables.constructors, *(encoded.done for encoded in self.rules.values()), "known"]
         return tuple(sizes.get(name, 0) for name in names)
 
+    def acting(self) -> list[EncodedRule]:
+        """The rules that have matched: only they have tables of plans and of applied matches."""
+        return [encoded for encoded in self.rules.values() if encoded.number in self.plans]
+
     def enodes(self, sizes: dict[str, int]) -> int:
         """E-nodes: the rows of all constructors."""
         return sum(sizes.get(name, 0) for name in self.tables.constructors)
 
     def _decide(self, encoded: EncodedRule, count: int) -> None:
+        if encoded.number not in self.plans:
+            self._parse(apply_text(encoded, self.tables))
         plans = self.plans.setdefault(encoded.number, {})
         if count == len(plans):
             return

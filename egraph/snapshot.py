@@ -70,7 +70,7 @@ def take(search: Search, stop: str) -> Snapshot:
     return Snapshot(
         stop, search.iterations, sum(len(rows) for rows in nodes_of.values()), len(nodes_of), nodes, types, known,
         [dense[value] for value in roots], source, {k: v for k, v in origins.items() if k not in original}, collapses,
-        {e.number: len(tables[e.done].rows) for e in search.rules.values() if tables[e.done].rows},
+        {e.number: len(tables[e.done].rows) for e in search.acting() if tables[e.done].rows},
         search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
     )  # fmt: skip
@@ -106,7 +106,7 @@ def _provenance(
     origins: dict[tuple[int, int], list[int]] = {}
     collapses: dict[int, list[int]] = {}
     values_of = list(dense)
-    for encoded in search.rules.values():
+    for encoded in search.acting():
         rows = [row.inputs for row in tables[encoded.done].rows if row.inputs[0] in dense]
         if isinstance(encoded.rule.right, Variable):
             if rows:
