@@ -8,13 +8,29 @@ be known before the symbols have numbers is left to the evaluator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from coset.dialects.hub_checks import (
+    get_axes,
+    get_axis,
+    get_dims,
+    get_dtype,
+    get_int,
+    get_ints,
+    get_pairs,
+    may_be_at_most,
+    may_be_equal,
+    padded,
+    require_class,
+    require_same,
+    tensors,
+    window_count,
+    without,
+)
 from coset.ir import dims
-from coset.ir.dims import Dim, Poly, Shape
+from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.op import Attributes, tensor_of
-from coset.ir.types import BOOL, CLASSES, DTYPES, DType, TensorType, Type
+from coset.ir.types import BOOL, DTYPES, TensorType, Type
 
 DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 COMBINERS = {
@@ -24,122 +40,37 @@ COMBINERS = {
 _REAL_PART = {DTYPES["c64"]: DTYPES["f32"], DTYPES["c128"]: DTYPES["f64"]}
 
 
-# ---------------------------------------------------------------- what rules are made of
-
-
-def dtypes(classes: str) -> frozenset[DType]:
-    """The union of the named dtype classes (separated by spaces)."""
-    return frozenset[DType]().union(*(CLASSES[name] for name in classes.split()))
-
-
-def _tensors(name: str, operands: Sequence[Type], *names: str) -> list[TensorType]:
-    require(len(operands) == len(names), f"`{name}` takes {len(names)} operands ({', '.join(names)}), not {len(operands)}")
-    return [tensor_of(operand, f"`{what}` of `{name}`") for what, operand in zip(names, operands, strict=True)]
-
-
-def _require_class(name: str, what: str, dtype: DType, classes: str) -> None:
-    require(dtype in dtypes(classes), f"`{name}` takes {' or '.join(classes.split())} elements, but {what} has {dtype}")
-
-
-def _require_same(name: str, types: Sequence[TensorType], names: Sequence[str]) -> None:
-    for type, what in zip(types[1:], names[1:], strict=True):
-        require(type == types[0], f"`{name}` takes operands of one type, but {names[0]} is {types[0]} and {what} is {type}")
-
-
-def _ints(name: str, attributes: Attributes, key: str, *, least: int | None = None, count: int | None = None) -> tuple[int, ...]:
-    value = attributes[key]
-    fine = isinstance(value, tuple) and all(isinstance(item, int) and not isinstance(item, bool) for item in value)
-    require(fine, f"`{key}` of `{name}` must be a tuple of integers, not {value!r}")
-    require(count is None or len(value) == count, f"`{key}` of `{name}` must have {count} entries, not {len(value)}: {value}")
-    require(least is None or all(item >= least for item in value), f"`{key}` of `{name}` must be {least} or more everywhere, not {value}")
-    return value  # type: ignore[no-any-return]
-
-
-def _axes(name: str, attributes: Attributes, key: str, rank: int, *, count: int | None = None) -> tuple[int, ...]:
-    axes = _ints(name, attributes, key, count=count)
-    require(all(0 <= axis < rank for axis in axes), f"`{key}` of `{name}` must lie in 0..{rank - 1}, not {axes}")
-    require(len(set(axes)) == len(axes), f"`{key}` of `{name}` names a dimension twice: {axes}")
-    return axes
-
-
-def _axis(name: str, attributes: Attributes, key: str, rank: int) -> int:
-    axis = _int(name, attributes, key)
-    require(0 <= axis < rank, f"`{key}` of `{name}` must lie in 0..{rank - 1}, not {axis}")
-    return axis
-
-
-def _int(name: str, attributes: Attributes, key: str) -> int:
-    value = attributes[key]
-    require(isinstance(value, int) and not isinstance(value, bool), f"`{key}` of `{name}` must be an integer, not {value!r}")
-    return value  # type: ignore[no-any-return]
-
-
-def _dims(name: str, attributes: Attributes, key: str, *, count: int | None = None) -> Shape:
-    value = attributes[key]
-    fine = isinstance(value, tuple) and all(isinstance(item, int | Poly) and not isinstance(item, bool) for item in value)
-    require(fine, f"`{key}` of `{name}` must be a tuple of dims, not {value!r}")
-    require(count is None or len(value) == count, f"`{key}` of `{name}` must have {count} entries, not {len(value)}: {value}")
-    require(all(not isinstance(item, int) or item >= 0 for item in value), f"`{key}` of `{name}` has a negative entry: {value}")
-    return value  # type: ignore[no-any-return]
-
-
-def _dtype(name: str, attributes: Attributes) -> DType:
-    value = attributes["dtype"]
-    require(isinstance(value, DType), f"`dtype` of `{name}` must be a dtype, not {value!r}")
-    return value  # type: ignore[no-any-return]
-
-
-def _may_be_at_most(a: Dim, b: Dim) -> bool:
-    """False when a > b is known: the difference is a number."""
-    difference = dims.subtract(b, a)
-    return not isinstance(difference, int) or difference >= 0
-
-
-def _may_be_equal(a: Dim, b: Dim) -> bool:
-    """True when a and b are one polynomial, or agree wherever their `//` divide exactly (seen at two points of many factors)."""
-    if a == b:
-        return True
-    names = sorted(dims.symbols(a) | dims.symbols(b))
-    if isinstance(dims.subtract(a, b), int):
-        return False
-    for factors in ((1009, 1013, 1019, 1021), (2003, 2011, 2017, 2027)):
-        point = {name: 720720 * (factors[i % 4] + 7920 * (i // 4)) for i, name in enumerate(names)}
-        if dims.evaluate(a, point) != dims.evaluate(b, point):
-            return False
-    return True
-
-
 # ---------------------------------------------------------------- elementwise
 
 
 def pointwise(name: str, operands: Sequence[Type], _: Attributes, *, names: tuple[str, ...], classes: str) -> Type:
     """Operands of one type give that type."""
-    types = _tensors(name, operands, *names)
-    _require_class(name, f"`{names[0]}`", types[0].dtype, classes)
-    _require_same(name, types, [f"`{n}`" for n in names])
+    types = tensors(name, operands, *names)
+    require_class(name, f"`{names[0]}`", types[0].dtype, classes)
+    require_same(name, types, [f"`{n}`" for n in names])
     return types[0]
 
 
 def predicate(name: str, operands: Sequence[Type], _: Attributes, *, classes: str) -> Type:
     """One operand gives booleans of its shape."""
-    (operand,) = _tensors(name, operands, "operand")
-    _require_class(name, "`operand`", operand.dtype, classes)
+    (operand,) = tensors(name, operands, "operand")
+    require_class(name, "`operand`", operand.dtype, classes)
     return TensorType(BOOL, operand.shape)
 
 
 def magnitude(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     """The absolute value of a complex number is real."""
-    (operand,) = _tensors(name, operands, "operand")
-    _require_class(name, "`operand`", operand.dtype, "signed float complex")
+    (operand,) = tensors(name, operands, "operand")
+    require_class(name, "`operand`", operand.dtype, "signed float complex")
     return TensorType(_REAL_PART.get(operand.dtype, operand.dtype), operand.shape)
 
 
 def compare(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """Operands of one type give booleans; strings have equality only."""
-    types = _tensors(name, operands, "lhs", "rhs")
+    types = tensors(name, operands, "lhs", "rhs")
     direction = attributes["direction"]
     require(direction in DIRECTIONS, f"`direction` of `{name}` must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
-    _require_same(name, types, ("`lhs`", "`rhs`"))
+    require_same(name, types, ("`lhs`", "`rhs`"))
     ordered = direction not in ("EQ", "NE")
     require(not ordered or types[0].dtype.kind != "string", f"`{name}` orders numbers, not strings (direction {direction})")
     return TensorType(BOOL, types[0].shape)
@@ -147,9 +78,9 @@ def compare(name: str, operands: Sequence[Type], attributes: Attributes) -> Type
 
 def select(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     """The predicate has the shape of the values, or rank 0."""
-    pred, on_true, on_false = _tensors(name, operands, "pred", "on_true", "on_false")
+    pred, on_true, on_false = tensors(name, operands, "pred", "on_true", "on_false")
     require(pred.dtype is BOOL, f"`pred` of `{name}` must be bool, not {pred.dtype}")
-    _require_same(name, (on_true, on_false), ("`on_true`", "`on_false`"))
+    require_same(name, (on_true, on_false), ("`on_true`", "`on_false`"))
     fits = pred.rank == 0 or pred.shape == on_true.shape
     require(fits, f"`pred` of `{name}` must have rank 0 or the shape of the values, but it is {pred} and they are {on_true}")
     return on_true
@@ -157,8 +88,8 @@ def select(name: str, operands: Sequence[Type], _: Attributes) -> Type:
 
 def clamp(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     """Each bound has the type of the operand, or is one element of its dtype."""
-    low, operand, high = _tensors(name, operands, "min", "operand", "max")
-    _require_class(name, "`operand`", operand.dtype, "number bool")
+    low, operand, high = tensors(name, operands, "min", "operand", "max")
+    require_class(name, "`operand`", operand.dtype, "number bool")
     for what, bound in (("min", low), ("max", high)):
         require(bound.dtype == operand.dtype, f"`{what}` of `{name}` must have {operand.dtype} elements as the operand, not {bound.dtype}")
         fits = bound.rank == 0 or bound.shape == operand.shape
@@ -168,10 +99,10 @@ def clamp(name: str, operands: Sequence[Type], _: Attributes) -> Type:
 
 def convert(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """The operand's shape with another element type."""
-    (operand,) = _tensors(name, operands, "operand")
-    dtype = _dtype(name, attributes)
+    (operand,) = tensors(name, operands, "operand")
+    dtype = get_dtype(name, attributes)
     for what in (operand.dtype, dtype):
-        _require_class(name, "one side", what, "number bool")
+        require_class(name, "one side", what, "number bool")
     return TensorType(dtype, operand.shape)
 
 
@@ -180,9 +111,9 @@ def convert(name: str, operands: Sequence[Type], attributes: Attributes) -> Type
 
 def broadcast_in_dim(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """Dim i of the operand becomes dim `broadcast_dimensions[i]`; it is 1 or already of that size."""
-    (operand,) = _tensors(name, operands, "operand")
-    shape = _dims(name, attributes, "shape")
-    axes = _axes(name, attributes, "broadcast_dimensions", len(shape), count=operand.rank)
+    (operand,) = tensors(name, operands, "operand")
+    shape = get_dims(name, attributes, "shape")
+    axes = get_axes(name, attributes, "broadcast_dimensions", len(shape), count=operand.rank)
     for i, (dim, axis) in enumerate(zip(operand.dims, axes, strict=True)):
         fits = dim in (1, shape[axis])
         require(fits, f"`{name}` cannot make dim {axis} of size {shape[axis]} from dim {i} of {operand}: it must be 1 or {shape[axis]}")
@@ -191,27 +122,27 @@ def broadcast_in_dim(name: str, operands: Sequence[Type], attributes: Attributes
 
 def reshape(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """As many elements as the operand has; a `//` of dims is read as exact, which the reshape itself asserts."""
-    (operand,) = _tensors(name, operands, "operand")
-    result = TensorType(operand.dtype, _dims(name, attributes, "shape"))
-    same = _may_be_equal(operand.elements, result.elements)
+    (operand,) = tensors(name, operands, "operand")
+    result = TensorType(operand.dtype, get_dims(name, attributes, "shape"))
+    same = may_be_equal(operand.elements, result.elements)
     require(same, f"`{name}` keeps the number of elements, but {operand} has {operand.elements} and {result} has {result.elements}")
     return result
 
 
 def transpose(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """Dim i of the result is dim `permutation[i]` of the operand."""
-    (operand,) = _tensors(name, operands, "operand")
-    permutation = _axes(name, attributes, "permutation", operand.rank, count=operand.rank)
+    (operand,) = tensors(name, operands, "operand")
+    permutation = get_axes(name, attributes, "permutation", operand.rank, count=operand.rank)
     return TensorType(operand.dtype, tuple(operand.dims[axis] for axis in permutation))
 
 
 def slice(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """0 <= start <= limit <= dim, every `strides`-th element."""
-    (operand,) = _tensors(name, operands, "operand")
-    start, limit = (_dims(name, attributes, key, count=operand.rank) for key in ("start", "limit"))
-    strides = _ints(name, attributes, "strides", least=1, count=operand.rank)
+    (operand,) = tensors(name, operands, "operand")
+    start, limit = (get_dims(name, attributes, key, count=operand.rank) for key in ("start", "limit"))
+    strides = get_ints(name, attributes, "strides", least=1, count=operand.rank)
     for axis, (first, last, dim) in enumerate(zip(start, limit, operand.dims, strict=True)):
-        inside = _may_be_at_most(first, last) and _may_be_at_most(last, dim)
+        inside = may_be_at_most(first, last) and may_be_at_most(last, dim)
         require(inside, f"`{name}` takes {first} to {last} of dim {axis}, which has {dim}; it must be 0 <= start <= limit <= {dim}")
     sizes = (dims.ceildiv(dims.subtract(b, a), s) for a, b, s in zip(start, limit, strides, strict=True))
     return TensorType(operand.dtype, tuple(sizes))
@@ -222,50 +153,40 @@ def concatenate(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     require(len(operands) >= 1, f"`{name}` takes one input or more")
     types = [tensor_of(operand, f"input {i} of `{name}`") for i, operand in enumerate(operands)]
     first = types[0]
-    axis = _axis(name, attributes, "dimension", first.rank)
+    axis = get_axis(name, attributes, "dimension", first.rank)
     total: Dim = 0
     for i, type in enumerate(types):
-        same = type.rank == first.rank and (type.dtype, *_without(type.dims, axis)) == (first.dtype, *_without(first.dims, axis))
+        same = type.rank == first.rank and (type.dtype, *without(type.dims, axis)) == (first.dtype, *without(first.dims, axis))
         require(same, f"inputs of `{name}` may differ in dim {axis} only, but input 0 is {first} and input {i} is {type}")
         total = dims.add(total, type.dims[axis])
     return TensorType(first.dtype, (*first.dims[:axis], total, *first.dims[axis + 1 :]))
 
 
-def _without(shape: Shape, axis: int) -> Shape:
-    return (*shape[:axis], *shape[axis + 1 :])
-
-
 def pad(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """low + (dim - 1) * (interior + 1) + 1 + high; low and high may be negative."""
-    operand, value = _tensors(name, operands, "operand", "padding_value")
+    operand, value = tensors(name, operands, "operand", "padding_value")
     require(value == TensorType(operand.dtype, ()), f"`padding_value` of `{name}` must be one {operand.dtype} of rank 0, not {value}")
-    low, high = (_ints(name, attributes, key, count=operand.rank) for key in ("low", "high"))
-    interior = _ints(name, attributes, "interior", least=0, count=operand.rank)
-    shape = tuple(_padded(d, a, b, i + 1) for d, a, b, i in zip(operand.dims, low, high, interior, strict=True))
+    low, high = (get_ints(name, attributes, key, count=operand.rank) for key in ("low", "high"))
+    interior = get_ints(name, attributes, "interior", least=0, count=operand.rank)
+    shape = tuple(padded(d, a, b, i + 1) for d, a, b, i in zip(operand.dims, low, high, interior, strict=True))
     fits = all(not isinstance(dim, int) or dim >= 0 for dim in shape)
     require(fits, f"`{name}` of {operand} by low {low}, high {high}, interior {interior} leaves a negative dim: {shape}")
     return TensorType(operand.dtype, shape)
 
 
-def _padded(dim: Dim, low: int, high: int, dilation: int) -> Dim:
-    """The dim with `dilation - 1` elements between neighbours and padding at the ends; a symbolic dim is taken as 1 or more."""
-    inner = 0 if dim == 0 else dims.add(dims.multiply(dims.subtract(dim, 1), dilation), 1)
-    return dims.add(inner, low + high)
-
-
 def reverse(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """The operand's type."""
-    (operand,) = _tensors(name, operands, "operand")
-    _axes(name, attributes, "dimensions", operand.rank)
+    (operand,) = tensors(name, operands, "operand")
+    get_axes(name, attributes, "dimensions", operand.rank)
     return operand
 
 
 def iota(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """A tensor of the stated shape, rank 1 or more."""
-    _tensors(name, operands)
-    shape, dtype = _dims(name, attributes, "shape"), _dtype(name, attributes)
-    _require_class(name, "the result", dtype, "number")
-    _axis(name, attributes, "dimension", len(shape))
+    tensors(name, operands)
+    shape, dtype = get_dims(name, attributes, "shape"), get_dtype(name, attributes)
+    require_class(name, "the result", dtype, "number")
+    get_axis(name, attributes, "dimension", len(shape))
     return TensorType(dtype, shape)
 
 
@@ -274,13 +195,13 @@ def iota(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
 
 def dot_general(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """Batch dims, then the free dims of lhs, then those of rhs."""
-    types = lhs, rhs = _tensors(name, operands, "lhs", "rhs")
-    _require_class(name, "`lhs`", lhs.dtype, "number bool")
+    types = lhs, rhs = tensors(name, operands, "lhs", "rhs")
+    require_class(name, "`lhs`", lhs.dtype, "number bool")
     require(lhs.dtype == rhs.dtype, f"`{name}` takes operands of one element type, not {lhs.dtype} and {rhs.dtype}")
     free: list[Dim] = []
     for side, type in zip(("lhs", "rhs"), types, strict=True):
-        batch = _axes(name, attributes, f"{side}_batch", type.rank)
-        contract = _axes(name, attributes, f"{side}_contract", type.rank)
+        batch = get_axes(name, attributes, f"{side}_batch", type.rank)
+        contract = get_axes(name, attributes, f"{side}_contract", type.rank)
         require(not set(batch) & set(contract), f"`{side}` of `{name}` has a dim that is batch and contracted: {batch}, {contract}")
         free += [dim for axis, dim in enumerate(type.dims) if axis not in batch and axis not in contract]
     for role in ("batch", "contract"):
@@ -297,25 +218,25 @@ def _require_pairs(name: str, role: str, lhs: TensorType, rhs: TensorType, left:
 
 def convolution(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """lhs [N, C, spatial..] and rhs [O, C / feature_group_count, window..] give [N / batch_group_count, O, spatial'..]."""
-    lhs, rhs = _tensors(name, operands, "lhs", "rhs")
-    _require_class(name, "`lhs`", lhs.dtype, "number bool")
+    lhs, rhs = tensors(name, operands, "lhs", "rhs")
+    require_class(name, "`lhs`", lhs.dtype, "number bool")
     require(lhs.dtype == rhs.dtype, f"`{name}` takes operands of one element type, not {lhs.dtype} and {rhs.dtype}")
     require(lhs.rank == rhs.rank and lhs.rank >= 2, f"`{name}` takes operands of one rank of 2 or more, not {lhs} and {rhs}")
     spatial = lhs.rank - 2
     strides, lhs_dilation, rhs_dilation = (
-        _ints(name, attributes, key, least=1, count=spatial) for key in ("strides", "lhs_dilation", "rhs_dilation")
+        get_ints(name, attributes, key, least=1, count=spatial) for key in ("strides", "lhs_dilation", "rhs_dilation")
     )
     batch = _groups(name, lhs, rhs, attributes)
     sizes = tuple(
-        _window_count(_padded(lhs.dims[2 + i], low, high, lhs_dilation[i]), _padded(rhs.dims[2 + i], 0, 0, rhs_dilation[i]), strides[i])
-        for i, (low, high) in enumerate(_padding(name, attributes, spatial))
+        window_count(padded(lhs.dims[2 + i], low, high, lhs_dilation[i]), padded(rhs.dims[2 + i], 0, 0, rhs_dilation[i]), strides[i])
+        for i, (low, high) in enumerate(get_pairs(name, attributes, spatial))
     )
     return TensorType(lhs.dtype, (batch, rhs.dims[0], *sizes))
 
 
 def _groups(name: str, lhs: TensorType, rhs: TensorType, attributes: Attributes) -> Dim:
     """The batch of the result; the group counts divide what they must."""
-    features, batches = (_int(name, attributes, key) for key in ("feature_group_count", "batch_group_count"))
+    features, batches = (get_int(name, attributes, key) for key in ("feature_group_count", "batch_group_count"))
     require(features >= 1 and batches >= 1, f"group counts of `{name}` must be 1 or more, not {features} and {batches}")
     require(features == 1 or batches == 1, f"`{name}` groups features or batches, not both ({features} and {batches})")
     channels = dims.multiply(rhs.dims[1], features)
@@ -325,27 +246,12 @@ def _groups(name: str, lhs: TensorType, rhs: TensorType, attributes: Attributes)
     return dims.floordiv(lhs.dims[0], batches)
 
 
-def _padding(name: str, attributes: Attributes, spatial: int) -> tuple[tuple[int, int], ...]:
-    value: Any = attributes["padding"]
-    pairs = isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 and all(isinstance(i, int) for i in p) for p in value)
-    require(pairs and len(value) == spatial, f"`padding` of `{name}` must be {spatial} pairs of integers (low, high), not {value!r}")
-    return value  # type: ignore[no-any-return]
-
-
-def _window_count(size: Dim, window: Dim, stride: int) -> Dim:
-    """How many windows fit; 0 when none does. Symbolic sizes are taken to hold one window or more."""
-    room = dims.subtract(size, window)
-    if isinstance(room, int) and room < 0:
-        return 0
-    return dims.add(dims.floordiv(room, stride), 1)
-
-
 def reduce(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """The operand's dims without the reduced ones, which are sorted."""
-    (operand,) = _tensors(name, operands, "operand")
-    axes = _axes(name, attributes, "dimensions", operand.rank)
+    (operand,) = tensors(name, operands, "operand")
+    axes = get_axes(name, attributes, "dimensions", operand.rank)
     require(list(axes) == sorted(axes), f"`dimensions` of `{name}` must be sorted, not {axes}")
     combiner = attributes["combiner"]
     require(combiner in COMBINERS, f"`combiner` of `{name}` must be one of {', '.join(COMBINERS)}, not {combiner!r}")
-    _require_class(f"{name} {combiner}", "`operand`", operand.dtype, COMBINERS[combiner])
+    require_class(f"{name} {combiner}", "`operand`", operand.dtype, COMBINERS[combiner])
     return TensorType(operand.dtype, tuple(dim for axis, dim in enumerate(operand.dims) if axis not in axes))
