@@ -27,8 +27,9 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from benchmarks import models, timing
+from benchmarks import models
 from benchmarks.workloads import WORKLOADS
+from coset import timing
 
 Feed = dict[str, np.ndarray]
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from benchmarks import hand, timing
+from benchmarks import hand
 from benchmarks.rivals import OPTIONS, Run, open_ort
+from coset import timing
 
 GAIN = 0.99
 """A step is kept when it takes at most this part of the time without it; less is noise."""

@@ -7,15 +7,16 @@ Prints nodes, predicted and measured time before and after, the rules that were 
 
 from __future__ import annotations
 
-import statistics
 import sys
+from functools import partial
 from importlib.metadata import files
 from pathlib import Path
 
 from coset.backends.onnxruntime import Session
-from coset.bench import time_blocks, working_feed
+from coset.bench import working_feed
 from coset.pipeline import optimize
 from coset.show import show_optimized
+from coset.timing import Protocol, measure
 
 PACKAGE, MODEL = "rapidocr-onnxruntime", "ch_PP-OCRv4_det_infer.onnx"
 OUTPUT = Path("build/trained_model.onnx")
@@ -42,10 +43,9 @@ def main() -> None:
     for name, path in (("before", model), ("after", OUTPUT)):
         for level in ("off", "all"):
             session = Session(path, level=level)
-            variants[f"{name}, ORT level {level}"] = lambda session=session: session.run(feed)
-    times = time_blocks(variants, rounds=8)
-    for name, runs in times.items():
-        print(f"measured   {name:26s} median {statistics.median(runs) * 1e3:8.3f} ms, least {min(runs) * 1e3:8.3f} ms")
+            variants[f"{name}, ORT level {level}"] = partial(session.run, feed)
+    for name, timing in measure(variants, Protocol(rounds=8)).items():
+        print(f"measured   {name:26s} median {timing.median * 1e3:8.3f} ms, least {timing.minimum * 1e3:8.3f} ms")
 
 
 if __name__ == "__main__":

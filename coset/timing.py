@@ -56,10 +56,11 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Timing:
-    """The seconds of one program: the median and the minimum of each block, [rounds]."""
+    """The seconds of one program: the median and the minimum of each block, [rounds]; and the number of timed calls in all blocks."""
 
     medians: np.ndarray
     minima: np.ndarray
+    calls: int
 
     @property
     def median(self) -> float:
@@ -106,7 +107,7 @@ def measure(programs: Mapping[str, Program], protocol: Protocol) -> dict[str, Ti
 
 
 def _timing(rows: list[list[float]]) -> Timing:
-    return Timing(np.asarray([np.median(each) for each in rows]), np.asarray([min(each) for each in rows]))
+    return Timing(np.asarray([np.median(each) for each in rows]), np.asarray([min(each) for each in rows]), sum(map(len, rows)))
 
 
 def ratio(slow: Timing, fast: Timing, *, seed: int = 0) -> Ratio:
