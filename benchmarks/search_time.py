@@ -44,13 +44,9 @@ def chain(length: int, seed: int) -> tuple[Term, list[int]]:
 
 
 def flop(root: Term) -> int:
-    """FLOP of all products under `root`."""
-    total = 0
-    for term in topological([root]):
-        if term.operands:
-            rows, inner = term.operands[0].tensor.static or (0, 0)
-            total += 2 * rows * inner * int(str(term.tensor.dims[1]))
-    return total
+    """FLOP of all products under `root`, by the op's own count."""
+    products = [term for term in topological([root]) if term.operands]
+    return sum(term.op.flops(term.type, [operand.type for operand in term.operands], dict(term.attributes)) for term in products)
 
 
 def optimum(sizes: list[int]) -> int:

@@ -36,13 +36,9 @@ def chain_of(sizes: list[int], lead: tuple[int, ...] = (), batched: bool = False
 
 
 def work(root: Term) -> int:
-    total = 0
-    for term in topological([root]):
-        if term.operands:
-            *_, rows, inner = (d for d in term.operands[0].tensor.dims)
-            lead = int(np.prod([int(str(d)) for d in term.operands[0].tensor.dims[:-2]], dtype=np.int64))
-            total += 2 * lead * int(str(rows)) * int(str(inner)) * int(str(term.tensor.dims[-1]))
-    return total
+    """FLOP of all products under `root`, by the op's own count."""
+    products = [term for term in topological([root]) if term.operands]
+    return sum(term.op.flops(term.type, [operand.type for operand in term.operands], dict(term.attributes)) for term in products)
 
 
 def least_work(sizes: list[int], lead: int) -> int:
