@@ -70,6 +70,20 @@ def get_int(name: str, attributes: Attributes, key: str) -> int:
     return value  # type: ignore[no-any-return]
 
 
+def get_bool(name: str, attributes: Attributes, key: str) -> bool:
+    """The attribute `key`, true or false."""
+    value = attributes[key]
+    require(isinstance(value, bool), f"`{key}` of `{name}` must be True or False, not {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def get_word(name: str, attributes: Attributes, key: str, words: Sequence[str]) -> str:
+    """The attribute `key`, one of `words`."""
+    value = attributes[key]
+    require(isinstance(value, str) and value in words, f"`{key}` of `{name}` must be one of {', '.join(words)}, not {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
 def get_dims(name: str, attributes: Attributes, key: str, *, count: int | None = None) -> Shape:
     """The attribute `key`, a tuple of dims, none known to be negative."""
     value = attributes[key]

@@ -21,11 +21,13 @@ Binding = Mapping[str, int]
 _COLUMN_BYTES = 64 << 20  # im2col of one chunk of a batch stays below this where one image does
 
 
-def _numbers(dims: Shape, binding: Binding) -> tuple[int, ...]:
+def numbers(dims: Shape, binding: Binding) -> tuple[int, ...]:
+    """The shape with its symbols bound."""
     return tuple(evaluate(dim, binding) for dim in dims)
 
 
-def _sliced(x: Array, slices: Iterable[Any]) -> Array:
+def sliced(x: Array, slices: Iterable[Any]) -> Array:
+    """A view of `x`; of rank 0 too an array."""
     part: Array = x[(*slices, ...)]  # the ellipsis keeps rank 0 an array
     return part
 
@@ -35,7 +37,7 @@ def _sliced(x: Array, slices: Iterable[Any]) -> Array:
 
 def broadcast_in_dim(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """A read-only view."""
-    shape = _numbers(term.attribute("shape"), binding)
+    shape = numbers(term.attribute("shape"), binding)
     axes = term.attribute("broadcast_dimensions")
     order = sorted(range(len(axes)), key=axes.__getitem__)
     view = [1] * len(shape)
@@ -46,7 +48,7 @@ def broadcast_in_dim(term: Term, arrays: Sequence[Array], binding: Binding) -> A
 
 def reshape(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """Row-major order is kept."""
-    return np.reshape(arrays[0], _numbers(term.attribute("shape"), binding))
+    return np.reshape(arrays[0], numbers(term.attribute("shape"), binding))
 
 
 def transpose(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
@@ -56,8 +58,8 @@ def transpose(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
 
 def slice_(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """A view."""
-    start, limit = (_numbers(term.attribute(key), binding) for key in ("start", "limit"))
-    return _sliced(arrays[0], map(slice, start, limit, term.attribute("strides")))
+    start, limit = (numbers(term.attribute(key), binding) for key in ("start", "limit"))
+    return sliced(arrays[0], map(slice, start, limit, term.attribute("strides")))
 
 
 def concatenate(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
@@ -77,18 +79,18 @@ def padded(x: Array, value: object, low: Sequence[int], high: Sequence[int], int
     spread = [size + max(size - 1, 0) * gap for size, gap in zip(x.shape, interior, strict=True)]
     result = np.full([max(a, 0) + s + max(b, 0) for a, s, b in zip(low, spread, high, strict=True)], value, x.dtype)
     result[tuple(slice(max(a, 0), max(a, 0) + s, gap + 1) for a, s, gap in zip(low, spread, interior, strict=True))] = x
-    return _sliced(result, (slice(max(-a, 0), size - max(-b, 0)) for a, b, size in zip(low, high, result.shape, strict=True)))
+    return sliced(result, (slice(max(-a, 0), size - max(-b, 0)) for a, b, size in zip(low, high, result.shape, strict=True)))
 
 
 def reverse(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
     """A view."""
     axes = term.attribute("dimensions")
-    return _sliced(arrays[0], (slice(None, None, -1 if axis in axes else 1) for axis in range(arrays[0].ndim)))
+    return sliced(arrays[0], (slice(None, None, -1 if axis in axes else 1) for axis in range(arrays[0].ndim)))
 
 
 def iota(term: Term, _: Sequence[Array], binding: Binding) -> Array:
     """0, 1, 2 .. along `dimension`."""
-    shape, axis = _numbers(term.attribute("shape"), binding), term.attribute("dimension")
+    shape, axis = numbers(term.attribute("shape"), binding), term.attribute("dimension")
     counts = cast(np.arange(shape[axis], dtype=np.int64), term.attribute("dtype"))
     return np.broadcast_to(counts.reshape([-1 if i == axis else 1 for i in range(len(shape))]), shape)
 
