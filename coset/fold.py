@@ -19,7 +19,7 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
     """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's."""
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
-        return evaluate_opaque(term, arrays, source) if term.op.name == "builtin.opaque" else evaluate_defined(term, arrays)
+        return evaluate_opaque(term, arrays, source) if term.op.has("foreign") else evaluate_defined(term, arrays)
 
     return value
 

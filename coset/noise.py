@@ -51,7 +51,7 @@ def weight_bytes(program: Program) -> int:
 
 
 def _fixes(term: Term) -> bool:
-    return term.op.name == "builtin.opaque" and term.attribute("name") not in QUANTIZING
+    return term.op.has("foreign") and term.attribute("name") not in QUANTIZING
 
 
 def _constant_value(term: Term) -> np.ndarray[Any, Any] | None:

@@ -74,3 +74,34 @@ def axes_of(axes: list[int] | tuple[int, ...], rank: int) -> tuple[int, ...] | N
     """`axes` counted from the front, sorted; None where one is no dim or twice there."""
     found = sorted(axis % rank for axis in axes if -rank <= axis < rank)
     return tuple(found) if len(found) == len(axes) and len(set(found)) == len(found) else None
+
+
+# ---------------------------------------------------------------- definitions
+
+DEFINITIONS: dict[str, Builder] = {}  # op -> the term that a node of it means, given what is known of its operands
+
+
+def definition(*names: str) -> Callable[[Builder], Builder]:
+    """Enter a builder as the definition of the ops `names`: what a node means, whether or not we could write the term as ONNX again."""
+
+    def enter(builder: Builder) -> Builder:
+        for name in names:
+            assert name not in DEFINITIONS, f"{name} is defined twice"
+            DEFINITIONS[name] = builder
+        return builder
+
+    return enter
+
+
+def define(node: Node) -> tuple[Term, ...] | None:
+    """The results of `node` by its op's definition; None where the op has none, or none that fits.
+
+    Raises:
+        TypeRuleError: the node is no valid one, or its shapes are not known well enough.
+    """
+    builder = DEFINITIONS.get(node.name)
+    built = None if builder is None else builder(node)
+    if built is None:
+        return None
+    results = (built,) if isinstance(built, Term) else built
+    return results if len(results) >= node.results else None

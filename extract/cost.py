@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from coset.extract.work import Sizes, flops_of
 from coset.ir.op import Attributes, Op
-from coset.ir.term import OPAQUE, AttributeItems
+from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.targets.condition import CONDITIONS
 from coset.targets.target import Form, Kernel, Target
@@ -138,7 +138,7 @@ class Pricer:
 
 def _gathers(op: Op, attributes: Attributes) -> bool:
     """True for an op that reads of its operands only what it returns, like a row of an embedding table."""
-    return op is OPAQUE and attributes["name"] in GATHERING
+    return op.has("foreign") and attributes["name"] in GATHERING
 
 
 def _moving(kernel: Kernel, moved: float) -> float:

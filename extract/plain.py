@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coset.egraph.saturated import ENode, Saturated
-from coset.ir.term import ABSENT, CONSTANT, DIMS, OPAQUE, Term, topological
+from coset.ir.term import ABSENT, CONSTANT, DIMS, Term, topological
 from coset.ir.types import TensorType, Type
 
 
@@ -34,6 +34,6 @@ def is_constant(node: ENode, type: Type, operands: Sequence[bool]) -> bool:
         return False
     if node.op is DIMS:
         return all(isinstance(dim, int) for dim in dict(node.attributes)["dims"])
-    if node.op is OPAQUE:
+    if node.op.has("foreign"):
         return bool(operands) and not dict(node.attributes)["effect"] and all(operands)
     return not node.op.has("leaf") and all(operands)

@@ -11,7 +11,7 @@ from coset.extract.plain import saturated_of
 from coset.extract.problem import Choice, Picks, Problem
 from coset.extract.work import Sizes
 from coset.ir.op import Op
-from coset.ir.term import CONSTANT, OPAQUE, AttributeItems, Term
+from coset.ir.term import CONSTANT, AttributeItems, Term
 from coset.ir.types import AbsentType, TensorType
 
 BROADCAST = "stablehlo.broadcast_in_dim"
@@ -69,7 +69,7 @@ def computable(op: Op, attributes: AttributeItems) -> bool:
     an input never, whatever it is equal to."""
     if op.has("leaf"):
         return op.name in ("builtin.constant", "builtin.absent")
-    return op is not OPAQUE or not dict(attributes)["effect"]
+    return not op.has("foreign") or not dict(attributes)["effect"]
 
 
 def _is_static(saturated: Saturated, number: int) -> bool:

@@ -12,6 +12,7 @@ from coset.dialects import onnx as dialect
 from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, rename_free
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, result_dims
@@ -221,8 +222,7 @@ class _Importer:
         effect = draws(node, domain, operands, self.random, self.opsets, set(self.functions))
         key = (domain, node.op_type, payload, tuple(operands), tuple(map(bool, node.output)))
         if effect or key not in self.made:
-            ours = None if seen is None else result_dims(seen)
-            self.made[key] = self._opaque_term(node, domain, operands, payload, len(captured), ours, effect=effect)
+            self.made[key] = self._opaque_term(node, domain, operands, payload, len(captured), seen, effect=effect)
         term = self.made[key]
         if not isinstance(term.type, TupleType):
             if effect:
@@ -267,8 +267,9 @@ class _Importer:
                 self._embed(inner)
 
     def _opaque_term(
-        self, node: Model, domain: str, operands: Sequence[Term], payload: bytes, captures: int, ours: Dims, *, effect: bool
+        self, node: Model, domain: str, operands: Sequence[Term], payload: bytes, captures: int, seen: dialect.Node | None, *, effect: bool
     ) -> Term:
+        ours: Dims = None if seen is None else result_dims(seen)
         question = onnx.NodeProto()
         question.ParseFromString(payload)
         question.op_type, question.domain = node.op_type, domain
@@ -289,7 +290,11 @@ class _Importer:
             types.append(TokenType())
             operands = [self.token or make(TOKEN), *operands]
         attributes = {"domain": domain, "name": node.op_type, "payload": payload, "results": tuple(types), "effect": effect}
-        term = make(OPAQUE, operands, attributes)
+        if seen is not None and not effect and not captures and dialect.known(seen.name, seen.since):
+            given = {"since": seen.since, "given": tuple(sorted(seen.attributes.items()))}
+            term = make(KEPT, operands, {**attributes, **given})
+        else:
+            term = make(OPAQUE, operands, attributes)
         for index, type in enumerate(types):
             self._introduce(type, term if len(types) == 1 else get(term, index))
         return term

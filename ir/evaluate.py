@@ -11,7 +11,7 @@ import numpy as np
 from coset.ir.dims import alone
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
-from coset.ir.term import Term, topological
+from coset.ir.term import Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 
 Evaluated = Array | tuple[Array, ...]
@@ -27,22 +27,57 @@ def evaluate(roots: Sequence[Term], inputs: Mapping[str, Array], *, fallback: Fa
     Raises:
         CosetError: an input is missing, or a term has no meaning and there is no `fallback`.
     """
-    uses: Counter[Term] = Counter()
     order = list(topological(roots))
-    for term in order:
-        uses.update(term.operands)
-    uses.update(roots)
-    values: dict[Term, Any] = {}
     binding: dict[str, int] = {}
     for term in order:
         if term.op.name == "builtin.input" and term.attribute("name") in inputs:
             bind(term.type, inputs[term.attribute("name")], binding)
+    return _run(order, _uses(order, roots), roots, {}, inputs, binding, fallback)
+
+
+def region_function(region: Region, binding: Mapping[str, int], fallback: Fallback | None = None) -> Callable[..., list[Any]]:
+    """The payload function `region` as a function of the values of its parameters: what order to compute in is found once.
+
+    `binding` has the dim symbols known outside; each call binds anew those that the parameters' types and the body spell alone.
+    """
+    given = set(region.parameters)
+    order = [term for term in topological(region.results) if term not in given]
+    uses = _uses(order, region.results)
+
+    def apply(*arguments: Any) -> list[Any]:
+        inner = dict(binding)
+        values = dict(zip(region.parameters, arguments, strict=True))
+        for parameter, value in values.items():
+            bind(parameter.type, value, inner)
+        return _run(order, uses, region.results, values, {}, inner, fallback)
+
+    return apply
+
+
+def _uses(order: Sequence[Term], roots: Sequence[Term]) -> Counter[Term]:
+    uses = Counter(roots)
+    for term in order:
+        uses.update(term.operands)
+    return uses
+
+
+def _run(
+    order: Sequence[Term],
+    uses: Mapping[Term, int],
+    roots: Sequence[Term],
+    values: dict[Term, Any],
+    inputs: Mapping[str, Array],
+    binding: dict[str, int],
+    fallback: Fallback | None,
+) -> list[Any]:
+    """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed."""
+    left = dict(uses)
     for term in order:
         values[term] = _value(term, values, inputs, fallback, binding)
         bind(term.type, values[term], binding)
         for operand in term.operands:
-            uses[operand] -= 1
-            if not uses[operand]:
+            left[operand] -= 1
+            if not left[operand]:
                 del values[operand]
     return [values[root] for root in roots]
 
@@ -74,7 +109,7 @@ def _value(
     if name == "builtin.tuple":
         return tuple(operands)
     if term.op.meaning is not None:
-        return term.op.meaning(term, operands, binding)
+        return term.op.meaning(term, operands, binding, fallback) if term.regions else term.op.meaning(term, operands, binding)
     if fallback is not None:
         return fallback(term, operands)
     raise CosetError(f"`{describe(term)}` has no NumPy meaning, so that the program cannot be evaluated")
@@ -82,7 +117,7 @@ def _value(
 
 def describe(term: Term) -> str:
     """The op's name as the user knows it: for an opaque term its foreign name."""
-    if term.op.name != "builtin.opaque":
+    if not term.op.has("foreign"):
         return term.op.name
     domain = term.attribute("domain")
     return f"{domain}.{term.attribute('name')}" if domain else str(term.attribute("name"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from coset.ir.errors import CosetError
 from coset.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from coset.ir.term import Term
+    from coset.ir.term import Region, Term
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
@@ -29,7 +29,8 @@ class Attribute:
 
 
 TypeRule = Callable[[Sequence[Type], Attributes], Type]
-Meaning = Callable[["Term", Sequence[Array], Mapping[str, int]], Array | tuple[Array, ...]]
+Meaning = Callable[..., Array | tuple[Array, ...]]  # (term, arrays, dims), and a `fallback` (coset.ir.evaluate) if the term has regions
+RegionRule = Callable[[str, Sequence[Type], Attributes, tuple["Region", ...]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +40,9 @@ class Op:
     `infer(operand types, attributes)` gives the result type or raises TypeRuleError. `meaning(term, arrays, dims)` is
     the reference semantics on NumPy arrays, with the numbers of the dim symbols; None when the op is defined by a term
     instead (its dialect's `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar
-    operations as a dim; None means one for each element of the result. `traits`: elementwise, commutative,
-    associative, movement (moves elements, computes none), opaque, leaf.
+    operations as a dim; None means one for each element of the result. `check_regions(name, operand types, attributes, regions)`
+    raises TypeRuleError for payload functions that do not fit; an op without it has none. `traits`: elementwise, commutative,
+    associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from), leaf.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Op:
     flops: Callable[[Type, Sequence[Type], Attributes], Any] | None = None
     source: str = ""  # where the semantics is written down
     document: str = field(default="", compare=False)
+    check_regions: RegionRule | None = None
 
     @property
     def dialect(self) -> str:

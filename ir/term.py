@@ -11,6 +11,7 @@ import numpy as np
 
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import evaluate
+from coset.ir.errors import require
 from coset.ir.op import Array, Attribute, Attributes, Op, get_op, register
 from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
 
@@ -84,12 +85,17 @@ def make(op: Op | str, operands: Sequence[Term] = (), attributes: Attributes | N
     """The term `op(operands)` with defaults filled in and its type inferred.
 
     Raises:
-        TypeRuleError: the op's type rule refuses the operands or attributes.
+        TypeRuleError: the op's type rule refuses the operands, the attributes or the regions.
         CosetError: an attribute is unknown or missing.
     """
     op = get_op(op) if isinstance(op, str) else op
     complete = op.complete(attributes or {})
-    type = op.infer([operand.type for operand in operands], complete)
+    types = [operand.type for operand in operands]
+    type = op.infer(types, complete)
+    if op.check_regions is not None:
+        op.check_regions(op.name, types, complete, regions)
+    else:
+        require(not regions, f"`{op.name}` takes no regions")
     return intern(op, tuple(operands), tuple(sorted(complete.items())), regions, type)
 
 
@@ -148,7 +154,7 @@ GET = register(Op("builtin.get", _result_of_get, lambda term, arrays, _: arrays[
 OPAQUE = register(Op("builtin.opaque", lambda _, a: a["results"][0] if len(a["results"]) == 1 else TupleType(a["results"]), None,
                      (Attribute("domain", "string"), Attribute("name", "string"), Attribute("payload", "any"), Attribute("results", "any"),
                       Attribute("effect", "bool", False, required=False)),
-                     ("inputs",), variadic=True, traits=frozenset({"opaque"})))  # fmt: skip
+                     ("inputs",), variadic=True, traits=frozenset({"foreign"})))  # fmt: skip
 
 
 def input_term(name: str, type: Type) -> Term:

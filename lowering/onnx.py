@@ -17,7 +17,7 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, PARAMETER, Term, get, input_term, make, rebuild
+from coset.ir.term import PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto
 from coset.lowering.onnx_plan import Call, Context, Input, Refused
@@ -84,7 +84,7 @@ def _needed_opset(plan: Input) -> int:
 def highest_opset(program: Program) -> int:
     """The newest version of the default domain in which every opaque node of `program` means what it means in its own version."""
     version = opset_of(program)
-    names = {name for term in program.terms() if term.op is OPAQUE for name in _default_ops(term)}
+    names = {name for term in program.terms() if term.op.has("foreign") for name in _default_ops(term)}
     functions = _header(program).functions
     names |= {node.op_type for function in functions for node in _nodes(function.node) if node.domain in ("", "ai.onnx")}
     newest = max(version, NEWEST)

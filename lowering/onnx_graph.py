@@ -18,7 +18,7 @@ from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, GET, INPUT, OPAQUE, TOKEN, TUPLE, Term, exact_key, get, topological
+from coset.ir.term import ABSENT, GET, INPUT, TOKEN, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
 from coset.lowering.onnx_movement import find_splits
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers
@@ -89,7 +89,7 @@ class Graph:
         """Choose for each symbol that is computed with the value that has it; the terms that must be printed for it."""
         wanted = {name for plan in self._plans.values() for name in _symbols(plan)}
         for term in (*self.program.inputs, *(() if self._original_sources else order)):
-            if term.op is INPUT or term.op is OPAQUE or (term.op is GET and term.operands[0].op is OPAQUE):
+            if term.op is INPUT or term.op.has("foreign") or (term.op is GET and term.operands[0].op.has("foreign")):
                 for name in _alone(term):
                     self._sources.setdefault(name, term)
         if self._whole_dims and not self._original_sources:
@@ -153,11 +153,11 @@ class Graph:
     def _emit_term(self, term: Term) -> None:
         if term.op is INPUT:
             self._names[term] = term.attribute("name")
-        elif term.op is OPAQUE:
+        elif term.op.has("foreign"):
             self._emit_opaque(term)
         elif term.op in (TOKEN, ABSENT) or isinstance(term.type, TokenType):
             pass
-        elif term.op is GET and term.operands[0].op is OPAQUE:
+        elif term.op is GET and term.operands[0].op.has("foreign"):
             pass  # named with its tuple
         elif term.op is not TUPLE:
             plan = self._plans[term]

@@ -51,7 +51,7 @@ def print_term(term: Term, context: Context) -> Input:
     printer = PRINTERS.get(term.op.name)
     if printer is None:
         raise Refused(f"`{term.op.name}` has no ONNX form")
-    if term.op.dialect != "builtin":
+    if term.op.dialect != "builtin" and not term.op.has("foreign"):
         for part in (term, *term.operands):
             if isinstance(part.type, TensorType) and part.type.dtype not in USUAL:
                 raise Refused(f"no kernels are counted on for {part.type.dtype} elements")
@@ -200,7 +200,7 @@ _BUILTIN: dict[str, Printer] = {
     **dict.fromkeys(("builtin.input", "builtin.parameter", "builtin.absent", "builtin.token"), lambda term, _: None),
     "builtin.constant": lambda term, _: term.attribute("value"),
     "builtin.dims": lambda term, _: Numbers(term.attribute("dims"), term.tensor.dtype, term.tensor.static),
-    "builtin.opaque": lambda term, _: Call("opaque", term.operands),
+    **dict.fromkeys(("builtin.opaque", "onnx.node"), lambda term, _: Call("opaque", term.operands)),
     "builtin.tuple": lambda term, _: Call("tuple", term.operands),
     "builtin.get": _print_get,
 }

@@ -214,7 +214,7 @@ _ACTIVATIONS: dict[str, tuple[Form, ...]] = {
 _BUILTINS: dict[str, tuple[Form, ...]] = {
     **{f"builtin.{name}": (Form("nothing"),) for name in ("input", "constant", "absent", "token", "tuple", "get", "parameter")},
     "builtin.dims": (Form("host", nodes=4),),  # Shape, Gather, arithmetic, Concat over host integers
-    "builtin.opaque": (Form("opaque"),),
+    **dict.fromkeys(("builtin.opaque", "onnx.node"), (Form("opaque"),)),
 }
 
 register(

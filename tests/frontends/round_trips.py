@@ -80,9 +80,9 @@ def equal(a: Any, b: Any, *, tolerance: float = 1e-5) -> bool:
     return bool(np.allclose(a.astype(np.complex128), b.astype(np.complex128), rtol=slack, atol=slack, equal_nan=True))
 
 
-def opaque(program: Program) -> list[str]:
-    """The names of the ops that stayed opaque."""
-    return sorted(term.attribute("name") for term in program.terms() if term.op.name == "builtin.opaque")
+def kept(program: Program) -> list[str]:
+    """The ops of the nodes that were kept as they came, whether we know what they mean or not."""
+    return sorted(term.attribute("name") for term in program.terms() if term.op.has("foreign"))
 
 
 def output(program: Program, index: int = 0) -> Term:

@@ -17,15 +17,15 @@ import onnx
 import pytest
 from round_trips import Model, equal
 
+from benchmarks import onnx_cases
 from coset.backends.onnxruntime import Session
 from coset.frontends.onnx import import_model
 from coset.ir import dims
 from coset.ir.errors import CosetError
-from coset.ir.evaluate import bind, evaluate
+from coset.ir.evaluate import bind
 from coset.ir.program import Program
 from coset.ir.types import TensorType
 from coset.lowering.onnx import lower, write
-from coset.rules.definition import evaluate_defined
 
 pytestmark = pytest.mark.slow
 BUILT = Path(os.environ.get("COSET_MODELS", "~/.cache/coset/models")).expanduser()
@@ -148,25 +148,12 @@ def typed(program: Program, feed: dict[str, Any], found: dict[str, Any]) -> bool
 
 
 def test_terms_mean_what_the_standard_expects(record_property: Any) -> None:
-    """Printing undoes importing, so that a round trip would not see two mistakes that cancel: here NumPy computes the terms."""
-    counts: Counter[str] = Counter()
-    failures = []
-    for case in node_cases():
-        program = import_model(case.model)
-        if any(term.op.name == "builtin.opaque" for term in program.terms()) or not all(
-            isinstance(t, np.ndarray) for t in case.data_sets[0][0]
-        ):
-            counts["with opaque terms"] += 1
-            continue
-        feed = {term.attribute("name"): array for term, array in zip(program.inputs, case.data_sets[0][0], strict=True)}
-        with np.errstate(all="ignore"):
-            found = evaluate(program.roots, feed, fallback=evaluate_defined)
-        counts["computed"] += 1
-        if not all(equal(a, np.asarray(b), tolerance=1e-3) for a, b in zip(case.data_sets[0][1], found, strict=True)):
-            failures.append(f"{case.name}: {[np.asarray(v).ravel()[:4] for v in (*case.data_sets[0][1], *found)]}")
-    record_property("terms", dict(counts))
-    assert not failures, "\n".join(failures)
-    assert counts["computed"] >= 580, counts
+    """Printing undoes importing, so that a round trip would not see two mistakes that cancel: here our evaluator computes the terms."""
+    found = [onnx_cases.outcome(case) for case in onnx_cases.tensor_cases()]
+    counts = Counter(outcome.status for outcome in found)
+    record_property("node cases computed", dict(counts))
+    assert not [outcome for outcome in found if outcome.status == "differs"]
+    assert counts["ok"] >= 0.42 * len(found), counts
 
 
 def node_cases() -> list[Any]:
