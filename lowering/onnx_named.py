@@ -5,6 +5,7 @@ from __future__ import annotations
 from coset.dialects.hub_terms import is_splat
 from coset.ir.term import Term
 from coset.ir.types import DTYPES
+from coset.lowering import onnx_reduce
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
@@ -77,6 +78,11 @@ PRINTERS: dict[str, Printer] = {
 }
 
 
+NEVER = 1 << 30
+
+
 def first_version(name: str) -> int:
-    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written."""
+    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written; NEVER where we write none."""
+    if name not in PRINTERS and name not in onnx_reduce.PRINTERS:
+        return NEVER
     return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **_SIMPLE}.get(name.removeprefix("onnx."), 1)
