@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from coset.dialects import onnx_linear, onnx_moves, onnx_pointwise
 from coset.dialects.onnx_dtypes import USUAL
-from coset.dialects.onnx_node import DEFINITIONS, Builder, Node, constant_elements
+from coset.dialects.onnx_node import BUILDERS, DEFINITIONS, Node, constant_elements
 from coset.ir.errors import TypeRuleError
 from coset.ir.term import ABSENT, Term
 from coset.ir.types import TensorType
@@ -17,9 +17,7 @@ from coset.ir.types import TensorType
 __all__ = ["BUILDERS", "NEWEST", "Node", "build", "constant_elements", "known"]
 NEWEST = 27  # the newest version of the default domain whose changes have been read
 _ANY_TYPE = {"Identity", "Constant"}  # known for every element type
-BUILDERS: dict[str, Builder] = {**onnx_pointwise.BUILDERS, **onnx_moves.BUILDERS, **onnx_linear.BUILDERS}
-for _name, _builder in BUILDERS.items():  # what is built on import is a definition too, for nodes that have to stay
-    DEFINITIONS.setdefault(_name, _builder)
+BUILDERS.update({**onnx_pointwise.BUILDERS, **onnx_moves.BUILDERS, **onnx_linear.BUILDERS})
 
 
 def build(node: Node) -> tuple[Term, ...] | None:
@@ -39,7 +37,7 @@ def build(node: Node) -> tuple[Term, ...] | None:
 
 def known(name: str, since: int) -> bool:
     """True when a node of the op in this version has a definition, so that it need not stay opaque."""
-    return name in DEFINITIONS and since <= NEWEST
+    return (name in DEFINITIONS or name in BUILDERS) and since <= NEWEST
 
 
 def _usual(operand: Term) -> bool:

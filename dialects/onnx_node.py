@@ -79,6 +79,7 @@ def axes_of(axes: list[int] | tuple[int, ...], rank: int) -> tuple[int, ...] | N
 # ---------------------------------------------------------------- definitions
 
 DEFINITIONS: dict[str, Builder] = {}  # op -> the term that a node of it means, given what is known of its operands
+BUILDERS: dict[str, Builder] = {}  # the same for nodes that become terms on import, because their terms can be written as ONNX again
 
 
 def definition(*names: str) -> Callable[[Builder], Builder]:
@@ -99,9 +100,9 @@ def define(node: Node) -> tuple[Term, ...] | None:
     Raises:
         TypeRuleError: the node is no valid one, or its shapes are not known well enough.
     """
-    builder = DEFINITIONS.get(node.name)
-    built = None if builder is None else builder(node)
-    if built is None:
-        return None
-    results = (built,) if isinstance(built, Term) else built
-    return results if len(results) >= node.results else None
+    for table in (DEFINITIONS, BUILDERS):
+        built = table[node.name](node) if node.name in table else None
+        if built is not None:
+            results = (built,) if isinstance(built, Term) else built
+            return results if len(results) >= node.results else None
+    return None

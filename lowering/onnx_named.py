@@ -82,7 +82,7 @@ NEVER = 1 << 30
 
 
 def first_version(name: str) -> int:
-    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written; NEVER where we write none."""
+    """The version of the ONNX operators in which every form of the named op `name` (`onnx.Relu`) can be written, or NEVER."""
     if name not in PRINTERS and name not in onnx_reduce.PRINTERS:
         return NEVER
     return {"Softmax": 13, "LogSoftmax": 13, "Relu": 14, "Clip": 12, "Gemm": 11, **_SIMPLE}.get(name.removeprefix("onnx."), 1)
