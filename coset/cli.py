@@ -62,22 +62,21 @@ def optimize(
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX) for a target, compare the result with it, and write it."""
     from coset.egraph.limits import Limits
-    from coset.pipeline import optimize as run
-    from coset.pipeline import save_report
+    from coset.pipeline import Job, optimize_file, save_report
     from coset.show import show_optimized
+    from coset.targets.target import get_target
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    optimized = run(model, target=target, numerics=numerics, limits=limits, rules=rule_files, dims=dims, progress=_say)
-    optimized.save(output)
-    optimized.report["output"] = output
+    job = Job(model, get_target(target), numerics, limits, rule_files, dims, _say)
+    result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
-        save_report(optimized.report, Path(report))
+        save_report(result, Path(report))
     if as_json:
-        _print_json(optimized.report)
+        _print_json(result)
     else:
-        show_optimized(optimized.report)
+        show_optimized(result)
     return SUCCESS
 
 

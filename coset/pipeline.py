@@ -6,6 +6,8 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import coset.dialects
 from coset.answer import as_json
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
+from coset.draft import Draft, draft_for
 from coset.egraph.chains import Ordering, order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
@@ -29,6 +32,7 @@ from coset.ir.program import Program
 from coset.ir.types import Type
 from coset.lowering.onnx import count_nodes, highest_opset, printable, write
 from coset.lowering.onnx_named import first_version
+from coset.lowering.onnx_write import copy_model
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.targets.target import Target, get_target
@@ -59,7 +63,11 @@ class Seconds:
     extract: float
     lower: float
     check: float
-    total: float
+
+    @property
+    def total(self) -> float:
+        """Wall time of the whole job, s."""
+        return self.read + self.saturate + self.extract + self.lower + self.check
 
 
 @dataclass(frozen=True)
@@ -69,20 +77,42 @@ class Optimized:
     program: Program
     report: dict[str, Any]
     certificate: None = None  # certificates come with the proof checker
-    _sessions: list[Session] = field(default_factory=list, compare=False, repr=False)
+    _draft: Draft = field(kw_only=True, compare=False, repr=False)
 
     def save(self, path: str | Path) -> None:
-        """Write the program as an ONNX model, beside the final name first, then renamed."""
-        write(self.program, Path(path))
+        """Write the model: a copy of the file that was checked, beside the final name first, then renamed."""
+        copy_model(self._draft.path, Path(path))
 
     def __call__(self, feed: Mapping[str, Any]) -> dict[str, Any]:
         """Run on inputs by name; the outputs by name."""
-        if not self._sessions:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "model.onnx"
-                write(self.program, path)
-                self._sessions.append(Session(path, level="all"))
-        return self._sessions[0].run(dict(feed))
+        return self._session.run(dict(feed))
+
+    @cached_property
+    def _session(self) -> Session:
+        return Session(self._draft.path, level="all")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for: the arguments of `optimize`."""
+
+    model: Any
+    target: Target
+    numerics: str
+    limits: Limits
+    rules: Sequence[str | Path]
+    dims: Mapping[str, int]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Task:
+    """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols."""
+
+    job: Job
+    program: Program
+    binding: Mapping[str, int]
+    phases: Sequence[Phase]
 
 
 def optimize(
@@ -98,149 +128,176 @@ def optimize(
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
     `model` is a path or an `onnx.ModelProto`. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
-    lossy). `rules` are files of further rules. `dims` are numbers for free dims, for costs and for the comparison.
+    lossy). `rules` are files of further rules. `dims` are numbers for free dims, for costs and for the comparison. The checked
+    file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
-    job = _Job(
-        model, target if isinstance(target, Target) else get_target(target), numerics, limits or Limits(), rules, dims or {}, progress
+    resolved = target if isinstance(target, Target) else get_target(target)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress)
+    draft = Draft("optimized.onnx")
+    try:
+        program, report = _run(job, draft.path, started)
+    except BaseException:
+        draft.discard()
+        raise
+    return Optimized(program, report, _draft=draft)
+
+
+def optimize_file(job: Job, output: Path) -> dict[str, Any]:
+    """The report of `job`, whose result is written once, beside `output`, and takes that name when it was compared.
+
+    Raises:
+        CosetError: as `optimize`, or nothing can be written at `output`, which is found out first.
+    """
+    started = time.perf_counter()
+    draft = draft_for(output)
+    try:
+        _, report = _run(job, draft.path, started)
+        draft.move(output)
+    finally:
+        draft.discard()
+    return report
+
+
+def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
+    """The optimized program and the report; the model that was compared is at `path`."""
+    job.progress("reading the model")
+    task = _read(job)
+    read = time.perf_counter()
+    job.progress("searching equal programs")
+    saturation, ordering = _search(task, task.phases)
+    searched = time.perf_counter()
+    job.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
+    selection = _select(task, saturation)
+    extracted = time.perf_counter()
+    optimized, folded = _finish(task, selection)
+    usage = used_rules(saturation, selection, ordering)
+    write(optimized, path)
+    lowered = time.perf_counter()
+    job.progress("comparing with the original")
+    check = _compared(task, usage, path, exact=not folded and all(_keeps_every_bit(u.rule) for u in usage))
+    ended = time.perf_counter()
+    seconds = Seconds(*(later - earlier for earlier, later in pairwise((started, read, searched, extracted, lowered, ended))))
+    return optimized, _report(task, optimized, saturation, selection, usage, folded, check, seconds)
+
+
+def _read(job: Job) -> Task:
+    program = import_model(job.model)
+    return Task(job, program, dict(next(bindings(program, job.dims))), _phases(job, highest_opset(program)))
+
+
+def _phases(job: Job, newest: int) -> list[Phase]:
+    """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use."""
+    if job.numerics not in NUMERICS_ORDER:
+        raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
+    library = load([*DEFAULT, *(Path(path) for path in job.rules)])
+    usable = [
+        (phase.name, [r for r in phase.rules if r.numerics.permitted(job.numerics) and _wanted(r, job.target, newest)])
+        for phase in library.phases
+    ]
+    # recognition comes last: kernels are looked for in all forms that the other phases found, and give them no new ones
+    recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
+    phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable]
+    return [*phases, Phase("recognise", tuple(recognised))]
+
+
+def _wanted(rule: Rule, target: Target, newest: int) -> bool:
+    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold."""
+    if rule.definition is None or not rule.family.endswith(RECOGNISE):
+        return True
+    return get_op(rule.definition).dialect == target.dialect and first_version(rule.definition) <= newest
+
+
+def _search(task: Task, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
+    roots = task.program.roots
+    active = [rule for phase in phases for rule in phase.rules]
+    ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
+    phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
+    return saturate(roots, phases, task.job.limits, equalities=ordering.equalities), ordering
+
+
+def _select(task: Task, saturation: Saturation) -> Selection:
+    newest = highest_opset(task.program)
+
+    def refusal(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
+        return printable(name, attributes, types, newest)
+
+    return select(saturation.graph, task.job.target, task.binding, task.job.limits, printable=refusal)
+
+
+def _finish(task: Task, selection: Selection) -> tuple[Program, int]:
+    """The chosen program with its constants computed, and how many were."""
+    roots, folded = fold(selection.terms, task.program.source)
+    return task.program.with_roots(roots), folded
+
+
+def _keeps_every_bit(rule: Rule) -> bool:
+    return rule.numerics.word == "exact" and not rule.numerics.exceptions
+
+
+def _compared(task: Task, usage: Sequence[Usage], lowered: Path, *, exact: bool) -> CheckReport:
+    """The comparison of the model at `lowered` with the original.
+
+    Raises:
+        Refused: they differ; the rule that breaks the program was found by replay.
+    """
+    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        oracle = Oracle(_original(task.job.model, Path(folder)), task.program, task.job.dims, exact=exact)
+        check = oracle.compare(lowered, exact=exact)
+        if check.ok:
+            return check
+        task.job.progress("the result differs; looking for the rule that breaks it")
+        raise _refused(_culprit(task, oracle, Path(folder) / "attempt.onnx"), check)
+
+
+def _original(model: Any, folder: Path) -> str | Path:
+    """A file with the user's model, which a ModelProto is written to as it came."""
+    if isinstance(model, str | Path):
+        return model
+    path = folder / "original.onnx"
+    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    return path
+
+
+def _culprit(task: Task, oracle: Oracle, attempt: Path) -> str | None:
+    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`."""
+
+    def passes(names: Sequence[str]) -> bool:
+        kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
+        saturation, _ = _search(task, kept)
+        optimized, _ = _finish(task, _select(task, saturation))
+        write(optimized, attempt)
+        return oracle.compare(attempt, exact=False).ok
+
+    return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
+
+
+def _refused(culprit: str | None, check: CheckReport) -> Refused:
+    worst = check.worst
+    what = (
+        f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
+        if worst
+        else ""
     )
-    return job.run(started)
-
-
-@dataclass
-class _Job:
-    model: Any
-    target: Target
-    numerics: str
-    limits: Limits
-    rule_files: Sequence[str | Path]
-    dims: Mapping[str, int]
-    progress: Progress
-
-    def run(self, started: float) -> Optimized:
-        self.progress("reading the model")
-        program = import_model(self.model)
-        self.binding = dict(next(bindings(program, self.dims)))
-        phases = self._phases(program)
-        read_at = time.perf_counter()
-
-        self.progress("searching equal programs")
-        saturation, ordering = self._search(program, phases)
-        searched_at = time.perf_counter()
-        self.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
-        selection = self._select(saturation, program)
-        extracted_at = time.perf_counter()
-        optimized, folded = self._finish(program, selection)
-        usage = used_rules(saturation, selection, ordering)
-        with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-            self.folder = Path(folder)
-            lowered = self.folder / "optimized.onnx"
-            write(optimized, lowered)
-            lowered_at = time.perf_counter()
-            self.progress("comparing with the original")
-            exact = all(u.rule.numerics.word == "exact" and not u.rule.numerics.exceptions for u in usage) and not folded
-            oracle = Oracle(self._original(), program, self.dims, exact=exact)
-            check = oracle.compare(lowered, exact=exact)
-            if not check.ok:
-                raise self._refused(program, phases, usage, oracle, check)
-        ended = time.perf_counter()
-        seconds = Seconds(
-            read_at - started,
-            searched_at - read_at,
-            extracted_at - searched_at,
-            lowered_at - extracted_at,
-            ended - lowered_at,
-            ended - started,
-        )
-        report = _report(self, program, optimized, saturation, selection, usage, folded, check, seconds)
-        return Optimized(optimized, report)
-
-    def _original(self) -> str | Path:
-        """A file with the user's model, which a ModelProto is written to as it came."""
-        if isinstance(self.model, str | Path):
-            return self.model
-        path = self.folder / "original.onnx"
-        path.write_bytes(self.model if isinstance(self.model, bytes) else self.model.SerializeToString())
-        return path
-
-    def _phases(self, program: Program) -> list[Phase]:
-        if self.numerics not in NUMERICS_ORDER:
-            raise CosetError(f"there are no numerics `{self.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-        newest = highest_opset(program)
-        library = load([*DEFAULT, *(Path(path) for path in self.rule_files)])
-        usable = [
-            (phase.name, [rule for rule in phase.rules if rule.numerics.permitted(self.numerics) and self._wanted(rule, newest)])
-            for phase in library.phases
-        ]
-        # recognition comes last: kernels are looked for in all forms that the other phases found, and give them no new ones
-        recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
-        phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable]
-        return [*phases, Phase("recognise", tuple(recognised))]
-
-    def _wanted(self, rule: Rule, newest: int) -> bool:
-        """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold."""
-        if rule.definition is None or not rule.family.endswith(RECOGNISE):
-            return True
-        return get_op(rule.definition).dialect == self.target.dialect and first_version(rule.definition) <= newest
-
-    def _search(self, program: Program, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
-        active = [rule for phase in phases for rule in phase.rules]
-        ordering = order_chains(program.roots, active, product_seconds(self.target), self.binding)
-        phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
-        return saturate(program.roots, phases, self.limits, equalities=ordering.equalities), ordering
-
-    def _select(self, saturation: Saturation, program: Program) -> Selection:
-        newest = highest_opset(program)
-
-        def refusal(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
-            return printable(name, attributes, types, newest)
-
-        return select(saturation.graph, self.target, self.binding, self.limits, printable=refusal)
-
-    def _finish(self, program: Program, selection: Selection) -> tuple[Program, int]:
-        roots, folded = fold(selection.terms, program.source)
-        return program.with_roots(roots), folded
-
-    def _refused(self, program: Program, phases: Sequence[Phase], usage: Sequence[Usage], oracle: Oracle, check: CheckReport) -> Refused:
-        """Find by replay which rule breaks the program, and say so."""
-
-        def passes(names: Sequence[str]) -> bool:
-            kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in phases]
-            saturation, _ = self._search(program, kept)
-            optimized, _ = self._finish(program, self._select(saturation, program))
-            attempt = self.folder / "attempt.onnx"
-            write(optimized, attempt)
-            return oracle.compare(attempt, exact=False).ok
-
-        self.progress("the result differs; looking for the rule that breaks it")
-        culprit = breaking_rule([rule.name for phase in phases for rule in phase.rules], passes)
-        worst = check.worst
-        what = (
-            f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
-            if worst
-            else ""
-        )
-        if culprit is None:
-            return Refused(
-                f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check
-            )
-        return Refused(
-            f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
-            help="leave the rule out or restrict --numerics; please report the model",
-        )  # fmt: skip
+    if culprit is None:
+        return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
+    return Refused(
+        f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
+        help="leave the rule out or restrict --numerics; please report the model",
+    )  # fmt: skip
 
 
 def _report(
-    job: _Job, program: Program, optimized: Program, saturation: Saturation, selection: Selection,
+    task: Task, optimized: Program, saturation: Saturation, selection: Selection,
     usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds,
 ) -> dict[str, Any]:  # fmt: skip
     return {
-        "target": job.target.name,
-        "numerics": job.numerics,
-        "nodes": {"before": count_nodes(program), "after": count_nodes(optimized)},
+        "target": task.job.target.name,
+        "numerics": task.job.numerics,
+        "nodes": {"before": count_nodes(task.program), "after": count_nodes(optimized)},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
         },
@@ -254,7 +311,7 @@ def _report(
         },
         "rules": [u.summary() for u in usage],
         "folded": folded,
-        "opaque": sorted({describe(term) for term in program.terms() if term.op.name == "builtin.opaque"}),
+        "opaque": sorted({describe(term) for term in task.program.terms() if term.op.name == "builtin.opaque"}),
         "host": [],
         "check": check.summary(),
         "certificate": None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -98,9 +99,14 @@ def _prefix(field: int, length: int) -> bytes:
     return bytes(result)
 
 
+def weights_path(path: Path) -> Path:
+    """Where the weights of the model at `path` lie when they have a file of their own."""
+    return path.with_name(path.name + ".data")
+
+
 def write_beside(model: Proto, weights: Mapping[str, Constant], path: Path) -> None:
-    """Write `model` with the data of `weights` in `path`.data beside it."""
-    data = path.with_name(path.name + ".data")
+    """Write `model` with the data of `weights` in `weights_path(path)`."""
+    data = weights_path(path)
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     with _replacing(path) as model_file, _replacing(data) as data_file:
@@ -119,6 +125,34 @@ def write_beside(model: Proto, weights: Mapping[str, Constant], path: Path) -> N
                 data_file.write(piece)
             offset += length
         model_file.write(whole.SerializeToString(deterministic=True))
+
+
+def move_model(source: Path, path: Path) -> None:
+    """Rename a written model, and its weights first, to a path of the same name in another folder of the same disk."""
+    assert source.name == path.name, "the model names the file of its weights"
+    if weights_path(source).exists():
+        weights_path(source).replace(weights_path(path))
+    source.replace(path)
+
+
+def copy_model(source: Path, path: Path) -> None:
+    """Copy a written model, and its weights, to another name. The files appear whole, or not at all.
+
+    Raises:
+        CosetError: the files cannot be written.
+    """
+    if not weights_path(source).exists():
+        with source.open("rb") as original, _replacing(path) as file:
+            shutil.copyfileobj(original, file, _PIECE)
+        return
+    model = onnx.load_model(source, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = weights_path(path).name
+    with weights_path(source).open("rb") as original, _replacing(path) as file, _replacing(weights_path(path)) as data:
+        shutil.copyfileobj(original, data, _PIECE)
+        file.write(model.SerializeToString(deterministic=True))
 
 
 @contextmanager

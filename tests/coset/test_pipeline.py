@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,13 +116,12 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
         "  numerics real\n"
     )
     assert run(["check", str(mine)]) == 0
-    job = pipeline._Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
-    program = pipeline.import_model(proto)
-    job.binding = {}
-    saturation, _ = job._search(program, job._phases(program))
+    job = pipeline.Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
+    task = pipeline._read(job)
+    saturation, _ = pipeline._search(task, task.phases)
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
-    without = pipeline._Job(proto, job.target, "reassociates", Limits(), [mine], {}, lambda _: None)
-    assert "sech_squared" not in {rule.family for phase in without._phases(program) for rule in phase.rules}
+    without = pipeline._read(replace(job, numerics="reassociates"))
+    assert "sech_squared" not in {rule.family for phase in without.phases for rule in phase.rules}
 
 
 def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
