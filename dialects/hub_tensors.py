@@ -37,13 +37,16 @@ def sliced(x: Array, slices: Iterable[Any]) -> Array:
 
 def broadcast_in_dim(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """A read-only view."""
-    shape = numbers(term.attribute("shape"), binding)
-    axes = term.attribute("broadcast_dimensions")
+    return broadcasted(arrays[0], numbers(term.attribute("shape"), binding), term.attribute("broadcast_dimensions"))
+
+
+def broadcasted(x: Array, shape: Sequence[int], axes: Sequence[int]) -> Array:
+    """A read-only view of `x` with its dim i along dim `axes[i]` of `shape`."""
     order = sorted(range(len(axes)), key=axes.__getitem__)
     view = [1] * len(shape)
-    for axis, size in zip(axes, arrays[0].shape, strict=True):
+    for axis, size in zip(axes, x.shape, strict=True):
         view[axis] = size
-    return np.broadcast_to(arrays[0].transpose(order).reshape(view), shape)
+    return np.broadcast_to(x.transpose(order).reshape(view), shape)
 
 
 def reshape(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
@@ -131,9 +134,13 @@ def _exact_in_f64(a: Array, b: Array) -> bool:
 
 def convolution(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
     """Windows of the padded input as the columns of a matrix (im2col), then `matmul`."""
-    lhs, rhs = arrays
-    strides, padding, spread, dilation = (term.attribute(k) for k in ("strides", "padding", "lhs_dilation", "rhs_dilation"))
-    groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
+    return convolved_over(arrays[0], arrays[1], term.attribute("padding"), dict(term.attributes))
+
+
+def convolved_over(lhs: Array, rhs: Array, padding: Sequence[tuple[int, int]], attributes: Mapping[str, Any]) -> Array:
+    """The convolution with this `padding` and the other `attributes` of the op."""
+    strides, spread, dilation = (attributes[key] for key in ("strides", "lhs_dilation", "rhs_dilation"))
+    groups, batches = attributes["feature_group_count"], attributes["batch_group_count"]
     zeros = (0, 0)
     low, high = ((*zeros, *(pair[side] for pair in padding)) for side in (0, 1))
     x = padded(lhs, np.zeros((), lhs.dtype), low, high, (*zeros, *(s - 1 for s in spread)))
