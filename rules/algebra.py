@@ -7,15 +7,16 @@ whose condition is unknown does not fire.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Union
 
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Poly
 from coset.ir.types import TensorType, Type
-from coset.rules.functions import FUNCTIONS, Undecided, as_list, same
+from coset.rules.arithmetic import Undecided, as_list, same
+from coset.rules.functions import FUNCTIONS
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
 
@@ -75,6 +76,19 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Comprehension:
+    """The list of `item` for the items of `lists`, taken in step under `names`, where `condition` holds."""
+
+    item: "Expression"
+    names: tuple[str, ...]
+    lists: tuple["Expression", ...]
+    condition: "Expression"
+
+    def __str__(self) -> str:
+        return f"[{self.item} for {', '.join(self.names)} in {', '.join(map(str, self.lists))} if {self.condition}]"
+
+
+@dataclass(frozen=True)
 class Wild:
     """`_`: any value."""
 
@@ -104,7 +118,28 @@ class Scalar:
         return f"scalar({self.value}: {self.dtype})"
 
 
-Expression = Union[Literal, Ref, Listing, Call, Wild, TypeOf, Scalar]
+Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar]
+
+
+def parts(expression: Any) -> Iterator[Any]:
+    """`expression` and everything in it, but for the names that comprehensions in it bind."""
+    yield expression
+    if isinstance(expression, Comprehension):
+        for each in expression.lists:
+            yield from parts(each)
+        inner = (part for each in (expression.item, expression.condition) for part in parts(each))
+        yield from (part for part in inner if not (isinstance(part, Ref) and part.name in expression.names))
+    inside: Sequence[Any] = ()
+    if isinstance(expression, Call):
+        inside = expression.arguments
+    elif isinstance(expression, Listing):
+        inside = expression.items
+    elif isinstance(expression, Splice):
+        inside = (expression.value,)
+    elif isinstance(expression, Scalar):
+        inside = (expression.value, expression.dtype)
+    for part in inside:
+        yield from parts(part)
 
 
 @dataclass
@@ -157,7 +192,11 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
     if isinstance(expression, Call):
         if expression.function in ("and", "or"):
             return _connective(expression, scope)
+        if expression.function == "if":
+            return evaluate(_branch(expression, scope), scope)
         return FUNCTIONS[expression.function].compute(*(evaluate(argument, scope) for argument in expression.arguments))
+    if isinstance(expression, Comprehension):
+        return _comprehension(expression, scope)
     if isinstance(expression, TypeOf):
         return scope.type_of(expression)
     if isinstance(expression, Scalar):
@@ -173,10 +212,31 @@ def evaluate_scalar(expression: Expression, scope: Scope) -> Any:
     """
     if isinstance(expression, Call) and expression.function in SCALAR_FUNCTIONS:
         return scalar_operation(expression.function, [evaluate_scalar(argument, scope) for argument in expression.arguments])
+    if isinstance(expression, Call) and expression.function == "if":
+        return evaluate_scalar(_branch(expression, scope), scope)
     return number_in(evaluate(expression, scope))
 
 
+SOLVED = ("+", "-", "%", "negate")  # what `match` reads from right to left
 SCALAR_FUNCTIONS = frozenset({"+", "-", "*", "/", "negate", "sqrt", "exp", "log", "pi"})
+
+
+def _branch(expression: Call, scope: Scope) -> Expression:
+    """The side of a conditional that is chosen; the other one needs no value."""
+    condition, chosen, other = expression.arguments
+    return chosen if evaluate(condition, scope) else other
+
+
+def _comprehension(expression: Comprehension, scope: Scope) -> tuple[Any, ...]:
+    lists = [as_list(evaluate(each, scope)) for each in expression.lists]
+    if len({len(each) for each in lists}) != 1:
+        raise Undefined
+    found = []
+    for items in zip(*lists, strict=True):
+        inner = replace(scope, values={**scope.values, **dict(zip(expression.names, items, strict=True))})
+        if evaluate(expression.condition, inner):
+            found.append(evaluate(expression.item, inner))
+    return tuple(found)
 
 
 def _connective(expression: Call, scope: Scope) -> bool:
@@ -262,7 +322,7 @@ def _match_scalar(pattern: Scalar, value: Any, scope: Scope) -> bool:
 
 def _solve(call: Call, value: Any, scope: Scope) -> bool:
     """Solve `call == value` for the one unbound variable, where that is plain: sums, differences, and remainders."""
-    if call.function not in ("+", "-", "%", "negate") or not isinstance(value, int | Poly):
+    if call.function not in SOLVED or not isinstance(value, int | Poly):
         raise Unbound
     if call.function == "negate":
         return match(call.arguments[0], dims.multiply(-1, value), scope)

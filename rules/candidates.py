@@ -52,7 +52,7 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None) 
     if kind in ("dims", "pack"):
         return _shapes(name, own)
     table: dict[str, list[Any]] = {
-        "int": [1, 0, -1, 2], "float": [1.0, 0.5, 1e-5], "bool": [False, True], "dim": [1, 2],
+        "int": [1, 0, -1, 2], "float": [1.0, 0.5, 1e-5], "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
@@ -64,6 +64,9 @@ def _integers(name: str, count: int) -> list[Any]:
         return [(1,) * spatial, (2,) * spatial, (1,) * count]
     if name in ("low", "high", "interior"):
         return [(0,) * count, (1,) * count]
+    if name in ("axes", "dimensions"):
+        chosen = [c for size in range(count + 1) for c in itertools.combinations(range(count), size)]
+        return [*chosen, *((axis - count,) for axis in range(count))]
     ascending = [c for size in range(count + 1) for c in itertools.combinations(range(count), size)]
     if name == "broadcast_dimensions":
         return [c for extra in (0, 1) for c in itertools.combinations(range(count + extra), count)]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from coset.ir.errors import Place
+from coset.ir.op import Op
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf
+from coset.rules.algebra import SOLVED, Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
 from coset.rules.names import Names
 from coset.rules.pattern import Application, Pattern, Variable, applications, variables
 from coset.rules.rule import Attributes, Compiled, TypePattern
+from coset.rules.syntax import RuleError
 from coset.rules.terms import Draft, Hole, Node
 from coset.rules.values import Values
 
@@ -30,12 +32,33 @@ class Side:
 
 def finish(left: Node, right: Node) -> tuple[Side, Side]:
     """Both sides with preorder indices; types of drafts become references by index."""
-    indices: dict[Draft, TypeOf] = {}
+    indices = Indices()
     for kind, root in (("left", left), ("right", right)):
         for index, draft in enumerate(_preorder(root)):
-            assert draft not in indices, "a draft occurs twice"
-            indices[draft] = TypeOf(kind, index)
+            assert draft not in indices.drafts, "a draft occurs twice"
+            indices.drafts[draft] = TypeOf(kind, index)
+            indices.places.setdefault((draft.place, draft.op), TypeOf(kind, index))
     return _side(left, indices), _side(right, indices)
+
+
+@dataclass
+class Indices:
+    """References to drafts by index. One that was made for its type only is found by the place where it is written."""
+
+    drafts: dict[Draft, TypeOf] = field(default_factory=dict)
+    places: dict[tuple[Place, Op], TypeOf] = field(default_factory=dict)
+
+    def of(self, draft: Draft) -> TypeOf:
+        """The reference to `draft`.
+
+        Raises:
+            RuleError: neither it nor one like it is in the rule.
+        """
+        found = self.drafts.get(draft) or self.places.get((draft.place, draft.op))
+        if found is None:
+            help = "types of variables and of terms that the rule makes are known"
+            raise RuleError("the type of a term that does not occur", place=draft.place, help=help)
+        return found
 
 
 def _preorder(node: Node) -> Iterator[Draft]:
@@ -45,11 +68,11 @@ def _preorder(node: Node) -> Iterator[Draft]:
             yield from _preorder(operand)
 
 
-def _side(root: Node, indices: dict[Draft, TypeOf]) -> Side:
+def _side(root: Node, indices: Indices) -> Side:
     def pattern(node: Node) -> Pattern:
         if isinstance(node, Hole):
             return Variable(node.name)
-        return Application(node.op, tuple(pattern(operand) for operand in node.operands), indices[node].key)
+        return Application(node.op, tuple(pattern(operand) for operand in node.operands), indices.of(node).key)
 
     drafts = list(_preorder(root))
     attributes = tuple(
@@ -67,35 +90,22 @@ def _side(root: Node, indices: dict[Draft, TypeOf]) -> Side:
     return Side(pattern(root), attributes, tuple(draft.place for draft in drafts), guards, loose)
 
 
-def rewrite(expression: Any, indices: dict[Draft, TypeOf]) -> Any:
+def rewrite(expression: Any, indices: Indices) -> Any:
     """`expression` with every reference to a draft replaced."""
     if isinstance(expression, TypeOf):
-        return indices[expression.key] if expression.kind == "draft" else expression
+        return indices.of(expression.key) if expression.kind == "draft" else expression
     if isinstance(expression, Call):
         return Call(expression.function, tuple(rewrite(argument, indices) for argument in expression.arguments))
     if isinstance(expression, Listing):
         return Listing(tuple(rewrite(item, indices) for item in expression.items))
+    if isinstance(expression, Comprehension):
+        item, condition = rewrite(expression.item, indices), rewrite(expression.condition, indices)
+        return Comprehension(item, expression.names, tuple(rewrite(each, indices) for each in expression.lists), condition)
     if isinstance(expression, Splice):
         return Splice(rewrite(expression.value, indices))
     if isinstance(expression, Scalar):
         return Scalar(rewrite(expression.value, indices), rewrite(expression.dtype, indices))
     return expression
-
-
-def parts(expression: Any) -> Iterator[Any]:
-    """`expression` and everything in it."""
-    yield expression
-    inside: Sequence[Any] = ()
-    if isinstance(expression, Call):
-        inside = expression.arguments
-    elif isinstance(expression, Listing):
-        inside = expression.items
-    elif isinstance(expression, Splice):
-        inside = (expression.value,)
-    elif isinstance(expression, Scalar):
-        inside = (expression.value, expression.dtype)
-    for part in inside:
-        yield from parts(part)
 
 
 def type_pattern(kind: syntax.TensorKind, names: Names) -> TypePattern:
@@ -147,13 +157,56 @@ def _order(side: Side, kind: str) -> tuple[int, ...]:
     return tuple(order)
 
 
-def bound_names(found: Sequence[str], written: Compiled) -> set[str]:
-    """The names that the left side, or an equality among the conditions, gives a value."""
-    expressions: list[Any] = [e for pattern in written.types for e in (pattern.dtype, pattern.dims)]
-    expressions += [value for attributes in written.left for _, value in attributes.items]
-    expressions += [c for c in written.conditions if isinstance(c, Call) and c.function == "=="]
-    names = {part.name for e in expressions for part in parts(e) if isinstance(part, Ref)}
-    return names | {attributes.rest for attributes in written.left if attributes.rest is not None} | set(found)
+def determined(found: Sequence[str], written: Compiled) -> set[str]:
+    """The names that have a value once the equations of the left side are solved, as `Rule.decide` does it: in any order, each
+    read from left to right where its names are known, else from right to left where `algebra.match` can."""
+    equations: list[Any] = [e for pattern in written.types for e in (pattern.dtype, pattern.dims)]
+    equations += [value for attributes in written.left for _, value in attributes.items]
+    pairs = [(c.arguments[0], c.arguments[1]) for c in written.conditions if isinstance(c, Call) and c.function == "=="]
+    known = set(found) | {attributes.rest for attributes in written.left if attributes.rest is not None}
+    while True:
+        late = [equation for equation in equations if not _read(equation, known)]
+        open_pairs = [(a, b) for a, b in pairs if not ((_free(b) <= known and _read(a, known)) or (_free(a) <= known and _read(b, known)))]
+        if len(late) == len(equations) and len(open_pairs) == len(pairs):
+            return known
+        equations, pairs = late, open_pairs
+
+
+def readable(found: Sequence[str], written: Compiled) -> bool:
+    """True when the left side determines every name in it."""
+    known = determined(found, written)
+    expressions = [value for attributes in written.left for _, value in attributes.items]
+    expressions += [e for pattern in written.types for e in (pattern.dtype, pattern.dims)]
+    return all(_free(expression) <= known for expression in (*expressions, *written.conditions))
+
+
+def _free(expression: Any) -> set[str]:
+    return {part.name for part in parts(expression) if isinstance(part, Ref)}
+
+
+def _read(pattern: Any, known: set[str]) -> bool:
+    """Whether `pattern` can be matched with a value now; the names that this binds become known."""
+    free = _free(pattern)
+    if free <= known and not any(isinstance(part, Wild) for part in parts(pattern)):
+        return True
+    if isinstance(pattern, Ref):
+        known.add(pattern.name)
+        return True
+    if isinstance(pattern, Wild):
+        return True
+    if isinstance(pattern, Scalar):
+        return _free(pattern.dtype) <= known and (isinstance(pattern.value, Wild) or _read(pattern.value, known))
+    if isinstance(pattern, Listing):
+        spliced = [item for item in pattern.items if isinstance(item, Splice) and (item.value is None or not _free(item.value) <= known)]
+        if len(spliced) > 1:
+            return False
+        inner = [item.value if isinstance(item, Splice) else item for item in pattern.items]
+        late = [each for each in inner if each is not None and not _read(each, known)]
+        return not late
+    if isinstance(pattern, Call) and pattern.function in SOLVED:
+        unknown = [argument for argument in pattern.arguments if not _free(argument) <= known]
+        return len(unknown) == 1 and (pattern.function != "%" or unknown[0] is pattern.arguments[0]) and _read(unknown[0], known)
+    return False
 
 
 def needed_names(right: Side, written: Compiled) -> set[str]:

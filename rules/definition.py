@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from coset.ir.op import Attribute, Attributes, Op, find_op, register, withdraw
 from coset.ir.term import AttributeItems, Term, absent, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
 from coset.rules import syntax
+from coset.rules.algebra import Scope
+from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
 from coset.rules.lock import assure
 from coset.rules.names import Names, collect
@@ -121,8 +124,9 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
     for name, parameter in names.attributes.items():
         default = None
         if parameter.default is not None:
-            value = values.attribute(parameter.default, names.kinds[name].word)
-            default = getattr(value, "value", ())
+            word = names.kinds[name].word
+            default = evaluate_value(values.attribute(parameter.default, word), Scope())
+            default = tuple(map(float, default)) if word == "floats" else default
         attributes.append(Attribute(name, names.kinds[name].word, default, required=parameter.default is None))
     elementwise = all(_elementwise(entry, clause, names) for clause in entry.clauses)
     return Op(
@@ -165,12 +169,21 @@ def _definition(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], dire
             definition=op.name, result=entry.result,
         )  # fmt: skip
         expand += variants(forward, _names(entry, clause, dialects))
-        backward = replace(
-            forward, name=f"{op.name}.recognise", family=f"{op.name}.recognise", left=clause.body, right=head, result=None, lenient=True
-        )
-        recognise += variants(backward, _names(entry, clause, dialects))
+        for left, right in _mirrored(clause.body, head):
+            name = f"{op.name}.recognise"
+            backward = replace(forward, name=name, family=name, left=left, right=right, result=(), lenient=True)
+            recognise += variants(backward, _names(entry, clause, dialects))
+    recognise = [replace(rule, mirrors=tuple(other for other in expand if str(other.right) == str(rule.left))) for rule in recognise]
     _lint_parameters(entry)
     return Definition(op, tuple(assure(_numbered(expand), directory)), tuple(assure(_numbered(recognise), directory)), entry.text)
+
+
+def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:
+    """What is recognised as what: the body as the op, or each of several results as that result of it."""
+    if not (isinstance(body, syntax.Operation) and body.operator == "tuple"):
+        return [(body, head)]
+    places = [(each, syntax.Number(Decimal(index), head.place)) for index, each in enumerate(body.operands) if each is not None]
+    return [(each, syntax.Invocation("get", (head, index), (), None, head.place)) for each, index in places]
 
 
 def _names(entry: syntax.OpEntry, clause: syntax.Clause, dialects: Mapping[str, str]) -> Names:

@@ -10,13 +10,12 @@ from coset.ir.errors import Place
 from coset.ir.op import Op
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
-from coset.rules.compile import Side, bound_names, compiled, finish, needed_names, type_pattern
+from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter, Hole, NeedChoice, context_of
-from coset.rules.values import Values
 
 FACTS = ("const",)
 
@@ -36,7 +35,7 @@ class Direction:
     text: str
     tags: tuple[str, ...] = ()
     definition: str | None = None
-    result: syntax.TensorKind | None = None
+    result: tuple[syntax.TensorKind, ...] = ()
     lenient: bool = False  # a mirrored definition: a variant that cannot be read in this direction is left out
 
 
@@ -114,26 +113,27 @@ def variants(direction: Direction, names: Names) -> list[Rule]:
 
 
 def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rule | None:
-    left = Drafter(names, choices, left=True).term(direction.left, None)
+    drafters = Drafter(names, choices, left=True), Drafter(names, choices, left=False)
+    left = drafters[0].term(direction.left, None)
     if isinstance(left, Hole):
         return None
-    right = Drafter(names, choices, left=False).term(direction.right, context_of(left, names))
+    right = drafters[1].term(direction.right, context_of(left, names))
     if isinstance(right, Hole) and right.name == getattr(left, "name", None):
         return None
-    left_side, right_side = finish(left, right)
-    conditions = _defaults(names, choices)
+    conditions = [*_defaults(names, choices), *{**drafters[0].conditions, **drafters[1].conditions}.values()]
     if direction.condition is not None:
-        conditions += _conjuncts(Values(names, left=False).value(direction.condition))
+        conditions += _conjuncts(drafters[1].judging.value(direction.condition))
+    left_side, right_side = finish(left, right)
     found, written = compiled(left_side, right_side, conditions, names)
-    missing = sorted(needed_names(right_side, written) - bound_names(found, written))
-    if missing and direction.lenient:
+    missing = sorted(needed_names(right_side, written) - determined(found, written))
+    if direction.lenient and (missing or not readable(found, written)):
         return None
     if missing:
         raise _unbound(missing[0], direction, names)
     if _same(left_side, right_side):
         raise RuleError("both sides are the same term", place=direction.place, help="a rule says that two different terms are equal")
-    if direction.result is not None:
-        written = replace(written, result=type_pattern(direction.result, names))
+    if direction.result:
+        written = replace(written, result=tuple(type_pattern(kind, names) for kind in direction.result))
     assert isinstance(left_side.pattern, Application)
     facts = tuple(("const", name) for name in found if _constant(names, name))
     return Rule(

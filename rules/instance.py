@@ -6,6 +6,7 @@ The same instances serve the type checker (symbolic dims, every small rank) and 
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,8 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate
+from coset.rules.algebra import Call, Expression, Literal, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, representatives, values_of
-from coset.rules.compile import parts
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
@@ -65,7 +65,31 @@ class Search:
 
 
 def instances(rule: Rule, search: Search) -> Iterator[Instance]:
-    """Instances whose left side types; conditions are for `decide` to judge."""
+    """Instances whose left side types; conditions are for `decide` to judge. A rule that recognises an op is also tried on what
+    the op expands to."""
+    sources = [_drawn(rule, search), *(_expansions(rule, mirror, search) for mirror in rule.mirrors)]
+    while sources:
+        for source in list(sources):
+            found = next(source, None)
+            if found is None:
+                sources.remove(source)
+            else:
+                yield found
+
+
+def _expansions(rule: Rule, mirror: Rule, search: Search) -> Iterator[Instance]:
+    """The right sides of `mirror` as instances of `rule`, whose left side has their form."""
+    for instance in _drawn(mirror, search):
+        try:
+            decision = mirror.decide(instance.attributes, instance.left_types, instance.variable_types)
+        except CosetError:
+            continue
+        if decision is not None:
+            types = dict(zip(mirror.variables, instance.variable_types, strict=True))
+            yield Instance(decision.attributes, decision.types, tuple(types[name] for name in rule.variables), instance.values)
+
+
+def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     kinds = rule.compiled.kinds
     declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
     dtypes = [name for name, kind in kinds.items() if kind.word == "dtype"]
@@ -183,6 +207,23 @@ def _open_values(
             kind = rule.compiled.kinds[part.name]
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
-            names[part.name] = search.arrange(values_of(word, name, operands, rank))
-    for choice in itertools.product(*names.values()):
+            own = _texts(rule, part.name) if word == "string" else []
+            names[part.name] = search.arrange(list(dict.fromkeys([*values_of(word, name, operands, rank), *own])))
+    for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
+
+
+def _texts(rule: Rule, name: str) -> list[str]:
+    """The texts that the rule compares the attribute `name` with."""
+    written = [*rule.compiled.conditions, *(value for attributes in rule.compiled.right for _, value in attributes.items)]
+    calls = [part for expression in written for part in parts(expression) if isinstance(part, Call) and Ref(name) in part.arguments]
+    return [part.value for call in calls for part in parts(call) if isinstance(part, Literal) and isinstance(part.value, str)]
+
+
+def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:
+    """All choices of one value from each, or where they are very many as many of them as the search attempts."""
+    if search.random is None or math.prod(map(len, options)) <= search.attempts:
+        yield from itertools.islice(itertools.product(*options), 4 * search.attempts)
+    elif all(options):
+        for _ in range(search.attempts):
+            yield tuple(search.random.choice(each) for each in options)

@@ -17,9 +17,10 @@ from coset.rules.syntax import RuleError
 # Element types that need no declaration; every other dtype variable is declared with its class, `G: float`.
 CONVENTIONAL = {"T": "any", "F": "float", "I": "int"}
 ATTRIBUTE_KINDS = (
-    "int", "float", "bool", "string", "ints", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes", "constant", "any",
+    "int", "float", "bool", "string", "ints", "floats", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes",
+    "constant", "any",
 )  # fmt: skip
-SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host")
+SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "get", "scalar", "full")
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
@@ -121,7 +122,7 @@ def _value_name(names: Names, declaration: syntax.Declaration, kind: syntax.Valu
         help = f"one of: {', '.join(ATTRIBUTE_KINDS)}; classes of element types: {', '.join(CLASSES)}"
         raise RuleError(f"`{kind.word}` is no kind of value", place=kind.place, help=help)
     arguments = tuple(_plain(argument) for argument in kind.arguments)
-    names.kinds[declaration.name] = Kind(kind.word, arguments)
+    names.kinds[declaration.name] = Kind(kind.word, arguments, CLASSES["any"] if kind.word == "dtype" else frozenset())
     names.attributes[declaration.name] = declaration
 
 

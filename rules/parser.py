@@ -17,7 +17,7 @@ from coset.rules.syntax import RuleError
 
 KEYWORDS = frozenset((
     "use", "as", "rule", "for", "op", "means", "numerics", "except", "where", "with", "phase", "then", "limit", "once", "kernel", "on",
-    "test", "const", "and", "or", "not", "in",
+    "test", "const", "and", "or", "not", "in", "if", "else",
 ))  # fmt: skip
 
 
@@ -189,11 +189,11 @@ class _Reader:
         if "." not in name:
             self.refuse(f"the op `{name}` has no dialect", name, f"write dialect.{name}")
         part = {str(child.data): child for child in _trees(tree)}
-        parameters = self.declarations(part["declarations"]) if "declarations" in part else ()
-        result = self.kind(part["result"].children[0]) if "result" in part else None
-        if isinstance(result, syntax.ValueKind):
+        parameters = self.declarations(part["declarations"], definition=True) if "declarations" in part else ()
+        kinds = [self.kind(kind) for kind in part["result"].children] if "result" in part else []
+        result = tuple(kind for kind in kinds if isinstance(kind, syntax.TensorKind))
+        if len(result) < len(kinds):
             self.refuse("the result of an op is a tensor type", part["result"], "write -> F[M, N]")
-            result = None
         clauses = tuple(self.clause(child) for child in _trees(tree) if child.data == "clause")
         if not clauses:
             self.refuse(f"the op `{name}` has no meaning", name, "add `means <term> numerics <promise>`")
@@ -239,7 +239,7 @@ class _Reader:
             return ()
         return tuple(syntax.Local(str(t.children[0]), self.expression(t.children[1]), self.place(t.children[0])) for t in _trees(tree))
 
-    def declarations(self, tree: Any) -> tuple[syntax.Declaration | syntax.OpVariable, ...]:
+    def declarations(self, tree: Any, *, definition: bool = False) -> tuple[syntax.Declaration | syntax.OpVariable, ...]:
         found: list[syntax.Declaration | syntax.OpVariable] = []
         for declaration in _trees(tree):
             if declaration.data == "op_variable":
@@ -256,7 +256,7 @@ class _Reader:
                 optional = isinstance(mark, Token) and mark.type == "OPTIONAL"
                 if optional and not isinstance(kind, syntax.TensorKind):
                     self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")
-                if optional and default is None:
+                if optional and default is None and not definition:
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
                 found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label)))
         return tuple(found)
@@ -292,9 +292,15 @@ class _Reader:
             return syntax.Name(str(children[0]), place)
         if kind == "negative_name":
             return syntax.Operation("negate", (syntax.Name(str(children[0]), place),), place)
-        if kind in ("list", "empty_list"):
-            dims = children[0].children if children and children[0] is not None else []
+        if kind == "list":
+            dims = children[0].children if children[0] is not None else []
             return syntax.Brackets(tuple(self.item(dim) for dim in dims), place)
+        if kind == "literal_list":
+            return syntax.Brackets(tuple(self.expression(child) for child in children if child is not None), place)
+        if kind == "comprehension":
+            return self.comprehension(tree)
+        if kind in ("conditional", "tuple"):
+            return syntax.Operation("if" if kind == "conditional" else kind, tuple(map(self.expression, children)), place)
         if kind == "call":
             return self.call(tree)
         if kind == "negate":
@@ -315,6 +321,15 @@ class _Reader:
         for operand in operands[1:]:
             result = syntax.Operation(name, (result, operand), place)
         return result
+
+    def comprehension(self, tree: Tree[Token]) -> syntax.Comprehension:
+        item, bound, lists, condition = tree.children
+        names = tuple(str(name) for name in bound.children)  # type: ignore[union-attr]
+        found = tuple(self.expression(each) for each in lists.children)  # type: ignore[union-attr]
+        if len(names) != len(found) or len(set(names)) != len(names):
+            self.refuse("each list of a comprehension has a name of its own", tree, "write [a + b for a, b in p, q]")
+        given = None if condition is None else self.expression(condition)
+        return syntax.Comprehension(self.expression(item), names, found, given, self.place(tree))
 
     def chain(self, children: list[Any], place: Place) -> Any:
         """`a + b - c` to the left; a comparison is a chain of one."""

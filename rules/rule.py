@@ -8,7 +8,7 @@ from typing import Any
 
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term, intern
-from coset.ir.types import DType, TensorType, Type
+from coset.ir.types import DType, TensorType, TupleType, Type
 from coset.rules.algebra import Call, Expression, Listing, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
@@ -88,7 +88,7 @@ class Compiled:
     guards: tuple[tuple[Expression, ...], ...] = ()  # what must hold before an application of the right side is typed
     order: tuple[int, ...] = ()  # the applications of the right side, each after those whose types it reads
     left_order: tuple[int, ...] = ()  # the same of the left side: the order in which an instance is built
-    result: TypePattern | None = None  # the declared result of a definition
+    result: tuple[TypePattern, ...] = ()  # the declared results of a definition
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +114,7 @@ class Rule:
     phase: str = "algebra"
     limit: int | None = None
     tags: tuple[str, ...] = ()
+    mirrors: tuple["Rule", ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
 
     def __str__(self) -> str:
@@ -196,19 +197,25 @@ class Rule:
                 place = self.compiled.right_places[node.index]
                 raise RuleTypeError(f"`{self.family}`: {error.message}", place=place, help=error.help) from None
             items[node.index] = tuple(sorted(complete.items()))
-        if self.compiled.result is not None:
-            root = types[0] if isinstance(self.right, Application) else scope.variables[self.right.name]
-            self._check_result(self.compiled.result, root, scope)
+        if self.compiled.result:
+            self._check_result(types[0] if isinstance(self.right, Application) else scope.variables[self.right.name], scope)
         return Decision(tuple(items), tuple(types))
 
-    def _check_result(self, declared: TypePattern, actual: Type, scope: Scope) -> None:
-        assert isinstance(actual, TensorType)
-        if not match(declared.dtype, actual.dtype, scope) or not match(declared.dims, actual.shape, scope):
-            raise RuleTypeError(f"`{self.family}` declares {declared} but its meaning is {actual}", place=self.place)
+    def _check_result(self, root: Type, scope: Scope) -> None:
+        actual = root.items if isinstance(root, TupleType) else (root,)
+        fits = len(actual) == len(self.compiled.result) and all(
+            isinstance(type, TensorType) and match(declared.dtype, type.dtype, scope) and match(declared.dims, type.shape, scope)
+            for declared, type in zip(self.compiled.result, actual, strict=True)
+        )
+        if not fits:
+            declared = ", ".join(map(str, self.compiled.result))
+            raise RuleTypeError(f"`{self.family}` declares {declared} but its meaning is {root}", place=self.place)
 
     def _same_type(self, left: Type, right: Type) -> bool:
         if left == right:
             return True
+        if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.items) == len(right.items):
+            return all(self._same_type(a, b) for a, b in zip(left.items, right.items, strict=True))
         if isinstance(left, TensorType) and isinstance(right, TensorType) and left.dtype == right.dtype:
             if left.shape is None or right.shape is None:
                 return False

@@ -71,15 +71,26 @@ class Invocation:
 
 
 @dataclass(frozen=True)
+class Comprehension:
+    """`[item for names in lists if condition]`: one name for each list, all lists in step."""
+
+    item: "Expression"
+    names: tuple[str, ...]
+    lists: tuple["Expression", ...]
+    condition: "Expression | None"
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
 class Operation:
-    """An operator over operands; `negate` and `not` have one, `item` two, `slice` three (None where left out)."""
+    """An operator over operands; `negate` and `not` have one, `item` two, `slice` three (None where left out), `if` three, `tuple` any."""
 
     operator: str
     operands: tuple["Expression | None", ...]
     place: Place = field(compare=False)
 
 
-Expression = Union[Number, Text, Name, Brackets, Invocation, Operation]
+Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Operation]
 
 
 @dataclass(frozen=True)
@@ -175,7 +186,7 @@ class OpEntry:
 
     name: str
     parameters: tuple[Declaration, ...]
-    result: TensorKind | None
+    result: tuple[TensorKind, ...]  # one for each result; none where nothing is declared
     document: str
     clauses: tuple[Clause, ...]
     place: Place = field(compare=False)
@@ -212,6 +223,8 @@ def walk(expression: Expression | Spread | None) -> Iterator[Expression | Spread
         inside = (expression.value,)
     elif isinstance(expression, Brackets):
         inside = expression.items
+    elif isinstance(expression, Comprehension):
+        inside = (expression.item, *expression.lists, expression.condition)
     elif isinstance(expression, Invocation):
         inside = (*expression.arguments, *(value for _, value in expression.keywords))
     elif isinstance(expression, Operation):

@@ -15,7 +15,7 @@ from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
 from coset.ir.types import I64, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Scalar, Splice, TypeOf
+from coset.rules.algebra import Call, Expression, Listing, Literal, Scalar, Splice, TypeOf, parts
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
@@ -29,6 +29,13 @@ IDENTITIES = {
     ("stablehlo.multiply", 0): 1, ("stablehlo.multiply", 1): 1,
     ("stablehlo.divide", 1): 1, ("stablehlo.maximum", 0): Decimal("-Infinity"), ("stablehlo.maximum", 1): Decimal("-Infinity"),
     ("stablehlo.minimum", 0): Decimal("Infinity"), ("stablehlo.minimum", 1): Decimal("Infinity"),
+}  # fmt: skip
+
+# how sugar is written: the numbers of its positional arguments, and an example
+USAGES = {
+    "splat": ((1, 1), "splat(v)"), "scalar": ((2, 2), "scalar(v, T)"), "full": ((3, 3), "full(v, [dims], T)"), "host": ((1, 1), "host(n)"),
+    "bcast": ((1, 2), "bcast(x, [dims]) or bcast(x, [dims], axes: [..])"), "swap_last": ((1, 1), "swap_last(x)"),
+    "get": ((2, 2), "get(x, index)"),
 }  # fmt: skip
 
 
@@ -78,7 +85,10 @@ class Drafter:
 
     def __init__(self, names: Names, choices: dict[str, int], *, left: bool) -> None:
         self.names, self.choices, self.left = names, choices, left
-        self.values = Values(names, left=left)
+        self.values, self.judging = Values(names, left=left), Values(names, left=False)  # of attributes; of conditions
+        self.values.absent = self.judging.absent = self.absent
+        self.values.typed = self.type_of_term
+        self.conditions: dict[str, Expression] = {}  # what the chosen branches need, by place
 
     def choose(self, key: str, count: int) -> int:
         """The form chosen for `key`."""
@@ -89,10 +99,31 @@ class Drafter:
     # ------------------------------------------------------------ what an expression is
 
     def resolve(self, expression: syntax.Expression) -> syntax.Expression:
-        """`expression`, or what the local name stands for."""
-        while isinstance(expression, syntax.Name) and expression.value in self.names.locals:
-            expression = self.names.locals[expression.value]
-        return expression
+        """`expression`, or what the local name stands for, or the chosen branch of a conditional term."""
+        while True:
+            if isinstance(expression, syntax.Name) and expression.value in self.names.locals:
+                expression = self.names.locals[expression.value]
+            elif isinstance(expression, syntax.Operation) and expression.operator == "if" and not self.values.numeric(expression):
+                expression = self.branch(expression)
+            else:
+                return expression
+
+    def branch(self, expression: syntax.Operation) -> syntax.Expression:
+        """The branch of a conditional between terms that this variant takes; its condition must hold where the variant is used."""
+        condition, chosen, other = (operand for operand in expression.operands if operand is not None)
+        value = self.judging.value(condition)
+        if isinstance(value, Call) and value.function == "not" and isinstance(value.arguments[0], Literal):
+            value = Literal(not value.arguments[0].value)
+        if isinstance(value, Literal):
+            return chosen if value.value else other
+        key = f"if at {expression.place.line}:{expression.place.column}"
+        form = self.choose(key, 2)
+        self.conditions[key] = Call("not", (value,)) if form else value
+        return other if form else chosen
+
+    def type_of_term(self, expression: syntax.Expression) -> TypeOf:
+        """The type of a term that occurs on this side, for `dims(d)` of a local name and the like."""
+        return type_of(self.term(expression, None))
 
     def absent(self, expression: syntax.Expression) -> bool:
         """True for the name of an optional operand that this variant leaves out."""
@@ -107,7 +138,11 @@ class Drafter:
         expression = self.resolve(expression)
         if isinstance(expression, syntax.Name):
             if self.absent(expression):
-                return self.values.decimal(self.names.terms[expression.value].default)
+                default = self.names.terms[expression.value].default
+                if default is None:
+                    help = f"write `if given({expression.value}) then .. else ..`, or say which value stands for its absence"
+                    raise RuleError(f"`{expression.value}` may be absent here", place=expression.place, help=help)
+                return self.values.decimal(default)
             return self.defaulted(expression.value)
         if isinstance(expression, syntax.Invocation) and expression.name in ("bcast", "splat") and expression.arguments:
             return self.known(expression.arguments[0])
@@ -131,11 +166,9 @@ class Drafter:
         if isinstance(expression, syntax.Name):
             return self.absent(expression) or expression.value in ("pi", "inf", "nan") or expression.value in self.names.kinds
         if isinstance(expression, syntax.Invocation):
-            return self.values.is_function(expression) and not (
-                expression.name in REDUCTIONS and expression.arguments and not self.scalar(expression.arguments[0])
-            )
-        if isinstance(expression, syntax.Operation) and expression.operator in ("+", "-", "*", "/", "//", "%", "negate", "item"):
-            if expression.operator == "item":
+            return self.values.is_function(expression)
+        if isinstance(expression, syntax.Operation) and expression.operator in ("+", "-", "*", "/", "//", "%", "negate", "item", "if"):
+            if expression.operator in ("item", "if"):  # a conditional between terms is resolved above
                 return True
             return all(operand is None or self.scalar(operand) for operand in expression.operands)
         return False
@@ -182,6 +215,8 @@ class Drafter:
 
     def operation(self, expression: syntax.Operation, context: Context | None) -> Node:
         operands = [operand for operand in expression.operands if operand is not None]
+        if expression.operator == "tuple":
+            return Draft(get_op("builtin.tuple"), [self.term(operand, None) for operand in operands], {}, expression.place)
         if expression.operator == "negate":
             return Draft(get_op("stablehlo.negate"), [self.term(operands[0], context)], {}, expression.place)
         if expression.operator in BINARY:
@@ -262,11 +297,9 @@ class Drafter:
 
     def sugar(self, call: syntax.Invocation, context: Context | None) -> Node:
         given = dict(call.keywords)
-        counts = {"splat": (1, 1), "bcast": (1, 2), "swap_last": (1, 1), "host": (1, 1)}.get(call.name, (2, 2))
+        counts, usage = USAGES.get(call.name, ((2, 2), f"{call.name}(x, axes)"))
         if not counts[0] <= len(call.arguments) <= counts[1] or set(given) - {"axes"} or call.rest is not None:
-            usage = {"splat": "splat(v)", "bcast": "bcast(x, [dims]) or bcast(x, [dims], axes: [..])"}
-            default = f"{call.name}(x)" if call.name in ("swap_last", "host") else f"{call.name}(x, axes)"
-            raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=usage.get(call.name, default))
+            raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=f"write {usage}")
         first = call.arguments[0]
         if call.name == "splat":
             return self.splat(first, context, call.place)
@@ -275,12 +308,30 @@ class Drafter:
             return Draft(get_op("builtin.dims"), [], attributes, call.place)
         if call.name == "bcast":
             return self.bcast(call, given.get("axes"), context)
+        if call.name in ("scalar", "full"):
+            return self.filled(call)
         operand = self.term(first, None)
+        if call.name == "get":
+            return Draft(get_op("builtin.get"), [operand], {"index": self.values.attribute(call.arguments[1], "int")}, call.place)
         if call.name == "swap_last":
             swapped = Call("swap_axes", (type_of(operand),))
             return Draft(get_op("stablehlo.transpose"), [operand], {"permutation": swapped}, call.place)
         axes = self.values.attribute(call.arguments[1], "ints")
         return Draft(get_op("stablehlo.reduce"), [operand], {"dimensions": axes, "combiner": Literal(REDUCTIONS[call.name])}, call.place)
+
+    def filled(self, call: syntax.Invocation) -> Node:
+        """`scalar(v, T)` and `full(v, shape, T)`: a number of a given type, alone or in every element of a shape."""
+        dtype = self.values.attribute(call.arguments[-1], "dtype")
+        inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(self.values.scalar(call.arguments[0], None), dtype)}, call.place)
+        if call.name == "scalar":
+            return inner
+        shape = self.values.attribute(call.arguments[1], "dims")
+        fixed = isinstance(shape, Listing) and any(not isinstance(item, Splice) for item in shape.items)
+        form = 0 if fixed else self.choose(f"rank of {shape}", 2)
+        if not fixed:
+            self.conditions[f"rank of {shape}"] = Call("==" if form else "!=", (Call("len", (shape,)), Literal(0)))
+        spread: dict[str, Expression] = {"shape": shape, "broadcast_dimensions": Literal(())}
+        return inner if form else Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
 
     def splat(self, expression: syntax.Expression, context: Context | None, place: Place) -> Node:
         """A scalar in every element of the context's shape; at rank 0 the scalar itself."""
@@ -318,6 +369,8 @@ class Drafter:
                 return self.numpy(operand, shape, call.place)
         else:
             shape = self.values.attribute(call.arguments[1], "dims")
+            if axes is None and any(isinstance(part, Call) and part.function == "broadcast" for part in parts(shape)):
+                return self.numpy(operand, shape, call.place)
         if axes is not None:
             dimensions = self.values.attribute(axes, "ints")
             return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)

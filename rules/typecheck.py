@@ -46,7 +46,7 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
                 fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
             except RuleTypeError as error:
                 return RuleError(error.message, place=error.place, help=error.help)
-    if fired:
+    if fired or all(rule.mirrors for rule in forms):  # how an op is recognised may be too rare for the instances that are drawn
         return None
     assert first is not None
     rule, search = first

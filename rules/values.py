@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 from coset.ir.errors import Place
+from coset.ir.op import find_op
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.functions import FUNCTIONS
-from coset.rules.names import Names, imply
+from coset.rules.names import SUGAR, Names, imply
 from coset.rules.syntax import RuleError
 
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
@@ -21,20 +23,31 @@ class Values:
 
     def __init__(self, names: Names, *, left: bool) -> None:
         self.names, self.left = names, left
+        self.bound: tuple[str, ...] = ()  # the names of the comprehensions around
+        self.absent: Callable[[syntax.Expression], bool] = lambda _: False  # whether an optional operand is left out
+        self.typed: Callable[[syntax.Expression], TypeOf] | None = None  # the type of a term that is no variable
 
     def is_function(self, call: syntax.Invocation) -> bool:
-        """True for a function of the algebra, not an op."""
-        return is_called(call.name) or (call.name in ("sqrt", "exp", "log") and all(self.numeric(a) for a in call.arguments))
+        """True for a function of the algebra, not an op: names that are both (`sort`, `max`) are ops of terms."""
+        if not is_called(call.name) and call.name not in ("sqrt", "exp", "log"):
+            return False
+        if call.name not in SUGAR and all(find_op(f"{dialect}.{call.name}") is None for dialect in self.names.dialects.values()):
+            return True
+        return not call.keywords and all(self.numeric(argument) for argument in call.arguments)
 
     def numeric(self, expression: syntax.Expression) -> bool:
         """True when no term variable and no op occurs in `expression` but inside functions of types."""
+        while isinstance(expression, syntax.Name) and expression.value in self.names.locals:
+            expression = self.names.locals[expression.value]
         if isinstance(expression, syntax.Name):
             return expression.value not in self.names.terms
         if isinstance(expression, syntax.Invocation):
             return self.is_function(expression)
         if isinstance(expression, syntax.Operation):
+            if expression.operator == "if":
+                return all(self.numeric(branch) for branch in expression.operands[1:] if branch is not None)
             return expression.operator == "item" or all(operand is None or self.numeric(operand) for operand in expression.operands)
-        return isinstance(expression, syntax.Number)
+        return True
 
     def attribute(self, expression: syntax.Expression, kind: str) -> Expression:
         """The value of an attribute of `kind`."""
@@ -74,11 +87,25 @@ class Values:
             return self._name(expression)
         if isinstance(expression, syntax.Brackets):
             return Listing(tuple(self._item(item) for item in expression.items))
+        if isinstance(expression, syntax.Comprehension):
+            return self._comprehension(expression)
         if isinstance(expression, syntax.Invocation):
             return self._call(expression)
         if expression.operator not in FUNCTIONS:
             raise RuleError(f"`{expression.operator}` is for terms, not for values", place=expression.place)
         return Call(expression.operator, tuple(self._argument(operand) for operand in expression.operands))
+
+    def _comprehension(self, expression: syntax.Comprehension) -> Comprehension:
+        for name in expression.names:
+            if self.names.known(name) or name in self.bound:
+                raise RuleError(f"`{name}` is declared twice", place=expression.place, help="give the item of the list another name")
+        lists = tuple(self._argument(each) for each in expression.lists)
+        outer, self.bound = self.bound, (*self.bound, *expression.names)
+        try:
+            condition = Literal(True) if expression.condition is None else self.value(expression.condition)
+            return Comprehension(self.value(expression.item), expression.names, lists, condition)
+        finally:
+            self.bound = outer
 
     def _item(self, item: Any) -> Expression | Splice:
         if isinstance(item, syntax.Spread):
@@ -90,7 +117,7 @@ class Values:
             if not self.left:
                 raise RuleError("`_` is a pattern: it has no value here", place=name.place)
             return Wild()
-        if name.value in self.names.kinds:
+        if name.value in self.names.kinds or name.value in self.bound:
             return Ref(name.value)
         if name.value in self.names.locals:
             return self.value(self.names.locals[name.value])
@@ -98,6 +125,8 @@ class Values:
             return Literal(DTYPES[name.value])
         if name.value in ("true", "false"):
             return Literal(name.value == "true")
+        if name.value in _CONSTANTS:
+            return Literal(float(_CONSTANTS[name.value]))
         if name.value in self.names.terms:
             help = f"rank({name.value}), dims({name.value}) and dtype({name.value}) are values"
             raise RuleError(f"`{name.value}` is a term where a value is needed", place=name.place, help=help)
@@ -107,6 +136,8 @@ class Values:
     def _call(self, call: syntax.Invocation) -> Expression:
         if call.name in ("sqrt", "exp", "log"):
             return self.scalar(call, None)
+        if call.name == "given":
+            return self._given(call)
         function = FUNCTIONS.get(call.name)
         if function is None or not is_called(call.name):
             help = f"the functions are: {', '.join(sorted(filter(is_called, FUNCTIONS)))}"
@@ -115,9 +146,18 @@ class Values:
             raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
         return Call(call.name, tuple(self._argument(argument) for argument in call.arguments))
 
+    def _given(self, call: syntax.Invocation) -> Literal:
+        """Whether an optional operand is there."""
+        only = call.arguments[0] if len(call.arguments) == 1 else None
+        if not isinstance(only, syntax.Name) or only.value not in self.names.terms or not self.names.terms[only.value].optional:
+            raise RuleError("`given` is about an optional operand", place=call.place, help="write given(b) for b?: F[N]")
+        return Literal(not self.absent(only))
+
     def _argument(self, expression: syntax.Expression | None) -> Expression:
         if isinstance(expression, syntax.Name) and expression.value in self.names.terms:
             return TypeOf("variable", expression.value)
+        if expression is not None and self.typed is not None and not self.numeric(expression):
+            return self.typed(expression)
         return self.value(expression)
 
     def scalar(self, expression: syntax.Expression, known: Decimal | None) -> Expression:
@@ -136,6 +176,9 @@ class Values:
             return Call(expression.operator, tuple(self.scalar(o, None) for o in expression.operands if o is not None))
         if isinstance(expression, syntax.Invocation) and expression.name in ("sqrt", "exp", "log"):
             return Call(expression.name, tuple(self.scalar(argument, None) for argument in expression.arguments))
+        if isinstance(expression, syntax.Operation) and expression.operator == "if":
+            condition, *branches = (operand for operand in expression.operands if operand is not None)
+            return Call("if", (self.value(condition), *(self.scalar(branch, None) for branch in branches)))
         return self.value(expression)
 
     def decimal(self, expression: syntax.Expression | None) -> Decimal:
@@ -156,7 +199,7 @@ class Values:
 
 def is_called(name: str) -> bool:
     """True for a function that is written `name(..)`, not as an operator."""
-    return name in FUNCTIONS and FUNCTIONS[name].usage.startswith(f"{name}(")
+    return name == "given" or (name in FUNCTIONS and FUNCTIONS[name].usage.startswith(f"{name}("))
 
 
 def _is_wild(expression: Any) -> bool:

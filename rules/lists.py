@@ -1,0 +1,176 @@
+"""Lists of the index algebra: permutations, axes and shapes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.rules.arithmetic import as_list, equal, integer, number
+from coset.rules.scalar import Undefined
+
+
+def permutation(p: Any) -> tuple[int, ...]:
+    items = tuple(integer(item) for item in as_list(p))
+    if sorted(items) != list(range(len(items))):
+        raise Undefined
+    return items
+
+
+def compose(p: Any, q: Any) -> tuple[int, ...]:
+    first, second = permutation(p), permutation(q)
+    if len(first) != len(second):
+        raise Undefined
+    return tuple(first[i] for i in second)
+
+
+def inverse(p: Any) -> tuple[int, ...]:
+    items = permutation(p)
+    return tuple(items.index(i) for i in range(len(items)))
+
+
+def item(items: Any, index: Any) -> Any:
+    found = as_list(items)
+    if not -len(found) <= integer(index) < len(found):
+        raise Undefined
+    return found[index]
+
+
+def slice(items: Any, start: Any, stop: Any) -> tuple[Any, ...]:
+    return as_list(items)[None if start is None else integer(start) : None if stop is None else integer(stop)]
+
+
+def permute(items: Any, p: Any) -> tuple[Any, ...]:
+    return tuple(item(items, i) for i in as_list(p))
+
+
+def without(count: Any, axes: Any) -> tuple[int, ...]:
+    length = integer(count)
+    dropped = {integer(axis) % length for axis in as_list(axes)} if length else set()
+    return tuple(i for i in range(length) if i not in dropped)
+
+
+def join(first: Any, second: Any) -> tuple[int, ...]:
+    """Axes of the operand that reducing over `first` and then, in what is left, over `second` removes."""
+    inner, outer = sorted(map(integer, as_list(first))), sorted(map(integer, as_list(second)))
+    left = [i for i in range(len(inner) + (max(outer) + 1 if outer else 0)) if i not in inner]
+    return tuple(sorted(inner + [left[i] for i in outer]))
+
+
+def broadcast(*shapes: Any) -> tuple[Dim, ...]:
+    """The shape that numpy broadcasts all of `shapes` to."""
+    result: tuple[Dim, ...] = ()
+    for shape in shapes:
+        result = _broadcast(result, as_list(shape))
+    return result
+
+
+def _broadcast(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Dim, ...]:
+    result: list[Dim] = []
+    for x, y in itertools.zip_longest(reversed(first), reversed(second), fillvalue=1):
+        if x != 1 and y != 1 and not equal(x, y):
+            raise Undefined
+        result.append(y if x == 1 else x)
+    return tuple(reversed(result))
+
+
+def batch_axes(a: Any, b: Any) -> tuple[int, ...]:
+    """The batch axes of `a @ b`: none under a matrix on the right, all but the last two of equal ranks of three and more."""
+    left, right = len(as_list(a)), len(as_list(b))
+    if right == 2 and left >= 2:
+        return ()
+    if left != right or left < 3:
+        raise Undefined
+    return tuple(range(left - 2))
+
+
+def swap_last(a: Any) -> tuple[int, ...]:
+    count = len(as_list(a))
+    if count < 2:
+        raise Undefined
+    return (*range(count - 2), count - 1, count - 2)
+
+
+def expanding_axes(a: Any, shape: Any) -> tuple[int, ...]:
+    """The axes of `a` whose dim is 1 and which broadcasting `a` to `shape` repeats, numpy's way."""
+    own, target = as_list(a), as_list(shape)
+    offset = len(target) - len(own)
+    if offset < 0:
+        raise Undefined
+    found = []
+    for axis, dim in enumerate(own):
+        if not equal(dim, target[offset + axis]):
+            if dim != 1:
+                raise Undefined
+            found.append(axis)
+    return tuple(found)
+
+
+def placement(own: Any, shape: Any) -> tuple[int, ...]:
+    """The places of the dims of one shape in another one that has only dims of 1 besides."""
+    target, found = list(as_list(shape)), list[int]()
+    for dim in as_list(own):
+        start = found[-1] + 1 if found else 0
+        while start < len(target) and target[start] == 1 and dim != 1:
+            start += 1
+        if start >= len(target) or not equal(target[start], dim):
+            raise Undefined
+        found.append(start)
+    if any(dim != 1 for axis, dim in enumerate(target) if axis not in found):
+        raise Undefined
+    return tuple(found)
+
+
+def total(items: Any) -> Dim:
+    """The sum of a list of dims."""
+    result: Dim = 0
+    for each in as_list(items):
+        result = dims.add(result, number(each))
+    return result
+
+
+def index(items: Any, value: Any) -> int:
+    """The place of the first item that equals `value`."""
+    for place, each in enumerate(as_list(items)):
+        if equal(each, value):
+            return place
+    raise Undefined
+
+
+def _axes(count: int, axes: Any) -> set[int]:
+    """`axes` counted from the front, each less than `count` and there once."""
+    given = [integer(axis) for axis in as_list(axes)]
+    found = {axis % count for axis in given if -count <= axis < count}
+    if len(found) != len(given):
+        raise Undefined
+    return found
+
+
+def ones_at(shape: Any, axes: Any) -> tuple[Any, ...]:
+    """The shape with 1 at the axes."""
+    own = as_list(shape)
+    found = _axes(len(own), axes)
+    return tuple(1 if axis in found else dim for axis, dim in enumerate(own))
+
+
+def put(items: Any, place: Any, value: Any) -> tuple[Any, ...]:
+    """The list with another item at one place, counted from the end where it is negative."""
+    own = as_list(items)
+    (found,) = _axes(len(own), (place,))
+    return (*own[:found], value, *own[found + 1 :])
+
+
+def drop(items: Any, places: Any) -> tuple[Any, ...]:
+    """The list without the items at some places."""
+    own = as_list(items)
+    found = _axes(len(own), places)
+    return tuple(each for place, each in enumerate(own) if place not in found)
+
+
+def insert(items: Any, places: Any, value: Any) -> tuple[Any, ...]:
+    """The list with `value` put in so that it stands at `places` of the result."""
+    rest = iter(as_list(items))
+    count = len(as_list(items)) + len(as_list(places))
+    found = _axes(count, places)
+    return tuple(value if place in found else next(rest) for place in range(count))
