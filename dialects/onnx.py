@@ -15,7 +15,7 @@ from coset.ir.term import ABSENT, Term
 from coset.ir.types import TensorType
 
 __all__ = ["BUILDERS", "NEWEST", "Node", "build", "constant_elements", "known"]
-NEWEST = 27  # the newest version of the default domain whose changes have been read
+NEWEST = 28  # the newest version of the default domain whose changes have been read
 _ANY_TYPE = {"Identity", "Constant"}  # known for every element type
 BUILDERS.update({**onnx_pointwise.BUILDERS, **onnx_moves.BUILDERS, **onnx_linear.BUILDERS})
 
