@@ -125,6 +125,8 @@ def tame(case: Case) -> Case:
     """Floats whose sums do not depend on the order: -1, 0 and 1."""
     if case.term.op.name != "stablehlo.dynamic_conv":
         return case
-    whole = [dtype_of(x.dtype).kind in ("int", "uint", "bool") for x in case.arrays]
-    signs = [np.sign(np.nan_to_num(widen(x.real))) for x in case.arrays]
-    return Case(case.term, [x if keep else sign.astype(x.dtype) for x, keep, sign in zip(case.arrays, whole, signs, strict=True)])
+    return Case(case.term, [_sign(x) if dtype_of(x.dtype).kind in ("float", "complex") else x for x in case.arrays])
+
+
+def _sign(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(np.sign(np.nan_to_num(widen(x.real))).astype(x.dtype))
