@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from coset.backends.onnxruntime import evaluate_opaque
-from coset.extract.storage import storable
 from coset.ir.constants import constant_of
 from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.term import Term, constant, rebuild, topological
@@ -24,13 +24,11 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
     return value
 
 
-def fold(roots: Sequence[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, ...], int]:
-    """`roots` with every largest subterm that is constant and not too large replaced by its value, and how many were.
-
-    A broadcast of a constant stays: the printers make it implicit. What holds dim symbols, draws random numbers or is no tensor stays too.
+def fold(roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, ...], int]:
+    """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, and
+    how many were. A broadcast of a constant stays: the printers make it implicit.
     """
     order = list(topological(roots))
-    known = storable(roots)
     replaced: dict[Term, Term] = {}
     values: dict[Term, Term] = {}
     fallback = fallback_for(source)
@@ -43,16 +41,16 @@ def fold(roots: Sequence[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, 
     count = 0
     for term in order:
         operands = [replaced[operand] for operand in term.operands]
-        if term in known:
+        if term in storable:
             replaced[term] = term  # folded where an unknown term or a root uses it
             continue
-        fresh = [value(o) if o in known else r for o, r in zip(term.operands, operands, strict=True)]
+        fresh = [value(o) if o in storable else r for o, r in zip(term.operands, operands, strict=True)]
         count += sum(a is not b for a, b in zip(fresh, operands, strict=True))
         replaced[term] = rebuild(term, fresh)
     results = []
     for root in roots:
-        result = value(root) if root in known else replaced[root]
-        count += root in known and result is not root
+        result = value(root) if root in storable else replaced[root]
+        count += root in storable and result is not root
         results.append(result)
     return tuple(results), count
 

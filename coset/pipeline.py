@@ -230,7 +230,7 @@ def _select(task: Task, saturation: Saturation) -> Selection:
 
 def _finish(task: Task, selection: Selection) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were."""
-    roots, folded = fold(selection.terms, task.program.source)
+    roots, folded = fold(selection.terms, selection.storable, task.program.source)
     return task.program.with_roots(roots), folded
 
 

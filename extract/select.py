@@ -13,7 +13,7 @@ from coset.extract.greedy import tree_order
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Picks, Problem, needed
 from coset.extract.solve import Effort, solve
-from coset.extract.storage import BROADCAST, Folded, folded
+from coset.extract.storage import BROADCAST, Folded, folded, is_static
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.term import Term, intern
@@ -30,7 +30,8 @@ class Selection:
     `input_cost`: the input program under the same model (infinite when the target cannot run it as it is).
     `lower_bound`: no program of the e-graph costs less under the model. `method`: see `coset.extract.solve.Solution`, or
     `input` when the input itself is the best found. `chosen`: class -> index of the e-node taken for it (the one in
-    memory where a class is used both there and as a view). `assumed`: dim symbols without a number, and the one taken.
+    memory where a class is used both there and as a view). `storable`: the constant terms below `terms` whose values are to be
+    computed at build time and stored. `assumed`: dim symbols without a number, and the one taken.
     """
 
     terms: tuple[Term, ...]
@@ -39,6 +40,7 @@ class Selection:
     lower_bound: float
     method: str
     chosen: Mapping[int, int]
+    storable: frozenset[Term]
     assumed: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -72,7 +74,7 @@ def select(
     start = _source_picks(saturated, faces, effort)
     solution = solve(faces.problem, effort, start=start)
     if solution is None:  # what is too large to store may have no kernel that makes it at run time
-        constants = Folded(frozenset(saturated.constant & constants.picks.keys()), constants.picks)
+        constants = _stored_whatever_size(saturated, constants)
         faces = faces_of(saturated, pricer, constants)
         start = _source_picks(saturated, faces, effort)
         solution = solve(faces.problem, effort, start=start)
@@ -80,8 +82,8 @@ def select(
         raise _without_form(saturated, faces, pricer)
     input_cost = _input_cost(saturated, pricer, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
-    terms, chosen = _rebuild(saturated, faces, constants, solution.picks)
-    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, pricer.sizes.assumed)
+    terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
+    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed)
 
 
 def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:
@@ -140,8 +142,15 @@ def _input_cost(saturated: Saturated, pricer: Pricer, effort: Effort) -> float:
     return float("inf") if solution is None else solution.cost
 
 
-def _rebuild(saturated: Saturated, faces: Faces, constants: Folded, picks: Picks) -> tuple[tuple[Term, ...], dict[int, int]]:
-    """The terms of the roots, operands first."""
+def _stored_whatever_size(saturated: Saturated, constants: Folded) -> Folded:
+    classes = frozenset(saturated.constant & constants.picks.keys())
+    return Folded(classes, frozenset(number for number in classes if is_static(saturated, number)), constants.picks)
+
+
+def _rebuild(
+    saturated: Saturated, faces: Faces, constants: Folded, picks: Picks
+) -> tuple[tuple[Term, ...], dict[int, int], frozenset[Term]]:
+    """The terms of the roots, operands first; class -> e-node taken for it; the terms that are to be stored."""
     terms: dict[int, Term] = {}
     made: dict[int, Term] = {}
     chosen: dict[int, int] = {}
@@ -161,7 +170,8 @@ def _rebuild(saturated: Saturated, faces: Faces, constants: Folded, picks: Picks
             chosen.setdefault(origin.eclass, constants.picks[origin.eclass] if origin.node == FOLDED else origin.node)
     for number in made:
         chosen.setdefault(number, constants.picks[number])
-    return tuple(terms[root] for root in saturated.roots), chosen
+    storable = frozenset(term for number, term in made.items() if number in constants.stored)
+    return tuple(terms[root] for root in saturated.roots), chosen, storable
 
 
 def _term(saturated: Saturated, number: int, index: int, operands: tuple[Term, ...]) -> Term:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.greedy import tree_order
-from coset.extract.plain import saturated_of
 from coset.extract.problem import Choice, Picks, Problem
 from coset.extract.work import Sizes
 from coset.ir.op import Op
-from coset.ir.term import CONSTANT, AttributeItems, Term
+from coset.ir.term import CONSTANT, AttributeItems
 from coset.ir.types import AbsentType, TensorType
 
 BROADCAST = "stablehlo.broadcast_in_dim"
@@ -22,9 +20,11 @@ SMALL = 1 << 20  # or at most this many bytes
 
 @dataclass(frozen=True)
 class Folded:
-    """Classes computed at build time, and for each class of constants the e-node that makes it."""
+    """Classes that cost nothing at run time, those of them whose values are worth storing in the program, and for each class of
+    constants the e-node that makes it."""
 
     classes: frozenset[int]
+    stored: frozenset[int]
     picks: Picks
 
 
@@ -35,33 +35,23 @@ def folded(saturated: Saturated, *, at_load: bool) -> Folded:
     printed as constants), since most users read it as a view and folding would store it.
     """
     sizes = Sizes({})
-    known = {number for number in saturated.constant if _is_static(saturated, number)}
+    known = {number for number in saturated.constant if is_static(saturated, number)}
     classes = [_choices(saturated, number, known, sizes) for number in range(len(saturated.nodes))]
     order, found, _ = tree_order(Problem([[entry for _, entry in choices] for choices in classes], ()), [1] * len(classes))
     picks = {number: classes[number][index][0] for number, index in found.items()}
     made_of: dict[int, float] = {}
-    small: set[int] = set()
+    stored: set[int] = set()
     for number in order:
         node = saturated.nodes[number][picks[number]]
         own = sizes.bytes(saturated.types[number])
         made_of[number] = own if node.op is CONSTANT else sum(made_of[child] for child in sorted(set(node.children)))
-        if number not in known:
-            continue
-        if at_load:
-            stored = True
-        elif node.op.name == BROADCAST:
-            stored = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
+        if node.op.name == BROADCAST:
+            worth = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
         else:
-            stored = own <= max(SMALL, GROWTH * made_of[number])
-        if stored:
-            small.add(number)
-    return Folded(frozenset(small), picks)
-
-
-def storable(roots: Sequence[Term]) -> frozenset[Term]:
-    """The terms whose values may be computed at build time and stored in the program: constant, and not too large."""
-    saturated, terms = saturated_of(roots)
-    return frozenset(terms[number] for number in folded(saturated, at_load=False).classes)
+            worth = own <= max(SMALL, GROWTH * made_of[number])
+        if worth and number in known:
+            stored.add(number)
+    return Folded(frozenset(known & picks.keys() if at_load else stored), frozenset(stored), picks)
 
 
 def computable(op: Op, attributes: AttributeItems) -> bool:
@@ -72,7 +62,8 @@ def computable(op: Op, attributes: AttributeItems) -> bool:
     return not op.has("foreign") or not dict(attributes)["effect"]
 
 
-def _is_static(saturated: Saturated, number: int) -> bool:
+def is_static(saturated: Saturated, number: int) -> bool:
+    """True when the values of a class are tensors without symbols in their shape."""
     type = saturated.types[number]
     return isinstance(type, TensorType) and type.static is not None
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from coset.dialects.stablehlo import broadcast, dot, reshape, splat, transpose
 from coset.extract.select import reprice, select
 from coset.extract.solve import Effort
-from coset.extract.storage import storable
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, constant, input_term, make
@@ -111,7 +110,17 @@ def test_a_constant_that_would_be_a_large_file_is_made_at_run_time_unless_the_ru
     storing = replace(CPU, folds_constants=False)
     assert reprice([large], storing, {}) > 1e-4 and seconds(large) == 0
     assert reprice([splat(0.0, F32, (64, 64))], storing, {}) == 0
-    assert small in storable([large]) and large not in storable([large])
+    for target in (CPU, storing):
+        storable = select(saturated_with([large]), target, {}).storable
+        assert small in storable and large not in storable
+
+
+def test_a_constant_that_no_kernel_makes_is_stored_whatever_its_size() -> None:
+    small = constant(np.arange(1024, dtype=np.float32))
+    large = make("stablehlo.add", (broadcast(small, (4096, 1024), (1,)), broadcast(small, (4096, 1024), (1,))))
+    storing = replace(CPU, folds_constants=False)
+    chosen = select(saturated_with([large]), storing, {}, printable=lambda name, *_: "no" if name == "stablehlo.add" else None)
+    assert chosen.terms == (large,) and chosen.cost == 0 and large in chosen.storable
 
 
 def test_constants_are_rebuilt_as_the_e_graph_has_them() -> None:
