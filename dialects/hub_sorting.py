@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from coset.dialects.hub_scalars import widen
 from coset.dialects.hub_scattering import ranks
 from coset.ir.evaluate import Fallback
 from coset.ir.op import Array
+from coset.ir.types import dtype_of
 
 if TYPE_CHECKING:
     from coset.ir.term import Term
@@ -36,7 +38,8 @@ def _ordered(x: Array, direction: str, *, total: bool) -> Array:
     """The stable order of the last axis."""
     keys = widen(x)
     if total and keys.dtype.kind == "f":
-        keys = ranks(keys)
+        single = dtype_of(x.dtype).name.endswith("fnuz")  # has one NaN, whose bits are those of -0.0 elsewhere
+        keys = ranks(np.where(np.isnan(keys), np.abs(keys), keys) if single else keys)
     last = keys.shape[-1] - 1
     if direction in ("LE", "GT"):
         order = np.asarray(last - np.argsort(keys[..., ::-1], axis=-1, kind="stable"))
@@ -52,10 +55,10 @@ def _merged(arrays: Sequence[Array], comparator: Payload) -> Array:
     bisection, which is exact for a strict weak order; a comparator that is none still gives a permutation.
     """
     lead, size = arrays[0].shape[:-1], arrays[0].shape[-1]
-    rows = [np.ascontiguousarray(x).reshape(-1, size) for x in arrays]
-    order = np.tile(np.arange(size), (rows[0].shape[0], 1))
+    order = np.tile(np.arange(size), (prod(lead), 1))
     if not order.size:
         return order.reshape(*lead, size)
+    rows = [np.ascontiguousarray(x).reshape(-1, size) for x in arrays]
     width = 1
     while width < size:
         order = _merge_runs(rows, order, width, comparator)

@@ -17,6 +17,10 @@ from coset.ir.types import BOOL, DTYPES, I32, DType, TensorType, tensor
 
 NUMBERS = [dtype for dtype in DTYPES.values() if dtype.kind not in ("string", "complex")]
 ORDERED = [dtype for dtype in NUMBERS if dtype is not BOOL]
+SIX = st.sampled_from([(2, 1, 3, 2, 1, 2), (1, 2, 1, 3, 2, 2), (2, 1, 2, 0, 1, 2)])  # shapes of rank 6
+Shapes = st.SearchStrategy[Shape]
+RANKED = st.tuples(DIM, SHAPE).map(lambda pair: (pair[0], *pair[1]))
+LONG = st.lists(DIM, max_size=4).map(tuple)
 INTEGERS = [dtype for dtype in DTYPES.values() if dtype.kind in ("int", "uint")]
 ANY_TYPE |= {"stablehlo.if", "stablehlo.case", "stablehlo.while", "stablehlo.composite"}
 ANY_VALUE |= {("stablehlo.composite", key) for key in ("name", "attributes", "payload")}
@@ -55,30 +59,36 @@ def words(dtype: DType) -> list[str]:
 
 
 def folding(dtypes: Sequence[DType]) -> Region:
-    """A body that no word names: totals and elements of each input, mixed with those of the next one where it has their dtype."""
+    """A body that no word names and that is not associative: what it gives depends on the order of every element."""
+
+    def one(total: Term, element: Term, first: Term) -> Term:
+        if total.tensor.dtype.kind in ("int", "uint"):
+            return call("select", first, call("add", call("add", total, total), element), total)
+        if total.tensor.dtype.kind == "bool":
+            return call("xor", call("and", first, total), element)
+        return call("select", first, element, call("maximum", total, call("negate", element)))
 
     def body(*both: Term) -> list[Term]:
-        count = len(both) // 2
-        totals, elements = both[:count], both[count:]
-        keep = call("compare", totals[0], elements[0], direction="GE")
-        return [call("select", keep, call("maximum", a, b), call("minimum", b, a)) for a, b in zip(totals, elements, strict=True)]
+        pairs = list(zip(both[: len(dtypes)], both[len(dtypes) :], strict=True))
+        first = call("compare", *pairs[0], direction="GE")
+        return [one(total, element, first) for total, element in pairs]
 
     return region([tensor(dtype) for dtype in (*dtypes, *dtypes)], body)
 
 
 @entered("reduce_region")
 @st.composite
-def reduce_region(draw: Draw) -> Case:
+def reduce_region(draw: Draw, shapes: Shapes = SHAPE) -> Case:
     dtypes = draw(st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3))
-    shape = draw(SHAPE)
+    shape = draw(shapes)
     axes = tuple(sorted(draw(st.sets(st.integers(0, len(shape) - 1))) if shape else ()))
     kinds = [*((dtype, shape) for dtype in dtypes), *((dtype, ()) for dtype in dtypes)]
     return case(draw, "reduce_region", kinds, {"dimensions": axes}, folding(dtypes))
 
 
-def windows(draw: Draw, *, dilated: bool) -> tuple[Shape, Attributes]:
+def windows(draw: Draw, shapes: Shapes, *, dilated: bool) -> tuple[Shape, Attributes]:
     """A shape and windows on it: a symbolic dim holds one window or more, which the rule takes it to do."""
-    shape = draw(SHAPE)
+    shape = draw(shapes)
     rows = []
     for dim, size in zip(shape, numbers(shape), strict=True):
         symbolic = not isinstance(dim, int)
@@ -94,16 +104,16 @@ def windows(draw: Draw, *, dilated: bool) -> tuple[Shape, Attributes]:
 
 @entered("reduce_window")
 @st.composite
-def reduce_window(draw: Draw) -> Case:
-    shape, attributes = windows(draw, dilated=True)
+def reduce_window(draw: Draw, shapes: Shapes = SHAPE) -> Case:
+    shape, attributes = windows(draw, shapes, dilated=True)
     dtype = draw(st.sampled_from(NUMBERS))
     return case(draw, "reduce_window", [(dtype, shape)], {**attributes, "combiner": draw(st.sampled_from(words(dtype)))})
 
 
 @entered("reduce_window_region")
 @st.composite
-def reduce_window_region(draw: Draw) -> Case:
-    shape, attributes = windows(draw, dilated=True)
+def reduce_window_region(draw: Draw, shapes: Shapes = SHAPE) -> Case:
+    shape, attributes = windows(draw, shapes, dilated=True)
     dtypes = draw(st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=2))
     kinds = [*((dtype, shape) for dtype in dtypes), *((dtype, ()) for dtype in dtypes)]
     return case(draw, "reduce_window_region", kinds, attributes, folding(dtypes))
@@ -111,8 +121,8 @@ def reduce_window_region(draw: Draw) -> Case:
 
 @entered("select_and_scatter")
 @st.composite
-def select_and_scatter(draw: Draw) -> Case:
-    shape, attributes = windows(draw, dilated=False)
+def select_and_scatter(draw: Draw, shapes: Shapes = SHAPE) -> Case:
+    shape, attributes = windows(draw, shapes, dilated=False)
     dtype = draw(st.sampled_from(ORDERED))
     counts = make("stablehlo.reduce_window", [input_term("x", TensorType(dtype, shape))], {
         **attributes, "base_dilations": (1,) * len(shape), "window_dilations": (1,) * len(shape), "combiner": "add"})  # fmt: skip
@@ -120,16 +130,16 @@ def select_and_scatter(draw: Draw) -> Case:
     combiner = draw(st.sampled_from([*words(dtype), "region"]))
     one = tensor(dtype)
     bodies = [region([one, one], lambda a, b: call("compare", a, b, direction="GT"))] * (select == "region")
-    bodies += [folding([dtype])] * (combiner == "region")
+    bodies += [region([one, one], lambda a, b: call("maximum", a, b))] * (combiner == "region")
     kinds = [(dtype, shape), (dtype, counts.tensor.dims), (dtype, ())]
     return case(draw, "select_and_scatter", kinds, {**attributes, "select": select, "combiner": combiner}, *bodies)
 
 
 @entered("sort")
 @st.composite
-def sort(draw: Draw) -> Case:
+def sort(draw: Draw, shapes: Shapes = RANKED) -> Case:
     dtypes = draw(st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=3))
-    shape = (draw(DIM), *draw(SHAPE))
+    shape = draw(shapes)
     direction = draw(st.sampled_from(["LT", "GT", "LE", "GE", "region"]))
     attributes = {
         "dimension": draw(st.integers(0, len(shape) - 1)), "direction": direction,
@@ -142,9 +152,9 @@ def sort(draw: Draw) -> Case:
 
 @entered("scatter")
 @st.composite
-def scatter(draw: Draw) -> Case:
+def scatter(draw: Draw, shapes: Shapes = LONG) -> Case:
     """Operand dims have a role each: window, inserted, or batching; some of the first two are scattered to."""
-    shape = draw(st.lists(DIM, max_size=4).map(tuple))
+    shape = draw(shapes)
     sizes = numbers(shape)
     roles = [draw(st.sampled_from(["window", "inserted", "batching"])) for _ in shape]
     named = draw(st.permutations([axis for axis, role in enumerate(roles) if role != "batching"]))
@@ -189,8 +199,8 @@ def scatter(draw: Draw) -> Case:
 
 @entered("map")
 @st.composite
-def map_(draw: Draw) -> Case:
-    shape, dtype = draw(SHAPE), draw(st.sampled_from(NUMBERS))
+def map_(draw: Draw, shapes: Shapes = SHAPE) -> Case:
+    shape, dtype = draw(shapes), draw(st.sampled_from(NUMBERS))
     truth = draw(st.booleans())
 
     def body(a: Term, b: Term) -> Term:
