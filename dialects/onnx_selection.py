@@ -1,0 +1,293 @@
+"""ONNX's ops that select: triangles, one-hot rows, the largest elements, and what depends on the data (NonZero, Compress, Unique).
+
+How many elements a data-dependent op gives is a symbol of its own, which the evaluator finds in the value. All of them are
+made of one step: sort what is wanted to the front, stably, and cut it off (`_front`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coset.dialects.hub_terms import broadcast, convert, literal, reshape, splat, transpose
+from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
+from coset.dialects.onnx_node import Built, Node, axis_of, constant_elements, definition
+from coset.ir import dims
+from coset.ir.dims import Dim, Shape
+from coset.ir.term import Term, get, make
+from coset.ir.types import BOOL, I64, DType
+
+# ---------------------------------------------------------------- what definitions are made of
+
+
+def iota(shape: Shape, axis: int, dtype: DType = I64) -> Term:
+    """The index along `axis`."""
+    return make("stablehlo.iota", (), {"shape": shape, "dtype": dtype, "dimension": axis})
+
+
+def compare(lhs: Term, direction: str, rhs: Term) -> Term:
+    """The elements compared, in one of the hub's directions."""
+    return make("stablehlo.compare", (lhs, rhs), {"direction": direction})
+
+
+def _binary(op: str, lhs: Term, rhs: Term) -> Term:
+    return make(f"stablehlo.{op}", (lhs, rhs))
+
+
+def _plus(x: Term, number: int) -> Term:
+    return _binary("add", x, splat(number, x.tensor.dtype, x.tensor.dims))
+
+
+def take(x: Term, indices: Term, axis: int) -> Term:
+    """The slices of `x` along `axis` at the positions in the vector `indices`."""
+    others = tuple(i for i in range(x.tensor.rank) if i != axis)
+    sizes = tuple(1 if i == axis else dim for i, dim in enumerate(x.tensor.dims))
+    attributes = {
+        "offset_dims": others, "collapsed_slice_dims": (axis,), "operand_batching_dims": (), "start_indices_batching_dims": (),
+        "start_index_map": (axis,), "index_vector_dim": 1, "slice_sizes": sizes,
+    }  # fmt: skip
+    return make("stablehlo.gather", (x, indices), attributes)
+
+
+def ordered(keys: Sequence[Term], direction: str = "LT", *, axis: int = 0) -> tuple[Term, ...]:
+    """The operands sorted together along `axis` by the first one, equal ones as they were."""
+    found = make("stablehlo.sort", keys, {"dimension": axis, "is_stable": True, "direction": direction})
+    return tuple(get(found, i) for i in range(len(keys))) if len(keys) > 1 else (found,)
+
+
+def running_sum(x: Term) -> Term:
+    """The sums of the first 1, 2, .. elements of a vector of static length."""
+    size = x.tensor.dims[0]
+    assert isinstance(size, int)
+    ones = dict.fromkeys(("window_strides", "base_dilations", "window_dilations"), (1,))
+    window = {"window_dimensions": (max(size, 1),), "padding": ((max(size, 1) - 1, 0),), "combiner": "add"}
+    return make("stablehlo.reduce_window", (x,), {**ones, **window})
+
+
+def _count(mask: Term) -> Term:
+    """How many elements of a mask are true, as a vector of one i64."""
+    total = make("stablehlo.reduce", (convert(mask, I64),), {"dimensions": tuple(range(mask.tensor.rank)), "combiner": "add"})
+    return reshape(total, (1,))
+
+
+def _front(x: Term, count: Term, symbol: Dim) -> Term:
+    """The first `count` elements of a vector; their number is `symbol`."""
+    zero, one = literal(np.zeros(1, np.int64)), literal(np.ones(1, np.int64))
+    return make("stablehlo.real_dynamic_slice", (x, zero, count, one), {"shape": (symbol,)})
+
+
+def positions(mask: Term, symbol: Dim) -> Term:
+    """The positions of the true elements of the vector `mask`, ascending; their number is `symbol`."""
+    last = make("stablehlo.not", (mask,))
+    _, order = ordered([convert(last, I64), iota(mask.tensor.dims, 0)])
+    return _front(order, _count(mask), symbol)
+
+
+# ---------------------------------------------------------------- triangles and one-hot
+
+
+@definition("Trilu")
+def _trilu(node: Node) -> Built:
+    """Above (`upper`) or below the diagonal number k the elements, elsewhere 0."""
+    x = node.operands[0]
+    shift = node.ints(1) if node.given(1) else [0]
+    if x.tensor.rank < 2 or shift is None:
+        return None
+    shape = x.tensor.dims
+    row, column = iota(shape, x.tensor.rank - 2), iota(shape, x.tensor.rank - 1)
+    inside = compare(column, "GE" if node.attributes.get("upper", 1) else "LE", _plus(row, shift[0]))
+    return make("stablehlo.select", (inside, x, splat(0, x.tensor.dtype, shape)))
+
+
+@definition("EyeLike")
+def _eye_like(node: Node) -> Built:
+    """Ones on the diagonal number k."""
+    x = node.operands[0]
+    code = node.attributes.get("dtype")
+    dtype = x.tensor.dtype if code is None else DTYPE_OF_CODE.get(code)
+    if dtype is None or x.tensor.rank != 2:
+        return None
+    diagonal = compare(iota(x.tensor.dims, 1), "EQ", _plus(iota(x.tensor.dims, 0), node.attributes.get("k", 0)))
+    return convert(diagonal, dtype)
+
+
+@definition("OneHot")
+def _one_hot(node: Node) -> Built:
+    """A new dim of size `depth` with the on-value at the index (counted from the end if negative), the off-value elsewhere."""
+    indices, _, values = node.operands
+    depth = constant_elements(node.operands[1], 1)
+    axis = axis_of(node.attributes.get("axis", -1), indices.tensor.rank + 1)
+    if depth is None or axis is None:
+        return None
+    size = int(depth.reshape(-1)[0])
+    shape = (*indices.tensor.dims[:axis], size, *indices.tensor.dims[axis:])
+    wide = convert(indices, I64)
+    raised = make("stablehlo.select", (compare(wide, "LT", splat(0, I64, wide.tensor.dims)), _plus(wide, size), wide))
+    index = broadcast(raised, shape, tuple(i for i in range(len(shape)) if i != axis))
+    off, on = (broadcast(reshape(_part(values, i), ()), shape, ()) for i in (0, 1))
+    return make("stablehlo.select", (compare(iota(shape, axis), "EQ", index), on, off))
+
+
+def _part(x: Term, index: int) -> Term:
+    return make("stablehlo.slice", (x,), {"start": (index,), "limit": (index + 1,), "strides": (1,)})
+
+
+# ---------------------------------------------------------------- order
+
+
+@definition("TopK")
+def _top_k(node: Node) -> Built:
+    """The first k of the operand sorted down (or up), equal ones by position, with their positions."""
+    x = node.operands[0]
+    count = node.ints(1) if node.since >= 10 else [node.attributes["k"]]
+    axis = axis_of(node.attributes.get("axis", -1), x.tensor.rank)
+    if count is None or axis is None:
+        return None
+    shape = x.tensor.dims
+    if node.attributes.get("largest", 1):  # stable downwards: turned round, sorted up, turned round
+        turned = tuple(make("stablehlo.reverse", (part,), {"dimensions": (axis,)}) for part in (x, iota(shape, axis)))
+        parts = tuple(make("stablehlo.reverse", (part,), {"dimensions": (axis,)}) for part in ordered(turned, axis=axis))
+    else:
+        parts = ordered([x, iota(shape, axis)], axis=axis)
+    limit = tuple(count[0] if i == axis else dim for i, dim in enumerate(shape))
+    cut = {"start": (0,) * len(shape), "limit": limit, "strides": (1,) * len(shape)}
+    return tuple(make("stablehlo.slice", (part,), cut) for part in parts)
+
+
+# ---------------------------------------------------------------- results whose size depends on the data
+
+
+@definition("NonZero")
+def _non_zero(node: Node) -> Built:
+    """The indices of the elements that are not 0, a column each, in row-major order."""
+    x = node.operands[0]
+    flat = reshape(x, (x.tensor.elements,))
+    mask = compare(flat, "NE", splat(0, x.tensor.dtype, flat.tensor.dims))
+    symbol = dims.symbol("count")
+    place = positions(mask, symbol)
+    rows = []
+    for axis in range(x.tensor.rank):
+        inner = dims.product(x.tensor.dims[axis + 1 :])
+        size = x.tensor.dims[axis]
+        if not isinstance(inner, int) or not isinstance(size, int):
+            return None
+        index = _binary("divide", place, splat(max(inner, 1), I64, (symbol,)))
+        index = _binary("remainder", index, splat(max(size, 1), I64, (symbol,)))
+        rows.append(reshape(index, (1, symbol)))
+    if not rows:  # of a scalar NumPy's and ONNX's answer is one row less
+        return None
+    return make("stablehlo.concatenate", rows, {"dimension": 0})
+
+
+@definition("Compress")
+def _compress(node: Node) -> Built:
+    """The slices along `axis` (elements in row-major order without it) whose condition is true; a short condition ends with false."""
+    x, condition = node.operands
+    if "axis" in node.attributes:
+        axis = axis_of(node.attributes["axis"], x.tensor.rank)
+    else:
+        x, axis = reshape(x, (x.tensor.elements,)), 0
+    if axis is None:
+        return None
+    return take(x, positions(condition, dims.symbol("count")), axis)
+
+
+@definition("Unique")
+def _unique(node: Node) -> Built:
+    """The different slices along `axis` (elements without it), ascending or as they come first; with the place of the first one of
+    each, the number of each slice's class, and how many there are of each."""
+    x = node.operands[0]
+    if "axis" in node.attributes:
+        axis = axis_of(node.attributes["axis"], x.tensor.rank)
+    else:
+        x, axis = reshape(x, (x.tensor.elements,)), 0
+    size = None if axis is None else x.tensor.dims[axis]
+    if axis is None or not isinstance(size, int) or x.tensor.static is None:
+        return None
+    lines = transpose(x, (axis, *(i for i in range(x.tensor.rank) if i != axis)))
+    width = dims.product(lines.tensor.dims[1:])
+    assert isinstance(width, int)
+    table = reshape(lines, (size, width))
+    order = iota((size,), 0)
+    for column in reversed(range(width)):  # stable, from the last column to the first: the order of whole lines
+        key = take(reshape(_column(table, column), (size,)), order, 0)
+        order = ordered([key, order])[1]
+    first = _first_of_runs(take(table, order, 0))
+    number = _plus(running_sum(convert(first, I64)), -1)  # of the class of each sorted line
+    classes = dims.symbol("count")
+    starts = positions(first, classes)
+    place = take(order, starts, 0)  # stable: the first line of each class
+    counts = _front(_scattered(splat(0, I64, (size,)), number, splat(1, I64, (size,)), "add"), _count(first), classes)
+    inverse = _scattered(splat(0, I64, (size,)), order, number, "second")
+    if not node.attributes.get("sorted", 1):
+        place, rank = ordered([place, iota((classes,), 0)])
+        counts = take(counts, rank, 0)
+        moved = _scattered(splat(0, I64, (classes,)), rank, iota((classes,), 0), "second")
+        inverse = take(moved, inverse, 0)
+    return take(x, place, axis), place, inverse, counts
+
+
+def _column(table: Term, column: int) -> Term:
+    rows = table.tensor.dims[0]
+    return make("stablehlo.slice", (table,), {"start": (0, column), "limit": (rows, column + 1), "strides": (1, 1)})
+
+
+def _first_of_runs(table: Term) -> Term:
+    """True for each row that differs from the one before it, and for the first one."""
+    rows, width = table.tensor.dims
+    assert isinstance(rows, int)
+    upper = make("stablehlo.slice", (table,), {"start": (0, 0), "limit": (max(rows - 1, 0), width), "strides": (1, 1)})
+    lower = make("stablehlo.slice", (table,), {"start": (min(rows, 1), 0), "limit": (rows, width), "strides": (1, 1)})
+    differs = make("stablehlo.reduce", (compare(lower, "NE", upper),), {"dimensions": (1,), "combiner": "or"})
+    return make("stablehlo.concatenate", (splat(True, BOOL, (min(rows, 1),)), differs), {"dimension": 0})
+
+
+def _scattered(x: Term, indices: Term, updates: Term, combiner: str) -> Term:
+    """The vector `x` with `updates` combined in at `indices`."""
+    attributes = {
+        "update_window_dims": (), "inserted_window_dims": (0,), "input_batching_dims": (), "scatter_indices_batching_dims": (),
+        "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1, "combiner": combiner,
+    }  # fmt: skip
+    return make("stablehlo.scatter", (x, indices, updates), attributes)
+
+
+# ---------------------------------------------------------------- determinants
+
+
+@definition("Det")
+def _determinant(node: Node) -> Built:
+    """By elimination without pivots it would lose accuracy, so by the permutations' sum: matrices up to 4 by 4."""
+    x = node.operands[0]
+    size = x.tensor.dims[-1]
+    if x.tensor.rank < 2 or not isinstance(size, int) or not 1 <= size <= 4 or x.tensor.dims[-2] != size:
+        return None
+    total: Term | None = None
+    for permutation, sign in _permutations(size):
+        product: Term | None = None
+        for row, column in enumerate(permutation):
+            entry = _entry(x, row, column)
+            product = entry if product is None else _binary("multiply", product, entry)
+        assert product is not None
+        total = product if total is None else _binary("add" if sign > 0 else "subtract", total, product)
+    return total
+
+
+def _permutations(size: int) -> list[tuple[tuple[int, ...], int]]:
+    """All permutations with their signs, the identity first."""
+    found: list[tuple[tuple[int, ...], int]] = [((), 1)]
+    for number in range(size):
+        found = [
+            ((*done[:place], number, *done[place:]), sign if (len(done) - place) % 2 == 0 else -sign)
+            for done, sign in found
+            for place in range(len(done), -1, -1)
+        ]
+    return found
+
+
+def _entry(x: Term, row: int, column: int) -> Term:
+    shape = x.tensor.dims
+    lead = len(shape) - 2
+    limit = (*shape[:-2], row + 1, column + 1)
+    cut = make("stablehlo.slice", (x,), {"start": (*(0,) * lead, row, column), "limit": limit, "strides": (1,) * len(shape)})
+    return reshape(cut, shape[:-2])
