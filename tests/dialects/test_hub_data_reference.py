@@ -114,6 +114,8 @@ def skipped(case: Case) -> bool:
     types = [operand.tensor for operand in case.term.operands] + results_of(case)
     if any(type.dtype.name in ("f8e8m0fnu", "string") for type in types):
         return True
+    if name == "dynamic_conv" and 0 in case.arrays[1].shape[2:]:
+        return True  # its verifier wants windows of 1 or more
     if name == "reduce_precision" and types[0].dtype.name in LACKS_INFINITY:
         return True  # it writes the bits of an infinity, which are a number of these dtypes; XLA gives NaN as we do
     indices = case.arrays[INDEXED[name] :] if name in INDEXED else []
