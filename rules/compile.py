@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coset.ir.errors import Place
-from coset.ir.op import Op
 from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import SOLVED, Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
+from coset.rules.draft import Draft, Hole, Node
 from coset.rules.names import Names
 from coset.rules.pattern import Application, Pattern, Variable, applications, variables
 from coset.rules.rule import Attributes, Compiled, TypePattern
 from coset.rules.syntax import RuleError
-from coset.rules.terms import Draft, Hole, Node
 from coset.rules.values import Values
 
 
@@ -37,16 +36,16 @@ def finish(left: Node, right: Node) -> tuple[Side, Side]:
         for index, draft in enumerate(_preorder(root)):
             assert draft not in indices.drafts, "a draft occurs twice"
             indices.drafts[draft] = TypeOf(kind, index)
-            indices.places.setdefault((draft.place, draft.op), TypeOf(kind, index))
+            indices.texts.setdefault(draft.text, TypeOf(kind, index))
     return _side(left, indices), _side(right, indices)
 
 
 @dataclass
 class Indices:
-    """References to drafts by index. One that was made for its type only is found by the place where it is written."""
+    """References to drafts by index. One that was made for its type only is found by its text."""
 
     drafts: dict[Draft, TypeOf] = field(default_factory=dict)
-    places: dict[tuple[Place, Op], TypeOf] = field(default_factory=dict)
+    texts: dict[str, TypeOf] = field(default_factory=dict)
 
     def of(self, draft: Draft) -> TypeOf:
         """The reference to `draft`.
@@ -54,7 +53,7 @@ class Indices:
         Raises:
             RuleError: neither it nor one like it is in the rule.
         """
-        found = self.drafts.get(draft) or self.places.get((draft.place, draft.op))
+        found = self.drafts.get(draft) or self.texts.get(draft.text)
         if found is None:
             help = "types of variables and of terms that the rule makes are known"
             raise RuleError("the type of a term that does not occur", place=draft.place, help=help)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -27,7 +27,10 @@ from coset.rules.parser import parse
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Decision, Rule, build
 from coset.rules.syntax import RuleError
+from coset.rules.unroll import unrolled, variadic
 from coset.rules.values import Values
+
+UNROLLED = (1, 2, 3)  # numbers of variadic operands for which a definition is a rule of the search
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,11 @@ class Definition:
     expand: tuple[Rule, ...]
     recognise: tuple[Rule, ...]
     text: str
+    of_count: Callable[[int], Sequence[Rule]] | None = None  # the expanding rules for so many operands, of a variadic op
+
+    def expanding(self, count: int) -> Sequence[Rule]:
+        """The rules that expand the op over `count` operands."""
+        return self.expand if self.of_count is None else self.of_count(count)
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -115,9 +123,11 @@ def _operands(entry: syntax.OpEntry) -> list[syntax.Declaration]:
 def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
     """The op of an entry; its type rule and work look the definition up, so that entries may come in any order."""
     operands = _operands(entry)
-    optional = [operand.optional for operand in operands]
+    optional, repeated = [operand.optional for operand in operands], [operand.variadic for operand in operands]
     if optional != sorted(optional):
         raise RuleError("optional operands come last", place=entry.place)
+    if repeated != sorted(repeated) or sum(repeated) > 1 or (any(repeated) and any(optional)):
+        raise RuleError("a variadic operand comes last, without optional ones", place=entry.place)
     names = collect(entry.parameters, (), dialects)
     values = Values(names, left=True)
     attributes = []
@@ -128,10 +138,10 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
             default = evaluate_value(values.attribute(parameter.default, word), Scope())
             default = tuple(map(float, default)) if word == "floats" else default
         attributes.append(Attribute(name, names.kinds[name].word, default, required=parameter.default is None))
-    elementwise = all(_elementwise(entry, clause, names) for clause in entry.clauses)
+    elementwise = not any(optional) and all(_elementwise(entry, clause, names) for clause in entry.clauses)
     return Op(
         entry.name, partial(_infer, entry.name), None, tuple(attributes), tuple(operand.name for operand in operands), sum(optional),
-        traits=frozenset({"elementwise"} if elementwise and not any(optional) else ()), flops=partial(_flops, entry.name),
+        variadic=any(repeated), traits=frozenset({"elementwise"} if elementwise else ()), flops=partial(_flops, entry.name),
         source=f"{Path(entry.place.file).name}:{entry.place.line}", document=entry.document,
     )  # fmt: skip
 
@@ -157,13 +167,32 @@ def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
 
 
 def _definition(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory: Path) -> Definition:
+    """The definition of `op`; one with a variadic operand is written out for each of a few numbers of operands."""
+    _lint_parameters(entry)
+    for clause in entry.clauses:
+        numerics_of(clause.promise)
+    if variadic(entry) is None:
+        expand, recognise = _read(entry, op, dialects, directory)
+        return Definition(op, tuple(expand), tuple(recognise), entry.text)
+
+    @lru_cache(maxsize=64)
+    def of_count(count: int) -> tuple[list[Rule], list[Rule]]:
+        fixed = len(op.operands) - 1
+        return _read(unrolled(entry, count - fixed), op, dialects, directory) if count > fixed else ([], [])
+
+    few = [of_count(len(op.operands) - 1 + count) for count in UNROLLED]
+    expand, recognise = (_numbered([rule for pair in few for rule in pair[position]]) for position in (0, 1))
+    return Definition(op, tuple(expand), tuple(recognise), entry.text, lambda count: of_count(count)[0])
+
+
+def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory: Path) -> tuple[list[Rule], list[Rule]]:
+    """The rules that expand the op of an entry without variadic operands, and those that recognise it."""
     expand: list[Rule] = []
     recognise: list[Rule] = []
     keywords = tuple((attribute.name, syntax.Name(attribute.name, entry.place)) for attribute in op.attributes)
     operands = tuple(syntax.Name(operand.name, operand.place) for operand in _operands(entry))
     head = syntax.Invocation(entry.name, operands, keywords, None, entry.place)
     for clause in entry.clauses:
-        numerics_of(clause.promise)
         forward = Direction(
             op.name, op.name, head, clause.body, clause.condition, clause.promise, entry.document, entry.place, entry.text,
             definition=op.name, result=entry.result,
@@ -174,8 +203,7 @@ def _definition(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], dire
             backward = replace(forward, name=name, family=name, left=left, right=right, result=(), lenient=True)
             recognise += variants(backward, _names(entry, clause, dialects))
     recognise = [replace(rule, mirrors=tuple(other for other in expand if str(other.right) == str(rule.left))) for rule in recognise]
-    _lint_parameters(entry)
-    return Definition(op, tuple(assure(_numbered(expand), directory)), tuple(assure(_numbered(recognise), directory)), entry.text)
+    return assure(_numbered(expand), directory), assure(_numbered(recognise), directory)
 
 
 def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:
@@ -231,7 +259,11 @@ def _decided(name: str, operands: tuple[Type, ...], items: AttributeItems) -> tu
     definition = _DEFINITIONS.get(name)
     assert definition is not None, f"{name} is used before its file is read"
     reason = ""
-    for rule in definition.expand:
+    try:
+        expanding = definition.expanding(len(operands))
+    except RuleError as error:  # too many operands for a fold
+        return error.message
+    for rule in expanding:
         types: dict[str, Type] = {}
         fits = len(rule.left.operands) == len(operands)
         for pattern, type in zip(rule.left.operands, operands, strict=False):

@@ -11,11 +11,12 @@ from coset.ir.op import Op
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
 from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern
+from coset.rules.draft import Hole, NeedChoice, context_of
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule
 from coset.rules.syntax import RuleError
-from coset.rules.terms import Drafter, Hole, NeedChoice, context_of
+from coset.rules.terms import Drafter
 
 FACTS = ("const",)
 

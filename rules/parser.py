@@ -251,14 +251,15 @@ class _Reader:
             kind, default = self.kind(rest[0]), None if rest[1] is None else self.expression(rest[1].children[0])  # type: ignore[union-attr]
             for name in names:
                 label, mark = name.children
-                if isinstance(mark, Token) and mark.type == "DOTS":
+                variadic = isinstance(mark, Token) and mark.type == "DOTS"
+                if variadic and not definition:
                     self.refuse("variadic operands are not there yet", name, "write the operands one by one")
                 optional = isinstance(mark, Token) and mark.type == "OPTIONAL"
                 if optional and not isinstance(kind, syntax.TensorKind):
                     self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")
                 if optional and default is None and not definition:
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
-                found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label)))
+                found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label), variadic))
         return tuple(found)
 
     def kind(self, tree: Any) -> syntax.TensorKind | syntax.ValueKind:
@@ -349,7 +350,7 @@ class _Reader:
             elif argument.data == "rest":
                 rest = str(argument.children[1])
             elif argument.data == "splice":
-                self.refuse("variadic operands are not there yet", argument, "write the operands one by one")
+                positional.append(self.item(argument))
             elif keywords:
                 self.refuse("an operand after a keyword", argument, "operands come first, then positional attributes, then keywords")
             else:

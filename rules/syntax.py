@@ -64,7 +64,7 @@ class Invocation:
     """`name(operands and positional attributes, key: value, ..rest)`."""
 
     name: str
-    arguments: tuple["Expression", ...]
+    arguments: tuple["Expression | Spread", ...]
     keywords: tuple[tuple[str, "Expression"], ...]
     rest: str | None
     place: Place = field(compare=False)
@@ -121,6 +121,7 @@ class Declaration:
     optional: bool
     default: Expression | None
     place: Place = field(compare=False)
+    variadic: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,22 +7,20 @@ not), `Drafter.choose` asks for a decision, and the caller tries each: the varia
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Union
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
-from coset.ir.types import I64, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Scalar, Splice, TypeOf, parts
+from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf
+from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, type_of
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.rule import Kind
+from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
 from coset.rules.values import Values
 
 BINARY = {"+": "stablehlo.add", "-": "stablehlo.subtract", "*": "stablehlo.multiply", "/": "stablehlo.divide"}
-REDUCTIONS = {"sum": "add", "max": "maximum", "min": "minimum", "prod": "multiply"}
 # (op, position of the operand) -> the value that makes the op the identity in its other operand
 IDENTITIES = {
     ("stablehlo.add", 0): 0, ("stablehlo.add", 1): 0, ("stablehlo.subtract", 1): 0,
@@ -30,54 +28,6 @@ IDENTITIES = {
     ("stablehlo.divide", 1): 1, ("stablehlo.maximum", 0): Decimal("-Infinity"), ("stablehlo.maximum", 1): Decimal("-Infinity"),
     ("stablehlo.minimum", 0): Decimal("Infinity"), ("stablehlo.minimum", 1): Decimal("Infinity"),
 }  # fmt: skip
-
-# how sugar is written: the numbers of its positional arguments, and an example
-USAGES = {
-    "splat": ((1, 1), "splat(v)"), "scalar": ((2, 2), "scalar(v, T)"), "full": ((3, 3), "full(v, [dims], T)"), "host": ((1, 1), "host(n)"),
-    "bcast": ((1, 2), "bcast(x, [dims]) or bcast(x, [dims], axes: [..])"), "swap_last": ((1, 1), "swap_last(x)"),
-    "get": ((2, 2), "get(x, index)"),
-}  # fmt: skip
-
-
-class NeedChoice(Exception):
-    """A place with `count` forms that is not decided yet."""
-
-    def __init__(self, key: str, count: int) -> None:
-        super().__init__(key)
-        self.key, self.count = key, count
-
-
-@dataclass(eq=False)
-class Hole:
-    """A term variable."""
-
-    name: str
-    place: Place
-    guards: list[Expression] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class Draft:
-    """An application that has no index yet. `guards` must hold where this form of it is used."""
-
-    op: Op
-    operands: list["Node"]
-    attributes: dict[str, Expression]
-    place: Place
-    rest: str | None = None
-    guards: list[Expression] = field(default_factory=list)
-
-
-Node = Union[Hole, Draft]
-
-
-@dataclass(frozen=True)
-class Context:
-    """The type that a splat takes: that of a sibling. `scalar` says whether its rank is 0, None when that depends."""
-
-    type: TypeOf
-    key: str
-    scalar: bool | None
 
 
 class Drafter:
@@ -116,7 +66,7 @@ class Drafter:
             value = Literal(not value.arguments[0].value)
         if isinstance(value, Literal):
             return chosen if value.value else other
-        key = f"if at {expression.place.line}:{expression.place.column}"
+        key = f"if {value}"
         form = self.choose(key, 2)
         self.conditions[key] = Call("not", (value,)) if form else value
         return other if form else chosen
@@ -198,7 +148,7 @@ class Drafter:
         """
         expression = self.resolve(expression)
         if self.scalar(expression):
-            return self.splat(expression, context, expression.place)
+            return splat(self, expression, context, expression.place)
         if isinstance(expression, syntax.Name):
             if expression.value == "_":
                 help = "name the variable and declare its type"
@@ -208,7 +158,7 @@ class Drafter:
                 raise RuleError(f"`{expression.value}` is not declared", place=expression.place, help=help)
             return Hole(expression.value, expression.place)
         if isinstance(expression, syntax.Invocation):
-            return self.sugar(expression, context) if expression.name in SUGAR else self.application(expression, context)
+            return sugar(self, expression, context) if expression.name in SUGAR else self.application(expression, context)
         if isinstance(expression, syntax.Operation):
             return self.operation(expression, context)
         raise RuleError("this is a value where a term is needed", place=expression.place)
@@ -224,7 +174,7 @@ class Drafter:
         if expression.operator == "@":
             lhs, rhs = (self.term(operand, None) for operand in operands)
             batch = Call("batch_axes", (type_of(lhs), type_of(rhs)))
-            contract = (_minus(Call("rank", (type_of(lhs),)), 1), _minus(Call("rank", (type_of(rhs),)), 2))
+            contract = (minus(Call("rank", (type_of(lhs),)), 1), minus(Call("rank", (type_of(rhs),)), 2))
             attributes: dict[str, Expression] = {"lhs_batch": batch, "rhs_batch": batch}
             attributes |= {"lhs_contract": Listing((contract[0],)), "rhs_contract": Listing((contract[1],))}
             return Draft(get_op("stablehlo.dot_general"), [lhs, rhs], attributes, expression.place)
@@ -249,9 +199,14 @@ class Drafter:
         return Draft(op, [drafts[i] for i in range(len(operands))], attributes, place, rest)
 
     def application(self, call: syntax.Invocation, context: Context | None) -> Node:
+        arguments: list[syntax.Expression] = []
+        for argument in call.arguments:
+            if isinstance(argument, syntax.Spread):
+                raise RuleError("variadic operands are not there yet", place=argument.place, help="write the operands one by one")
+            arguments.append(argument)
         op = self.names.resolve(call.name, call.place)
-        count = len(call.arguments) if op.variadic else len(op.operands)
-        operands, positional = call.arguments[:count], call.arguments[count:]
+        count = len(arguments) if op.variadic else len(op.operands)
+        operands, positional = arguments[:count], arguments[count:]
         if len(operands) < count - op.optional:
             missing = f"{op.name}({', '.join(op.operands)})"
             raise RuleError(f"`{call.name}` takes {count} operands, not {len(operands)}", place=call.place, help=f"its operands: {missing}")
@@ -292,187 +247,3 @@ class Drafter:
                 raise RuleError(f"`{op.name}` needs the attribute `{name}`", place=call.place, help=help)
             result.setdefault(name, Literal(attribute.default))
         return result
-
-    # ------------------------------------------------------------ sugar
-
-    def sugar(self, call: syntax.Invocation, context: Context | None) -> Node:
-        given = dict(call.keywords)
-        counts, usage = USAGES.get(call.name, ((2, 2), f"{call.name}(x, axes)"))
-        if not counts[0] <= len(call.arguments) <= counts[1] or set(given) - {"axes"} or call.rest is not None:
-            raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=f"write {usage}")
-        first = call.arguments[0]
-        if call.name == "splat":
-            return self.splat(first, context, call.place)
-        if call.name == "host":
-            attributes: dict[str, Expression] = {"dims": Listing((self.values.value(first),)), "type": Literal(TensorType(I64, ()))}
-            return Draft(get_op("builtin.dims"), [], attributes, call.place)
-        if call.name == "bcast":
-            return self.bcast(call, given.get("axes"), context)
-        if call.name in ("scalar", "full"):
-            return self.filled(call)
-        operand = self.term(first, None)
-        if call.name == "get":
-            return Draft(get_op("builtin.get"), [operand], {"index": self.values.attribute(call.arguments[1], "int")}, call.place)
-        if call.name == "swap_last":
-            swapped = Call("swap_axes", (type_of(operand),))
-            return Draft(get_op("stablehlo.transpose"), [operand], {"permutation": swapped}, call.place)
-        axes = self.values.attribute(call.arguments[1], "ints")
-        return Draft(get_op("stablehlo.reduce"), [operand], {"dimensions": axes, "combiner": Literal(REDUCTIONS[call.name])}, call.place)
-
-    def filled(self, call: syntax.Invocation) -> Node:
-        """`scalar(v, T)` and `full(v, shape, T)`: a number of a given type, alone or in every element of a shape."""
-        dtype = self.values.attribute(call.arguments[-1], "dtype")
-        inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(self.values.scalar(call.arguments[0], None), dtype)}, call.place)
-        if call.name == "scalar":
-            return inner
-        shape = self.values.attribute(call.arguments[1], "dims")
-        fixed = isinstance(shape, Listing) and any(not isinstance(item, Splice) for item in shape.items)
-        form = 0 if fixed else self.choose(f"rank of {shape}", 2)
-        if not fixed:
-            self.conditions[f"rank of {shape}"] = Call("==" if form else "!=", (Call("len", (shape,)), Literal(0)))
-        spread: dict[str, Expression] = {"shape": shape, "broadcast_dimensions": Literal(())}
-        return inner if form else Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
-
-    def splat(self, expression: syntax.Expression, context: Context | None, place: Place) -> Node:
-        """A scalar in every element of the context's shape; at rank 0 the scalar itself."""
-        if context is None:
-            help = "write bcast(.., [dims]), or use it beside an operand whose shape it takes"
-            raise RuleError("nothing says which shape this scalar takes", place=place, help=help)
-        expression = self.resolve(expression)
-        inner: Node
-        if self.scalar(expression):
-            value = Scalar(self.values.scalar(expression, self.known(expression)), Call("dtype", (context.type,)))
-            inner = Draft(get_op("builtin.constant"), [], {"value": value}, place)
-        else:
-            inner = self.term(expression, None)
-        form = self.choose(f"rank of {context.key}", 2) if context.scalar is None else int(context.scalar)
-        rank = Call("rank", (context.type,))
-        if form == 1:
-            if context.scalar is None:
-                inner.guards.append(Call("==", (rank, Literal(0))))
-            return inner
-        spread: dict[str, Expression] = {"shape": Call("dims", (context.type,)), "broadcast_dimensions": Literal(())}
-        guards: list[Expression] = [Call("!=", (rank, Literal(0)))] if context.scalar is None else []
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, place, guards=guards)
-
-    def bcast(self, call: syntax.Invocation, axes: syntax.Expression | None, context: Context | None) -> Node:
-        first = call.arguments[0]
-        known = self.known(first)
-        if known is not None or self.scalar(first):
-            return self.splat(first, context, call.place)
-        operand = self.term(first, None)
-        if len(call.arguments) == 1:
-            if context is None:
-                raise RuleError("nothing says which shape this takes", place=call.place, help="write bcast(x, [dims])")
-            shape: Expression = Call("dims", (context.type,))
-            if axes is None:
-                return self.numpy(operand, shape, call.place)
-        else:
-            shape = self.values.attribute(call.arguments[1], "dims")
-            if axes is None and any(isinstance(part, Call) and part.function == "broadcast" for part in parts(shape)):
-                return self.numpy(operand, shape, call.place)
-        if axes is not None:
-            dimensions = self.values.attribute(axes, "ints")
-            return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)
-        total = Call("len", (shape,))
-        ones = self.literal_ones(operand)
-        if ones is None:
-            dimensions = Call("range", (Call("-", (total, Call("rank", (type_of(operand),)))), total))
-            return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], {"shape": shape, "broadcast_dimensions": dimensions}, call.place)
-        kept, distances = ones
-        places = Listing(tuple(_minus(total, distance) for distance in distances))
-        squeezed = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Listing(tuple(kept))}, call.place)
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [squeezed], {"shape": shape, "broadcast_dimensions": places}, call.place)
-
-    def literal_ones(self, operand: Node) -> tuple[list[Expression], list[int]] | None:
-        """For a variable with dims that are written 1: the other dims and their distances from the end."""
-        if not isinstance(operand, Hole):
-            return None
-        kind = self.names.terms[operand.name].kind
-        assert isinstance(kind, syntax.TensorKind)
-        if not any(isinstance(dim, syntax.Number) and dim.value == 1 for dim in kind.dims):
-            return None
-        if any(isinstance(dim, syntax.Spread) for dim in kind.dims):
-            raise RuleError("bcast of a size-1 dim beside a pack", place=operand.place, help="reshape the dim away first")
-        items = [(len(kind.dims) - i, dim) for i, dim in enumerate(kind.dims) if not (isinstance(dim, syntax.Number) and dim.value == 1)]
-        return [self.values.value(dim) for _, dim in items if not isinstance(dim, syntax.Spread)], [distance for distance, _ in items]
-
-    def numpy(self, operand: Node, shape: Expression, place: Place) -> Node:
-        """`operand` broadcast to `shape` numpy's way, when its own shape is open: as it is, spread, or squeezed and spread."""
-        form = self.choose(f"bcast at {place.line}:{place.column}", 3)
-        own = type_of(operand)
-        expanding = Call("expanding", (own, shape))
-        none = Call("==", (expanding, Literal(())))
-        if form == 0:
-            operand.guards.append(Call("==", (Call("dims", (own,)), shape)))
-            return operand
-        offset = Call("-", (Call("len", (shape,)), Call("rank", (own,))))
-        if form == 1:
-            guards: list[Expression] = [none, Call("!=", (Call("rank", (own,)), Call("len", (shape,))))]
-            axes: Expression = Call("range", (offset, Call("len", (shape,))))
-        else:
-            guards = [Call("not", (none,))]
-            kept = Call("without", (Call("rank", (own,)), expanding))
-            axes = Call("permute", (Call("range", (offset, Call("len", (shape,)))), kept))
-            operand = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Call("permute", (Call("dims", (own,)), kept))}, place)
-        attributes = {"shape": shape, "broadcast_dimensions": axes}
-        return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], attributes, place, guards=guards)
-
-
-def type_of(node: Node) -> TypeOf:
-    """The expression for the type of a draft; `finish` turns the draft into an index."""
-    return TypeOf("variable", node.name) if isinstance(node, Hole) else TypeOf("draft", node)
-
-
-def context_of(node: Node, names: Names) -> Context:
-    """The context that `node` gives to its siblings."""
-    scalar, key = _shape_of(node, names)
-    return Context(type_of(node), key, scalar)
-
-
-def _shape_of(node: Node, names: Names) -> tuple[bool | None, str]:
-    """Whether the rank is 0, and a key that is equal for nodes of one shape."""
-    while isinstance(node, Draft) and node.op.has("elementwise"):
-        position = 1 if node.op.name in ("stablehlo.select", "stablehlo.clamp") else 0
-        spread = ("builtin.constant", "stablehlo.broadcast_in_dim")
-        own = [o for o in node.operands[position:] if not (isinstance(o, Draft) and o.op.name in spread)]
-        node = own[0] if own else node.operands[position]
-    if isinstance(node, Hole):
-        kind = names.terms[node.name].kind
-        assert isinstance(kind, syntax.TensorKind)
-        return _rank_zero(kind.dims), " ".join(map(_text, kind.dims)) if kind.dims != (syntax.Spread(None, kind.place),) else node.name
-    key = f"{node.place.line}:{node.place.column}"
-    shape = node.attributes.get("shape")
-    if isinstance(shape, Listing):
-        fixed = any(not isinstance(item, Splice) for item in shape.items)
-        return (False if fixed else None if shape.items else True), str(shape)
-    if node.op.name == "stablehlo.convolution" or (node.op.name == "stablehlo.dot_general" and _keeps_dims(node, names)):
-        return False, key
-    return (True if node.op.name in ("builtin.constant", "builtin.dims") else None), key
-
-
-def _keeps_dims(node: Draft, names: Names) -> bool:
-    """True when a contraction is known to leave a dim: that of `@`, or of operands of more dims than are contracted."""
-    contract = node.attributes.get("lhs_contract")
-    if isinstance(node.attributes.get("lhs_batch"), Call):
-        return True
-    lhs = node.operands[0]
-    if not isinstance(contract, Listing) or not isinstance(lhs, Hole):
-        return False
-    kind = names.terms[lhs.name].kind
-    assert isinstance(kind, syntax.TensorKind)
-    return sum(not isinstance(dim, syntax.Spread) for dim in kind.dims) > len(contract.items)
-
-
-def _rank_zero(dims: Sequence[Any]) -> bool | None:
-    if not dims:
-        return True
-    return False if any(not isinstance(dim, syntax.Spread) for dim in dims) else None
-
-
-def _text(dim: Any) -> str:
-    return "".join(str(part.value) for part in syntax.walk(dim) if isinstance(part, syntax.Name | syntax.Number)) + type(dim).__name__
-
-
-def _minus(value: Expression, number: int) -> Expression:
-    return Call("-", (value, Literal(number)))

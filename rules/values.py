@@ -35,7 +35,7 @@ class Values:
             return True
         return not call.keywords and all(self.numeric(argument) for argument in call.arguments)
 
-    def numeric(self, expression: syntax.Expression) -> bool:
+    def numeric(self, expression: syntax.Expression | syntax.Spread) -> bool:
         """True when no term variable and no op occurs in `expression` but inside functions of types."""
         while isinstance(expression, syntax.Name) and expression.value in self.names.locals:
             expression = self.names.locals[expression.value]
@@ -153,9 +153,11 @@ class Values:
             raise RuleError("`given` is about an optional operand", place=call.place, help="write given(b) for b?: F[N]")
         return Literal(not self.absent(only))
 
-    def _argument(self, expression: syntax.Expression | None) -> Expression:
+    def _argument(self, expression: syntax.Expression | syntax.Spread | None) -> Expression:
         if isinstance(expression, syntax.Name) and expression.value in self.names.terms:
             return TypeOf("variable", expression.value)
+        if isinstance(expression, syntax.Spread):
+            raise RuleError("a list is spread in brackets only", place=expression.place, help="write [a, p..]")
         if expression is not None and self.typed is not None and not self.numeric(expression):
             return self.typed(expression)
         return self.value(expression)

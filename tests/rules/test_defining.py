@@ -57,6 +57,24 @@ op probe.Centred(x: F[S..]) -> F[..]
   with d = reshape(x, [S[0], product(S[1:])])
   where len(S) > 1
   numerics reassociates
+
+op probe.Concat(xs..: T[..], axis: int) -> T[..]
+  means concatenate(xs.., dimension: axis % rank(xs[0]))
+  numerics exact
+
+op probe.Mean(xs..: F[..]) -> F[..]
+  means fold(probe.Add, xs..) / len(xs)
+  numerics reassociates
+
+op probe.Total(xs..: F[..]) -> F[..]
+  means fold(add, spread..)
+  with S = broadcast([dims(x) for x in xs]..), spread = [bcast(x, S) for x in xs]
+  numerics reassociates
+
+op probe.Weighted(y: F[S..], xs..: F[S..], factors: floats) -> F[S..]
+  means fold(add, [y, [f * x for x, f in xs, factors]..]..)
+  where len(factors) == len(xs)
+  numerics reassociates
 """
 
 
@@ -137,12 +155,37 @@ def test_the_type_of_a_local_term(rules: list[Rule]) -> None:
     np.testing.assert_allclose(value("probe.Centred", [X]), flat - flat.sum(0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 100])
+def test_a_variadic_operand(rules: list[Rule], count: int) -> None:
+    arrays: list[np.ndarray | None] = [X + i for i in range(count)]
+    np.testing.assert_array_equal(value("probe.Concat", arrays, axis=-2), np.concatenate(arrays, 1))  # type: ignore[arg-type]
+    np.testing.assert_allclose(value("probe.Mean", arrays), X + (count - 1) / 2, rtol=1e-3, atol=1e-4)
+
+
+def test_variadic_operands_of_many_shapes(rules: list[Rule]) -> None:
+    shapes = [(3, 1), (4,), (2, 1, 1), ()]
+    arrays: list[np.ndarray | None] = [np.random.default_rng(i).normal(size=s).astype(np.float32) for i, s in enumerate(shapes)]
+    np.testing.assert_allclose(value("probe.Total", arrays), sum(arrays), rtol=1e-5)  # type: ignore[arg-type, call-overload]
+    factors = (0.5, 2.0, -1.0)
+    expected = X + X * 1.5
+    np.testing.assert_allclose(value("probe.Weighted", [X] * 4, factors=factors), expected, rtol=1e-5)
+    with pytest.raises(CosetError, match=r"probe\.Weighted"):
+        value("probe.Weighted", [X] * 3, factors=factors)
+
+
+def test_a_fold_is_not_endless(rules: list[Rule]) -> None:
+    with pytest.raises(CosetError, match="a fold of more than 100 terms"):
+        value("probe.Mean", [X] * 101)
+
+
 MISTAKES = {
     "two lists, one name": ("op probe.A(x: F[S..]) means reshape(x, [i for i in S, S]) numerics exact", "each list of a comprehension"),
     "a name twice": ("op probe.A(x: F[S..], i: ints) means reshape(x, [i for i in S] + i) numerics exact", "`i` is declared twice"),
     "given of a given operand": ("op probe.A(x: F[S..]) means if given(x) then x else -x numerics exact", "`given` is about an optional"),
     "absent without a value": ("op probe.A(x: F[S..], b?: F[S..]) means x + b numerics exact", "`b` may be absent here"),
     "results": ("op probe.A(x: F[S..]) -> (F[S..], F[S..]) means -x numerics exact", "`probe.A` declares"),
+    "several for one": ("op probe.A(xs..: F[S..]) means -xs numerics exact", "`xs` stands for several terms"),
+    "variadic first": ("op probe.A(xs..: F[S..], y: F[S..]) means y numerics exact", "a variadic operand comes last"),
     "kind": ("op probe.A(x: F[S..], p: numbers) means -x numerics exact", "`numbers` is no kind of value"),
 }
 
