@@ -19,18 +19,29 @@ def bench(
     """Time each model with ONNX Runtime's optimizer off and on (its full level) on the same drawn inputs.
 
     Raises:
-        CosetError: a model cannot be read or run, or the models do not take the same inputs.
+        CosetError: a model cannot be read or run, is given twice, or does not run on the inputs of the first.
     """
     if rounds < 1:
         raise CosetError(f"{rounds} rounds cannot be timed", help="give at least 1")
+    if twice := next((model for model in models if models.count(model) > 1), None):
+        raise CosetError(f"`{twice}` is given twice", help="a copy under another name can be timed against it")
     feed = working_feed(models[0], dims)
     variants: dict[str, Program] = {}
     for model in models:
         for level in ("off", "all"):
             progress(f"loading {model}, optimizer {level}")
-            session = Session(model, level=level)
-            variants[f"{model} ({level})"] = partial(session.run, feed)
+            variants[f"{model} ({level})"] = partial(_running(model, level, feed, models[0]).run, feed)
     return [summary(name, timing) for name, timing in measure(variants, Protocol(rounds)).items()]
+
+
+def _running(model: str, level: str, feed: Feed, first: str) -> Session:
+    session = Session(model, level=level)
+    try:
+        session.run(feed)
+    except CosetError as error:
+        message = f"`{model}` does not run on the inputs of `{first}`: {error.message}"
+        raise CosetError(message, help="models that are timed side by side take the same inputs") from None
+    return session
 
 
 def summary(name: str, timing: Timing) -> dict[str, Any]:

@@ -75,12 +75,24 @@ def test_a_ratio_is_paired_by_round() -> None:
     assert (found.value, found.low, found.high) == (2.0, 2.0, 2.0)
 
 
-def test_bench_times_each_model_at_both_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+def negation(path: Path, columns: int) -> str:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, columns]) for name in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "test", values[:1], values[1:])
-    path = str(tmp_path / "model.onnx")
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    assert run(["bench", path, "--rounds", "2", "--json"]) == 0
+    return str(path)
+
+
+def test_bench_times_each_model_at_both_levels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [negation(tmp_path / name, 3) for name in ("first.onnx", "second.onnx")]
+    assert run(["bench", paths[0], "--against", paths[1], "--rounds", "2", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["variants"]
-    assert [row["name"] for row in rows] == [f"{path} (off)", f"{path} (all)"]
+    assert [row["name"] for row in rows] == [f"{path} ({level})" for path in paths for level in ("off", "all")]
     assert all(0 < row["min_ms"] <= row["median_ms"] and row["runs"] >= 2 * timing.CALLS for row in rows)
+
+
+def test_bench_names_the_model_that_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    three, four = (negation(tmp_path / f"{columns}.onnx", columns) for columns in (3, 4))
+    assert run(["bench", three, "--against", four, "--rounds", "1"]) == 2
+    assert f"`{four}` does not run on the inputs of `{three}`" in capsys.readouterr().err
+    assert run(["bench", three, "--against", three, "--rounds", "1"]) == 2
+    assert f"`{three}` is given twice" in capsys.readouterr().err
