@@ -60,7 +60,7 @@ def optimize(
     model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
-    """Optimize MODEL (ONNX) for a target, compare the result with it, and write it."""
+    """Optimize MODEL (ONNX) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
     from coset.pipeline import Job, optimize_file, save_report
     from coset.show import show_optimized
