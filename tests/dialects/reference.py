@@ -60,8 +60,17 @@ def _leave(name: str, dtype: DType, shape: tuple[int, ...], lines: list[str]) ->
     return [(name, given)]
 
 
-def module(op: str, attributes: str, arrays: Sequence[Array], results: Sequence[TensorType]) -> str:
-    """A module whose `main` applies the op (generic form, `attributes` in MLIR) to the arrays."""
+def module(
+    op: str,
+    attributes: str,
+    arrays: Sequence[Array],
+    results: Sequence[TensorType],
+    regions: Sequence[str] = (),
+    *,
+    given: int | None = None,
+) -> str:
+    """A module whose `main` applies the op (generic form, `attributes` and `regions` in MLIR) to the first `given` arrays, or to all:
+    the arrays are %x0, %x1 .. for the regions."""
     lines, types = [], []
     for i, x in enumerate(arrays):
         types.append(spell(dtype_of(x.dtype), x.shape))
@@ -70,8 +79,9 @@ def module(op: str, attributes: str, arrays: Sequence[Array], results: Sequence[
     outs = ", ".join(spell(dtype, shape or ()) for dtype, shape in shapes)
     count = f":{len(results)}" if len(results) > 1 else ""
     inside = f" <{{{attributes}}}>" if attributes else ""
-    operands = ", ".join(f"%x{i}" for i in range(len(arrays)))
-    lines.append(f'%r{count} = "stablehlo.{op}"({operands}){inside} : ({", ".join(types)}) -> ({outs})')
+    inside += f" ({', '.join(regions)})" if regions else ""
+    operands = ", ".join(f"%x{i}" for i in range(len(arrays[:given])))
+    lines.append(f'%r{count} = "stablehlo.{op}"({operands}){inside} : ({", ".join(types[:given])}) -> ({outs})')
     leaving: list[tuple[str, str]] = []
     for i, (dtype, shape) in enumerate(shapes):
         name = f"%r#{i}" if count else "%r"
