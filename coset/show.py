@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from coset.ir.errors import CosetError
+    from coset.ir.op import Op
     from coset.prove.check import Verdict
     from coset.rules.library import RuleSet
 
@@ -111,26 +113,40 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
 
 
 def show_ops(as_json: bool) -> None:
-    """Every registered op."""
+    """Every registered op with what gives it its meaning, and which of ONNX's ops have none yet."""
     import coset.dialects
+    from coset.frontends.onnx_coverage import standard_ops
     from coset.ir.op import all_ops
 
     assert coset.dialects
+    ops = all_ops()
+    standard = standard_ops()
+    missing = [name for name, kind in standard.items() if kind == "none"]
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "ops": [
-                        {"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes]} for op in all_ops()
-                    ]
-                }
-            )
-        )
+        entries = [
+            {"name": op.name, "operands": list(op.operands), "attributes": [a.name for a in op.attributes], "meaning": _meaning(op)}
+            for op in ops
+        ]
+        print(json.dumps({"ops": entries, "onnx": standard, "without": [op.name for op in ops if _meaning(op) == "none"]}))
         return
-    table = _table("op", "operands", "attributes")
-    for op in all_ops():
-        table.add_row(op.name, ", ".join(op.operands), ", ".join(a.name for a in op.attributes))
+    table = _table("op", "meaning", "operands", "attributes")
+    for column, width in zip(table.columns, (max(len(op.name) for op in ops), len("definition")), strict=False):
+        column.min_width = width
+    for op in ops:
+        table.add_row(op.name, _meaning(op), ", ".join(op.operands), ", ".join(a.name for a in op.attributes))
     _CONSOLE.print(table)
+    counts = Counter(standard.values())
+    _CONSOLE.print(
+        f"ONNX: {counts['rules']} ops defined in the rule language, {counts['term']} by the term that a node of them is, "
+        f"{counts['no tensors']} on sequences or optionals, {counts['none']} without a definition: {', '.join(missing) or 'none'}"
+    )
+
+
+def _meaning(op: Op) -> str:
+    """What says what an op means: NumPy code, a definition in the rule language, or nothing (it is typed only)."""
+    from coset.rules.definition import is_defined
+
+    return "definition" if is_defined(op) else "numpy" if op.meaning is not None else "leaf" if op.has("leaf") else "none"
 
 
 def show_targets(as_json: bool) -> None:
