@@ -130,8 +130,7 @@ def show_ops(as_json: bool) -> None:
         print(json.dumps({"ops": entries, "onnx": standard, "without": [op.name for op in ops if _meaning(op) == "none"]}))
         return
     table = _table("op", "meaning", "operands", "attributes")
-    for column, width in zip(table.columns, (max(len(op.name) for op in ops), len("definition")), strict=False):
-        column.min_width = width
+    table.columns[2].max_width, table.columns[3].max_width = 40, 90
     for op in ops:
         table.add_row(op.name, _meaning(op), ", ".join(op.operands), ", ".join(a.name for a in op.attributes))
     _CONSOLE.print(table)
