@@ -22,13 +22,15 @@ def _tensors(name: str, what: str, operands: Sequence[Type]) -> list[TensorType]
     return [tensor_of(operand, f"{what} {i} of `{name}`") for i, operand in enumerate(operands)]
 
 
-def _bool(name: str, attributes: Attributes, key: str) -> bool:
+def get_bool(name: str, attributes: Attributes, key: str) -> bool:
+    """The attribute `key`, true or false."""
     value = attributes[key]
     require(isinstance(value, bool), f"`{key}` of `{name}` must be true or false, not {value!r}")
     return value  # type: ignore[no-any-return]
 
 
-def _require_combiner(name: str, attributes: Attributes, dtypes: Sequence[DType], *more: str) -> None:
+def require_combiner(name: str, attributes: Attributes, dtypes: Sequence[DType], *more: str) -> None:
+    """The attribute `combiner` is a word (`more` ones too) that takes these dtypes."""
     combiner = attributes["combiner"]
     words = (*COMBINERS, *more)
     require(combiner in words, f"`combiner` of `{name}` must be one of {', '.join(words)}, not {combiner!r}")
@@ -88,7 +90,7 @@ def _window_shape(name: str, operand: TensorType, attributes: Attributes) -> tup
 def reduce_window(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """One element for each window."""
     (operand,) = checks.tensors(name, operands, "operand")
-    _require_combiner(name, attributes, [operand.dtype])
+    require_combiner(name, attributes, [operand.dtype])
     return TensorType(operand.dtype, _window_shape(name, operand, attributes))
 
 
@@ -105,7 +107,7 @@ def select_and_scatter(name: str, operands: Sequence[Type], attributes: Attribut
     select = attributes["select"]
     words = (*SORTING, "region")
     require(select in words, f"`select` of `{name}` must be one of {', '.join(words)}, not {select!r}")
-    _require_combiner(name, attributes, [operand.dtype], "region")
+    require_combiner(name, attributes, [operand.dtype], "region")
     require(init == TensorType(operand.dtype, ()), f"`init_value` of `{name}` must be one {operand.dtype} of rank 0, not {init}")
     wanted = TensorType(operand.dtype, _window_shape(name, operand, attributes))
     require(source == wanted, f"`source` of `{name}` must have one element for each window of {operand}: {wanted}, not {source}")
@@ -125,7 +127,7 @@ def sort(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     words = (*SORTING, "region")
     require(direction in words, f"`direction` of `{name}` must be one of {', '.join(words)}, not {direction!r}")
     for key in ("is_stable", "total"):
-        _bool(name, attributes, key)
+        get_bool(name, attributes, key)
     for i, type in enumerate(types):
         checks.require_class(name, f"operand {i}", type.dtype, _NUMBERS)
     return results_type(types)
@@ -145,9 +147,9 @@ def scatter(name: str, operands: Sequence[Type], attributes: Attributes) -> Type
         same = type.dtype == update.dtype
         require(same, f"update {i} of `{name}` must have {type.dtype} elements as the operand has, not {update.dtype}")
     checks.require_class(name, "the index tensor", indices.dtype, "int")
-    _require_combiner(name, attributes, [type.dtype for type in inputs], "second", "region")
+    require_combiner(name, attributes, [type.dtype for type in inputs], "second", "region")
     for key in ("indices_are_sorted", "unique_indices"):
-        _bool(name, attributes, key)
+        get_bool(name, attributes, key)
     _scatter_dims(name, inputs[0], indices, updates[0], attributes)
     return results_type(inputs)
 
