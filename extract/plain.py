@@ -30,7 +30,7 @@ def is_constant(node: ENode, type: Type, operands: Sequence[bool]) -> bool:
     """True when the value is known at build time, given which operands are (an absent one is)."""
     if node.op is CONSTANT:
         return True
-    if not isinstance(type, TensorType) or type.static is None or node.regions:
+    if not isinstance(type, TensorType) or type.static is None or node.regions or node.op.has("effect") or node.op.has("distributed"):
         return False
     if node.op is DIMS:
         return all(isinstance(dim, int) for dim in dict(node.attributes)["dims"])

@@ -59,6 +59,8 @@ def computable(op: Op, attributes: AttributeItems) -> bool:
     an input never, whatever it is equal to."""
     if op.has("leaf"):
         return op.name in ("builtin.constant", "builtin.absent")
+    if op.has("effect") or op.has("distributed"):
+        return False
     return not op.has("foreign") or not dict(attributes)["effect"]
 
 
