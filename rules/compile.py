@@ -112,7 +112,8 @@ def type_pattern(kind: syntax.TensorKind, names: Names) -> TypePattern:
     values = Values(names, left=True)
     dims = values.value(syntax.Brackets(kind.dims, kind.place))
     assert isinstance(dims, Listing)
-    return TypePattern(Literal(DTYPES[kind.dtype]) if kind.dtype in DTYPES else Ref(kind.dtype), dims)
+    dtype = Literal(DTYPES[kind.dtype]) if kind.dtype in DTYPES else Wild() if kind.dtype == "_" else Ref(kind.dtype)
+    return TypePattern(dtype, dims)
 
 
 def compiled(left: Side, right: Side, conditions: Sequence[Expression], names: Names) -> tuple[tuple[str, ...], Compiled]:

@@ -2,50 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coset.ir import dims
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Attribute, Attributes, Op, find_op, register, withdraw
-from coset.ir.term import AttributeItems, Term, absent, input_term, make
+from coset.ir.term import AttributeItems, Term, absent, exact_key, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
 from coset.rules import syntax
 from coset.rules.algebra import Scope
 from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
-from coset.rules.lock import assure
+from coset.rules.expansion import Expansion, Reading, first_expansion
+from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
 from coset.rules.parser import parse
-from coset.rules.pattern import Variable, applications
-from coset.rules.rule import Decision, Rule, build
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import unrolled, variadic
 from coset.rules.values import Values
 
 UNROLLED = (1, 2, 3)  # numbers of variadic operands for which a definition is a rule of the search
+MOST_FORMS = 32  # a clause with more forms is no rule of the search
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Definition:
-    """One defined op: the rules that expand it, by clause and variant, and those that recognise it."""
+    """One defined op. Its clauses are read when they are needed: for operands at hand, or as rules of the search."""
 
     op: Op
-    expand: tuple[Rule, ...]
-    recognise: tuple[Rule, ...]
-    text: str
-    of_count: Callable[[int], Sequence[Rule]] | None = None  # the expanding rules for so many operands, of a variadic op
+    entry: syntax.OpEntry
+    dialects: Mapping[str, str]
+    directory: Path
+    readings_by_count: dict[int, list[Reading]] = field(default_factory=dict)
 
-    def expanding(self, count: int) -> Sequence[Rule]:
-        """The rules that expand the op over `count` operands."""
-        return self.expand if self.of_count is None else self.of_count(count)
+    @property
+    def text(self) -> str:
+        """The entry in canonical form."""
+        return self.entry.text
+
+    def counted(self, count: int) -> syntax.OpEntry | None:
+        """The entry for `count` operands, without a variadic one; None for too few."""
+        if variadic(self.entry) is None:
+            return self.entry
+        fixed = len(self.op.operands) - 1
+        return unrolled(self.entry, count - fixed) if count > fixed else None
+
+    def readings(self, count: int) -> list[Reading]:
+        """The clauses, ready to be read for `count` operands."""
+        key = count if self.op.variadic else 0
+        if key not in self.readings_by_count:
+            entry = self.counted(count)
+            found = [] if entry is None else [Reading.of(entry, c, _names(entry, c, self.dialects)) for c in entry.clauses]
+            self.readings_by_count[key] = found
+        return self.readings_by_count[key]
+
+    @cached_property
+    def mentioned(self) -> set[str]:
+        """The ops that the entry names."""
+        found: set[str] = set()
+        for clause in self.entry.clauses:
+            names = _names(self.entry, clause, self.dialects)
+            for expression in (clause.body, *(local.value for local in clause.locals)):
+                for part in syntax.walk(expression):
+                    if isinstance(part, syntax.Invocation):
+                        folded = part.arguments[0] if part.name == "fold" and part.arguments else None
+                        op = _maybe(names, replace(part, name=folded.value) if isinstance(folded, syntax.Name) else part)
+                        found |= set() if op is None else {op.name}
+        return found
+
+    @cached_property
+    def rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+        """The rules that expand the op and those that recognise it, by clause and form. An op with a variadic operand has them
+        for a few numbers of operands; one with very many forms has none: it is expanded before a search."""
+        start = len(self.op.operands)
+        counts = [start - 1 + count for count in UNROLLED] if self.op.variadic else [start]
+        entries = [entry for entry in map(self.counted, counts) if entry is not None]
+        pairs = [_read(entry, self.op, self.dialects) for entry in entries]
+        expand, recognise = (tuple(assure(_numbered([rule for pair in pairs for rule in pair[i]]), self.directory)) for i in (0, 1))
+        return expand, recognise
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -53,8 +95,7 @@ _DEFINITIONS: dict[str, Definition] = {}
 
 def definitions() -> list[Rule]:
     """The rules of every registered definition, expanding and recognising, by name."""
-    found = [rule for name in sorted(_DEFINITIONS) for rule in (*_DEFINITIONS[name].expand, *_DEFINITIONS[name].recognise)]
-    return sorted(found, key=lambda rule: rule.name)
+    return sorted((rule for definition in _DEFINITIONS.values() for own in definition.rules for rule in own), key=lambda rule: rule.name)
 
 
 def definition_texts() -> frozenset[str]:
@@ -67,8 +108,8 @@ def is_defined(op: Op) -> bool:
     return op.name in _DEFINITIONS
 
 
-def load_definitions(path: Path) -> list[Rule]:
-    """Register the ops that the file defines; its definitions may use each other in any order.
+def load_definitions(path: Path) -> list[Op]:
+    """Register the ops that the file defines and give them; its definitions may use each other in any order.
 
     Raises:
         RuleError: the first mistake in the file.
@@ -78,7 +119,7 @@ def load_definitions(path: Path) -> list[Rule]:
         errors = define_all(file.ops, {name: dialect for name, dialect, _ in file.dialects}, path.parent)
     if errors:
         raise errors[0]
-    return [rule for entry in file.ops for rule in (*_DEFINITIONS[entry.name].expand, *_DEFINITIONS[entry.name].recognise)]
+    return [_DEFINITIONS[entry.name].op for entry in file.ops]
 
 
 def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], directory: Path) -> list[RuleError]:
@@ -97,9 +138,16 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
             fresh.append((entry, register(_signature(entry, _own(entry.name, dialects)))))
         except RuleError as error:
             errors.append(error)
+    locked = read_lock(directory / NAME) if fresh else {}
     for entry, op in fresh:
+        definition = _DEFINITIONS[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
+        if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
+            continue  # read without mistakes before
         try:
-            _DEFINITIONS[op.name] = _definition(entry, op, _own(op.name, dialects), directory)
+            _lint_parameters(entry)
+            for clause in entry.clauses:
+                numerics_of(clause.promise)
+            assert definition.rules
         except RuleError as error:
             errors.append(error)
     errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
@@ -166,26 +214,7 @@ def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
         return None
 
 
-def _definition(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory: Path) -> Definition:
-    """The definition of `op`; one with a variadic operand is written out for each of a few numbers of operands."""
-    _lint_parameters(entry)
-    for clause in entry.clauses:
-        numerics_of(clause.promise)
-    if variadic(entry) is None:
-        expand, recognise = _read(entry, op, dialects, directory)
-        return Definition(op, tuple(expand), tuple(recognise), entry.text)
-
-    @lru_cache(maxsize=64)
-    def of_count(count: int) -> tuple[list[Rule], list[Rule]]:
-        fixed = len(op.operands) - 1
-        return _read(unrolled(entry, count - fixed), op, dialects, directory) if count > fixed else ([], [])
-
-    few = [of_count(len(op.operands) - 1 + count) for count in UNROLLED]
-    expand, recognise = (_numbered([rule for pair in few for rule in pair[position]]) for position in (0, 1))
-    return Definition(op, tuple(expand), tuple(recognise), entry.text, lambda count: of_count(count)[0])
-
-
-def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory: Path) -> tuple[list[Rule], list[Rule]]:
+def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:
     """The rules that expand the op of an entry without variadic operands, and those that recognise it."""
     expand: list[Rule] = []
     recognise: list[Rule] = []
@@ -197,13 +226,17 @@ def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str], directory:
             op.name, op.name, head, clause.body, clause.condition, clause.promise, entry.document, entry.place, entry.text,
             definition=op.name, result=entry.result,
         )  # fmt: skip
-        expand += variants(forward, _names(entry, clause, dialects))
-        for left, right in _mirrored(clause.body, head):
+        forms = variants(forward, _names(entry, clause, dialects), most=MOST_FORMS)
+        expand += forms
+        for left, right in _mirrored(clause.body, head) if forms else ():
             name = f"{op.name}.recognise"
             backward = replace(forward, name=name, family=name, left=left, right=right, result=(), lenient=True)
             recognise += variants(backward, _names(entry, clause, dialects))
-    recognise = [replace(rule, mirrors=tuple(other for other in expand if str(other.right) == str(rule.left))) for rule in recognise]
-    return assure(_numbered(expand), directory), assure(_numbered(recognise), directory)
+    sides: dict[str, list[Rule]] = {}
+    for rule in expand:
+        sides.setdefault(str(rule.right), []).append(rule)
+    recognise = [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
+    return expand, recognise
 
 
 def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:
@@ -240,13 +273,12 @@ def _circle(entry: syntax.OpEntry) -> RuleError | None:
     pending, seen = [entry.name], set[str]()
     while pending:
         definition = _DEFINITIONS.get(pending.pop())
-        for rule in definition.expand if definition else ():
-            for node in applications(rule.right):
-                if node.op.name == entry.name:
-                    return RuleError(f"the definition of `{entry.name}` leads back to itself", place=entry.place)
-                if node.op.name not in seen:
-                    seen.add(node.op.name)
-                    pending.append(node.op.name)
+        for name in sorted(definition.mentioned) if definition else ():
+            if name == entry.name:
+                return RuleError(f"the definition of `{entry.name}` leads back to itself", place=entry.place)
+            if name not in seen:
+                seen.add(name)
+                pending.append(name)
     return None
 
 
@@ -254,62 +286,33 @@ def _circle(entry: syntax.OpEntry) -> RuleError | None:
 
 
 @lru_cache(maxsize=65536)
-def _decided(name: str, operands: tuple[Type, ...], items: AttributeItems) -> tuple[Rule, Decision] | str:
-    """The first variant that fits, with its decision; or why none does."""
+def _expansion(name: str, operands: tuple[Type, ...], items: AttributeItems, _: Any) -> Expansion | str:
+    """The expansion by the first clause that fits, or why none does. The last argument tells attributes apart that are `==`."""
     definition = _DEFINITIONS.get(name)
     assert definition is not None, f"{name} is used before its file is read"
-    reason = ""
     try:
-        expanding = definition.expanding(len(operands))
+        readings = definition.readings(len(operands))
     except RuleError as error:  # too many operands for a fold
         return error.message
-    for rule in expanding:
-        types: dict[str, Type] = {}
-        fits = len(rule.left.operands) == len(operands)
-        for pattern, type in zip(rule.left.operands, operands, strict=False):
-            given = isinstance(type, TensorType)
-            fits = fits and given == isinstance(pattern, Variable)
-            if isinstance(pattern, Variable):
-                types[pattern.name] = type
-        if not fits:
-            continue
-        nodes = list(applications(rule.left))
-        try:
-            decision = rule.decide([items] + [()] * (len(nodes) - 1), [None] * len(nodes), [types[v] for v in rule.variables])
-        except CosetError as error:
-            reason = reason or error.message
-            continue
-        if decision is not None:
-            return rule, decision
-    return reason or f"it is not defined for ({', '.join(map(str, operands))}) with {dict(items)}"
+    return first_expansion(readings, operands, dict(items))
+
+
+def _expanded(name: str, operands: Sequence[Type], attributes: Attributes) -> Expansion:
+    items = tuple(sorted(attributes.items()))
+    found = _expansion(name, tuple(operands), items, exact_key(items))
+    if isinstance(found, str):
+        raise TypeRuleError(f"`{name}`: {found}", help="see its definition in the dialect's rules")
+    return found
 
 
 def _infer(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """The type of the expansion."""
-    found = _decided(name, tuple(operands), tuple(sorted(attributes.items())))
-    if isinstance(found, str):
-        raise TypeRuleError(f"`{name}`: {found}", help="see its definition in the dialect's rules")
-    rule, decision = found
-    if isinstance(rule.right, Variable):
-        return operands[[str(operand) for operand in rule.left.operands].index(rule.right.name)]
-    return decision.types[0]
+    return _expanded(name, operands, attributes).type
 
 
 def _flops(name: str, _: Type, operands: Sequence[Type], attributes: Attributes) -> Any:
     """The work of the expansion."""
-    found = _decided(name, tuple(operands), tuple(sorted(attributes.items())))
-    assert not isinstance(found, str)
-    rule, decision = found
-    by_name = {str(pattern): type for pattern, type in zip(rule.left.operands, operands, strict=True)}
-    total: Any = 0
-    for node in applications(rule.right):
-        if node.op.has("leaf"):
-            continue
-        own = decision.types[node.index]
-        inner = [by_name[o.name] if isinstance(o, Variable) else decision.types[o.index] for o in node.operands]
-        work = node.op.flops(own, inner, dict(decision.attributes[node.index])) if node.op.flops else own.elements  # type: ignore[union-attr]
-        total = dims.add(total, work)
-    return total
+    return _expanded(name, operands, attributes).flops(operands)
 
 
 def expand(term: Term) -> Term:
@@ -320,11 +323,8 @@ def expand(term: Term) -> Term:
     """
     if term.op.name not in _DEFINITIONS:
         raise CosetError(f"the op `{term.op.name}` has no definition")
-    found = _decided(term.op.name, tuple(operand.type for operand in term.operands), term.attributes)
-    if isinstance(found, str):
-        raise CosetError(f"`{term.op.name}`: {found}")
-    rule, decision = found
-    return build(rule, decision, {p.name: o for p, o in zip(rule.left.operands, term.operands, strict=True) if isinstance(p, Variable)})
+    types = [operand.type for operand in term.operands]
+    return _expanded(term.op.name, types, dict(term.attributes)).term(term.operands)
 
 
 def evaluate_defined(term: Term, operands: Sequence[Any]) -> Any:

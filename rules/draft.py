@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Union
 
 from coset.ir.errors import Place
@@ -12,6 +13,8 @@ from coset.ir.op import Op
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Splice, TypeOf
 from coset.rules.names import Names
+
+LONG = 400  # characters from which on the text of a draft is a hash: terms inside terms would make texts grow without end
 
 
 class NeedChoice(Exception):
@@ -52,7 +55,8 @@ class Draft:
     def text(self) -> str:
         """The draft as text: equal texts on one side of a rule are equal terms."""
         attributes = [f"{name}: {value}" for name, value in sorted(self.attributes.items())]
-        return f"{self.op.name}({', '.join([*map(str, self.operands), *attributes, *([f'..{self.rest}'] if self.rest else [])])})"
+        whole = f"{self.op.name}({', '.join([*map(str, self.operands), *attributes, *([f'..{self.rest}'] if self.rest else [])])})"
+        return whole if len(whole) < LONG else f"{self.op.name}#{blake2b(whole.encode(), digest_size=12).hexdigest()}"
 
 
 Node = Union[Hole, Draft]

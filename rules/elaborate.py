@@ -14,7 +14,7 @@ from coset.rules.compile import Side, compiled, determined, finish, needed_names
 from coset.rules.draft import Hole, NeedChoice, context_of
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.pattern import Application
-from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule
+from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
 
@@ -95,8 +95,9 @@ def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
     yield from assignments
 
 
-def variants(direction: Direction, names: Names) -> list[Rule]:
-    """One rule for each combination of forms: optional operands, defaults, splats at rank 0, open broadcasts."""
+def variants(direction: Direction, names: Names, *, most: int | None = None) -> list[Rule]:
+    """One rule for each combination of forms: optional operands, defaults, splats at rank 0, open broadcasts, conditionals. None at
+    all where there are more than `most`."""
     found: list[Rule] = []
     pending: list[dict[str, int]] = [{}]
     while pending:
@@ -106,6 +107,8 @@ def variants(direction: Direction, names: Names) -> list[Rule]:
         except NeedChoice as need:
             pending[0:0] = [{**choices, need.key: form} for form in range(need.count)]
             continue
+        if len(found) == most:
+            return []
         if rule is not None:
             found.append(rule if not found else replace(rule, name=f"{rule.name}#{len(found) + 1}"))
     if not found and not direction.lenient:
@@ -123,7 +126,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
         return None
     conditions = [*_defaults(names, choices), *{**drafters[0].conditions, **drafters[1].conditions}.values()]
     if direction.condition is not None:
-        conditions += _conjuncts(drafters[1].judging.value(direction.condition))
+        conditions += conjuncts(drafters[1].judging.value(direction.condition))
     left_side, right_side = finish(left, right)
     found, written = compiled(left_side, right_side, conditions, names)
     missing = sorted(needed_names(right_side, written) - determined(found, written))
@@ -158,12 +161,6 @@ def _defaults(names: Names, choices: Mapping[str, int]) -> list[Expression]:
             assert isinstance(default, syntax.Number)
             conditions.append(Call("!=" if form else "==", (Ref(name), Literal(float(default.value)))))
     return conditions
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for argument in condition.arguments for part in _conjuncts(argument)]
-    return [condition]
 
 
 def _same(left: Side, right: Side) -> bool:

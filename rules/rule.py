@@ -161,21 +161,7 @@ class Rule:
                 rest = tuple(sorted(named.items()))
                 if scope.values.setdefault(expected.rest, rest) != rest:
                     return False
-        conditions = list(self.compiled.conditions)
-        while equations or conditions:
-            try:
-                late = [equation for equation in equations if not _solved(equation, scope)]
-                waiting = [condition for condition in conditions if not _holds(condition, scope)]
-            except (Refused, Undefined):
-                return False
-            if len(late) == len(equations) and len(waiting) == len(conditions):
-                raise RuleTypeError(f"the left side of `{self.name}` does not determine its variables", place=self.place)
-            equations, conditions = late, waiting
-        return all(
-            scope.values[name] in kind.classes
-            for name, kind in self.compiled.kinds.items()
-            if kind.word == "dtype" and name in scope.values
-        )
+        return solve(equations, self.compiled.conditions, scope, self.compiled.kinds, self.name, self.place)
 
     def _right_side(self, scope: Scope) -> Decision:
         nodes = list(applications(self.right))
@@ -233,6 +219,34 @@ class Rule:
 
 class Refused(Exception):
     """An equation that does not hold: the rule does not fire."""
+
+
+def solve(
+    equations: Sequence[tuple[Expression, Any]], conditions: Sequence[Expression], scope: Scope, kinds: Mapping[str, Kind], name: str,
+    place: Place | None = None,
+) -> bool:  # fmt: skip
+    """Bind names until all equations and conditions hold; False when one does not, or a dtype is not of its class.
+
+    Raises:
+        RuleTypeError: what is left determines nothing.
+    """
+    while equations or conditions:
+        try:
+            late = [equation for equation in equations if not _solved(equation, scope)]
+            waiting = [condition for condition in conditions if not _holds(condition, scope)]
+        except (Refused, Undefined):
+            return False
+        if len(late) == len(equations) and len(waiting) == len(conditions):
+            raise RuleTypeError(f"the left side of `{name}` does not determine its variables", place=place)
+        equations, conditions = late, waiting
+    return all(scope.values[key] in kind.classes for key, kind in kinds.items() if kind.word == "dtype" and key in scope.values)
+
+
+def conjuncts(condition: Expression) -> list[Expression]:
+    """The conditions that `and` joins."""
+    if isinstance(condition, Call) and condition.function == "and":
+        return [part for argument in condition.arguments for part in conjuncts(argument)]
+    return [condition]
 
 
 def _solved(equation: tuple[Expression, Any], scope: Scope) -> bool:

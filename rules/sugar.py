@@ -57,9 +57,10 @@ def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
         return inner
     shape = drafter.values.attribute(call.arguments[1], "dims")
     fixed = isinstance(shape, Listing) and any(not isinstance(item, Splice) for item in shape.items)
-    form = 0 if fixed else drafter.choose(f"rank of {shape}", 2)
+    forms = [Call(comparison, (Call("len", (shape,)), Literal(0))) for comparison in ("!=", "==")]
+    form = 0 if fixed else drafter.choose(f"rank of {shape}", *([each] for each in forms))
     if not fixed:
-        drafter.conditions[f"rank of {shape}"] = Call("==" if form else "!=", (Call("len", (shape,)), Literal(0)))
+        drafter.conditions[f"rank of {shape}"] = forms[form]
     spread: dict[str, Expression] = {"shape": shape, "broadcast_dimensions": Literal(())}
     return inner if form else Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
 
@@ -76,14 +77,15 @@ def splat(drafter: Drafter, expression: syntax.Expression, context: Context | No
         inner = Draft(get_op("builtin.constant"), [], {"value": value}, place)
     else:
         inner = drafter.term(expression, None)
-    form = drafter.choose(f"rank of {context.key}", 2) if context.scalar is None else int(context.scalar)
     rank = Call("rank", (context.type,))
+    spread_out, alone = Call("!=", (rank, Literal(0))), Call("==", (rank, Literal(0)))
+    form = drafter.choose(f"rank of {context.key}", [spread_out], [alone]) if context.scalar is None else int(context.scalar)
     if form == 1:
         if context.scalar is None:
-            inner.guards.append(Call("==", (rank, Literal(0))))
+            inner.guards.append(alone)
         return inner
     spread: dict[str, Expression] = {"shape": Call("dims", (context.type,)), "broadcast_dimensions": Literal(())}
-    guards: list[Expression] = [Call("!=", (rank, Literal(0)))] if context.scalar is None else []
+    guards: list[Expression] = [spread_out] if context.scalar is None else []
     return Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, place, guards=guards)
 
 
@@ -133,24 +135,24 @@ def _literal_ones(drafter: Drafter, operand: Node) -> tuple[list[Expression], li
 
 def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> Node:
     """`operand` broadcast to `shape` numpy's way, when its own shape is open: as it is, spread, or squeezed and spread."""
-    form = drafter.choose(f"{operand} to {shape}", 3)
     own = type_of(operand)
     expanding = Call("expanding", (own, shape))
     none = Call("==", (expanding, Literal(())))
-    if form == 0:
-        operand.guards.append(Call("==", (Call("dims", (own,)), shape)))
-        return operand
     offset = Call("-", (Call("len", (shape,)), Call("rank", (own,))))
-    if form == 1:
-        guards: list[Expression] = [none, Call("!=", (Call("rank", (own,)), Call("len", (shape,))))]
-        axes: Expression = Call("range", (offset, Call("len", (shape,))))
-    else:
-        guards = [Call("not", (none,))]
+    same: list[Expression] = [Call("==", (Call("dims", (own,)), shape))]
+    spread: list[Expression] = [none, Call("!=", (Call("rank", (own,)), Call("len", (shape,))))]
+    squeezed: list[Expression] = [Call("not", (none,))]
+    form = drafter.choose(f"{operand} to {shape}", same, spread, squeezed)
+    if form == 0:
+        operand.guards += same
+        return operand
+    axes: Expression = Call("range", (offset, Call("len", (shape,))))
+    if form == 2:
         kept = Call("without", (Call("rank", (own,)), expanding))
-        axes = Call("permute", (Call("range", (offset, Call("len", (shape,)))), kept))
+        axes = Call("permute", (axes, kept))
         operand = Draft(get_op("stablehlo.reshape"), [operand], {"shape": Call("permute", (Call("dims", (own,)), kept))}, place)
     attributes = {"shape": shape, "broadcast_dimensions": axes}
-    return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], attributes, place, guards=guards)
+    return Draft(get_op("stablehlo.broadcast_in_dim"), [operand], attributes, place, guards=spread if form == 1 else squeezed)
 
 
 def minus(value: Expression, number: int) -> Expression:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
@@ -19,6 +20,9 @@ from coset.rules.rule import Kind
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
 from coset.rules.values import Values
+
+if TYPE_CHECKING:
+    from coset.rules.expansion import Guide
 
 BINARY = {"+": "stablehlo.add", "-": "stablehlo.subtract", "*": "stablehlo.multiply", "/": "stablehlo.divide"}
 # (op, position of the operand) -> the value that makes the op the identity in its other operand
@@ -33,17 +37,20 @@ IDENTITIES = {
 class Drafter:
     """Drafts terms of one side of an entry under given choices."""
 
-    def __init__(self, names: Names, choices: dict[str, int], *, left: bool) -> None:
-        self.names, self.choices, self.left = names, choices, left
+    def __init__(self, names: Names, choices: dict[str, int], *, left: bool, guide: Guide | None = None) -> None:
+        self.names, self.choices, self.left, self.guide = names, choices, left, guide
+        self.shared: dict[str, Node] = {}  # with a guide: what local names stand for, made once
         self.values, self.judging = Values(names, left=left), Values(names, left=False)  # of attributes; of conditions
         self.values.absent = self.judging.absent = self.absent
         self.values.typed = self.type_of_term
         self.conditions: dict[str, Expression] = {}  # what the chosen branches need, by place
 
-    def choose(self, key: str, count: int) -> int:
-        """The form chosen for `key`."""
+    def choose(self, key: str, *forms: Sequence[Expression]) -> int:
+        """The form chosen for `key`; each is written as the conditions under which it is right."""
         if key not in self.choices:
-            raise NeedChoice(key, count)
+            if self.guide is None:
+                raise NeedChoice(key, len(forms))
+            self.choices[key] = self.guide.pick(forms)
         return self.choices[key]
 
     # ------------------------------------------------------------ what an expression is
@@ -67,8 +74,9 @@ class Drafter:
         if isinstance(value, Literal):
             return chosen if value.value else other
         key = f"if {value}"
-        form = self.choose(key, 2)
-        self.conditions[key] = Call("not", (value,)) if form else value
+        forms = value, Call("not", (value,))
+        form = self.choose(key, *([each] for each in forms))
+        self.conditions[key] = forms[form]
         return other if form else chosen
 
     def type_of_term(self, expression: syntax.Expression) -> TypeOf:
@@ -79,7 +87,7 @@ class Drafter:
         """True for the name of an optional operand that this variant leaves out."""
         if not isinstance(expression, syntax.Name) or expression.value not in self.names.terms:
             return False
-        return self.names.terms[expression.value].optional and self.choose(f"optional {expression.value}", 2) == 1
+        return self.names.terms[expression.value].optional and self.choose(f"optional {expression.value}", (), ()) == 1
 
     def known(self, expression: syntax.Expression | None) -> Decimal | None:
         """The number that `expression` is in this variant because an operand is absent or an attribute has its default."""
@@ -106,7 +114,7 @@ class Drafter:
         if declaration is None or declaration.default is None or self.names.kinds[name].word != "float":
             return None
         value = self.values.decimal(declaration.default)
-        return value if value in (0, 1) and self.choose(f"default {name}", 2) == 0 else None
+        return value if value in (0, 1) and self.choose(f"default {name}", (), ()) == 0 else None
 
     def scalar(self, expression: syntax.Expression) -> bool:
         """True for an expression of numbers, attributes and dims only."""
@@ -146,6 +154,11 @@ class Drafter:
         Raises:
             RuleError: it is no term, or its shape is not determined.
         """
+        if self.guide is not None and isinstance(expression, syntax.Name) and expression.value in self.names.locals:
+            if expression.value not in self.shared and not self.waiting(expression):
+                self.shared[expression.value] = self.term(self.names.locals[expression.value], None)
+            if expression.value in self.shared:
+                return self.shared[expression.value]
         expression = self.resolve(expression)
         if self.scalar(expression):
             return splat(self, expression, context, expression.place)

@@ -1,0 +1,216 @@
+"""Reading a definition from left to right: what an op means for operands of given types and given attributes.
+
+All types are known here, so that each place with several forms (an operand that may be absent, a broadcast that may change
+nothing, a conditional) has the one form that fits, and what a definition names once is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from coset.ir import dims
+from coset.ir.errors import CosetError, TypeRuleError
+from coset.ir.op import Op
+from coset.ir.term import AttributeItems, Term, intern
+from coset.ir.types import TensorType, TupleType, Type
+from coset.rules import syntax
+from coset.rules.algebra import Expression, Scope, TypeOf, Unbound, evaluate, match
+from coset.rules.compile import type_pattern
+from coset.rules.draft import Draft, Hole, Node
+from coset.rules.names import Names
+from coset.rules.rule import TypePattern, conjuncts, solve
+from coset.rules.scalar import Undefined
+from coset.rules.terms import Drafter
+
+
+@dataclass(frozen=True)
+class Step:
+    """One application. An operand is an earlier step, by number, or an operand of the op, by name."""
+
+    op: Op
+    operands: tuple[Union[int, str], ...]
+    attributes: AttributeItems
+    type: Type
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """What an op means: steps in order, and the one (or the operand) that is the result, with its type."""
+
+    steps: tuple[Step, ...]
+    result: Union[int, str]
+    type: Type
+    operands: tuple[str, ...]  # the names of the operands, by position
+
+    def term(self, operands: Sequence[Term]) -> Term:
+        """The expansion over `operands`."""
+        named = dict(zip(self.operands, operands, strict=True))
+        made: list[Term] = []
+
+        def chosen(key: int | str) -> Term:
+            return named[key] if isinstance(key, str) else made[key]
+
+        for step in self.steps:
+            made.append(intern(step.op, tuple(map(chosen, step.operands)), step.attributes, (), step.type))
+        return chosen(self.result)
+
+    def flops(self, operands: Sequence[Type]) -> Any:
+        """The scalar operations of all steps, as a dim."""
+        named = dict(zip(self.operands, operands, strict=True))
+        total: Any = 0
+        for step in self.steps:
+            if step.op.has("leaf"):
+                continue
+            inner = [named[key] if isinstance(key, str) else self.steps[key].type for key in step.operands]
+            if step.op.flops is not None:
+                total = dims.add(total, step.op.flops(step.type, inner, dict(step.attributes)))
+            elif isinstance(step.type, TensorType):
+                total = dims.add(total, step.type.elements)
+        return total
+
+
+@dataclass
+class _Scope(Scope):
+    """The scope of a definition that is read: types of drafts are those that the guide finds."""
+
+    guide: "Guide | None" = None
+
+    def type_of(self, reference: TypeOf) -> TensorType:
+        if reference.kind != "draft":
+            return super().type_of(reference)
+        assert self.guide is not None
+        found = self.guide.type(reference.key)
+        if not isinstance(found, TensorType) or found.shape is None:
+            raise Undefined
+        return found
+
+
+class Guide:
+    """Knows the types of drafts, and so which form of a term fits."""
+
+    def __init__(self, values: dict[str, Any], variables: Mapping[str, Type]) -> None:
+        self.scope = _Scope(values, variables, guide=self)
+        self.found: dict[Draft, tuple[AttributeItems, Type]] = {}
+
+    def pick(self, forms: Sequence[Sequence[Expression]]) -> int:
+        """The first form whose conditions hold.
+
+        Raises:
+            Undefined: there is none, or it cannot be known.
+        """
+        for number, conditions in enumerate(forms):
+            if all(evaluate(condition, self.scope) for condition in conditions):
+                return number
+        raise Undefined
+
+    def type(self, node: Node) -> Type:
+        """The type of a draft."""
+        if isinstance(node, Hole):
+            return self.scope.variables[node.name]
+        if node not in self.found:
+            operands = [self.type(operand) for operand in node.operands]
+            assert node.rest is None, "a definition has no left side that binds `..rest`"
+            complete = node.op.complete({name: evaluate(value, self.scope) for name, value in node.attributes.items()})
+            self.found[node] = tuple(sorted(complete.items())), node.op.infer(operands, complete)
+        return self.found[node][1]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One clause of a definition without variadic operands, ready to be read."""
+
+    name: str
+    clause: syntax.Clause
+    names: Names
+    operands: tuple[tuple[str, TypePattern], ...]
+    result: tuple[TypePattern, ...]
+
+    @staticmethod
+    def of(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> "Reading":
+        """What reading `clause` needs; `names` are those of the entry with the locals of the clause."""
+        operands = [(d.name, type_pattern(d.kind, names)) for d in entry.parameters if isinstance(d.kind, syntax.TensorKind)]
+        return Reading(entry.name, clause, names, tuple(operands), tuple(type_pattern(kind, names) for kind in entry.result))
+
+    def expansion(self, operands: Sequence[Type], attributes: Mapping[str, Any]) -> Expansion | None:
+        """The expansion for operands of these types, or None where the clause does not speak of them.
+
+        Raises:
+            CosetError: the clause does, and is wrong: a type rule refuses what it builds.
+        """
+        if len(operands) != len(self.operands):
+            return None
+        choices: dict[str, int] = {}
+        variables: dict[str, Type] = {}
+        equations: list[tuple[Expression, Any]] = []
+        for (name, pattern), type in zip(self.operands, operands, strict=True):
+            given = isinstance(type, TensorType) and type.shape is not None
+            if self.names.terms[name].optional:
+                choices[f"optional {name}"] = int(not given)
+            elif not given:
+                return None
+            if isinstance(type, TensorType):
+                variables[name] = type
+                equations += [(pattern.dtype, type.dtype), (pattern.dims, type.shape)]
+        for name, value in attributes.items():
+            default = self.names.attributes[name].default
+            if isinstance(value, float) and isinstance(default, syntax.Number):
+                choices[f"default {name}"] = int(value != float(default.value))
+        guide = Guide(dict(attributes), variables)
+        drafter = Drafter(self.names, choices, left=False, guide=guide)
+        try:
+            condition = None if self.clause.condition is None else drafter.judging.value(self.clause.condition)
+            if not solve(equations, [] if condition is None else conjuncts(condition), guide.scope, self.names.kinds, self.name):
+                return None
+            root = drafter.term(self.clause.body, None)
+            return self._checked(_expanded(root, guide, tuple(name for name, _ in self.operands)), guide.scope)
+        except (Undefined, Unbound):
+            return None
+
+    def _checked(self, expansion: Expansion, scope: Scope) -> Expansion:
+        actual = expansion.type.items if isinstance(expansion.type, TupleType) else (expansion.type,)
+        fits = not self.result or len(actual) == len(self.result)
+        for declared, type in zip(self.result, actual, strict=False):
+            fits &= isinstance(type, TensorType) and match(declared.dtype, type.dtype, scope) and match(declared.dims, type.shape, scope)
+        if not fits:
+            raise TypeRuleError(f"`{self.name}` declares {', '.join(map(str, self.result))} but its meaning is {expansion.type}")
+        return expansion
+
+
+def _expanded(root: Node, guide: Guide, operands: tuple[str, ...]) -> Expansion:
+    """The drafts under `root` as steps, each once."""
+    type = guide.type(root)
+    steps: list[Step] = []
+    numbers: dict[Any, int] = {}
+
+    def key(node: Node) -> int | str:
+        return node.name if isinstance(node, Hole) else numbers[node]
+
+    pending = [root]
+    while pending:
+        node = pending[-1]
+        late = [] if isinstance(node, Hole) else [o for o in node.operands if isinstance(o, Draft) and o not in numbers]
+        if late:
+            pending += late
+            continue
+        pending.pop()
+        if isinstance(node, Draft) and node not in numbers:
+            attributes, own = guide.found[node]
+            numbers[node] = len(steps)
+            steps.append(Step(node.op, tuple(map(key, node.operands)), attributes, own))
+    return Expansion(tuple(steps), key(root), type, operands)
+
+
+def first_expansion(readings: Sequence[Reading], operands: Sequence[Type], attributes: Mapping[str, Any]) -> Expansion | str:
+    """The expansion by the first clause that fits, or why none does."""
+    reason = ""
+    for reading in readings:
+        try:
+            found = reading.expansion(operands, attributes)
+        except CosetError as error:
+            reason = reason or error.message
+            continue
+        if found is not None:
+            return found
+    return reason or f"it is not defined for ({', '.join(map(str, operands))}) with {dict(attributes)}"
