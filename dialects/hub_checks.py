@@ -70,6 +70,13 @@ def get_int(name: str, attributes: Attributes, key: str) -> int:
     return value  # type: ignore[no-any-return]
 
 
+def get_float(name: str, attributes: Attributes, key: str) -> float:
+    """The attribute `key`, a number."""
+    value = attributes[key]
+    require(isinstance(value, float | int) and not isinstance(value, bool), f"`{key}` of `{name}` must be a number, not {value!r}")
+    return float(value)
+
+
 def get_bool(name: str, attributes: Attributes, key: str) -> bool:
     """The attribute `key`, true or false."""
     value = attributes[key]

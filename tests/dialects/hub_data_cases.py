@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hub_cases import BINDING, CASES, DIM, FAMILIES, PLAIN, SHAPE, Case, Draw, Shapes, adversarial, case_of, numbers
+from hub_cases import ANY_TYPE, BINDING, CASES, DIM, FAMILIES, PLAIN, SHAPE, Case, Draw, Shapes, adversarial, case_of, numbers
 from hypothesis import strategies as st
 
 from coset.dialects.hub_checks import may_be_at_most
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub_linalg import FFT_TYPES, TRANSPOSES
+from coset.dialects.hub_scalars import cast, widen
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import TypeRuleError
@@ -237,3 +239,96 @@ def dynamic_conv(draw: Draw) -> Case:
 
 CASES.update({f"stablehlo.{f.__name__}": f for f in (
     dynamic_reshape, dynamic_broadcast_in_dim, dynamic_iota, dynamic_pad, real_dynamic_slice, dynamic_conv)})  # fmt: skip
+
+
+# ---------------------------------------------------------------- linear algebra, normalization, random bits
+
+ANY_TYPE.add("stablehlo.optimization_barrier")
+FLOATS = [DTYPES[name] for name in ("f64", "f32", "f16", "bf16", "f8e5m2")]
+COMPLEX = [DTYPES["c64"], DTYPES["c128"]]
+
+
+def ordinary(draw: Draw, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Normal numbers."""
+    random = np.random.default_rng(draw(st.integers(0, 10_000)))
+    values = random.normal(size=shape) + (1j * random.normal(size=shape) if dtype.kind == "complex" else 0)
+    return cast(np.asarray(values), dtype)
+
+
+@st.composite
+def cholesky(draw: Draw) -> Case:
+    dtype, size, batch = draw(st.sampled_from(FLOATS[:2] * 3 + FLOATS + COMPLEX)), draw(DIM), draw(SHAPE)
+    shape, lower = (*batch, size, size), draw(st.booleans())
+    factor = ordinary(draw, DTYPES["c128" if dtype.kind == "complex" else "f64"], numbers(shape))
+    positive = factor @ np.conj(np.swapaxes(factor, -1, -2)) + 0.5 * np.eye(shape[-1] if isinstance(size, int) else numbers((size,))[0])
+    broken = positive - 9 * np.eye(positive.shape[-1]) if draw(st.integers(0, 5)) == 0 else positive
+    triangle = np.tril(broken) if lower else np.triu(broken)  # the other triangle is not to be read
+    return case_of("stablehlo.cholesky", [(dtype, shape)], {"lower": lower}, [cast(triangle, dtype)])
+
+
+@st.composite
+def triangular_solve(draw: Draw) -> Case:
+    dtype, size, batch, other = draw(st.sampled_from(FLOATS + COMPLEX)), draw(DIM), draw(SHAPE), draw(DIM)
+    left, unit = draw(st.booleans()), draw(st.booleans())
+    shapes = (*batch, size, size), (*batch, *((size, other) if left else (other, size)))
+    attributes = {"left_side": left, "lower": draw(st.booleans()), "unit_diagonal": unit, "transpose_a": draw(st.sampled_from(TRANSPOSES))}
+    a, b = (ordinary(draw, dtype, numbers(shape)) for shape in shapes)
+    return case_of("stablehlo.triangular_solve", [(dtype, shape) for shape in shapes], attributes, [a, b])
+
+
+@st.composite
+def fft(draw: Draw) -> Case:
+    kind = draw(st.sampled_from(FFT_TYPES))
+    length = tuple(draw(DIM) for _ in range(draw(st.integers(1, 3))))
+    half = 0 if length[-1] == 0 else dims.add(dims.floordiv(length[-1], 2), 1)
+    shape = (*draw(SHAPE), *length[:-1], half if kind == "IRFFT" else length[-1])
+    dtype = draw(st.sampled_from([DTYPES["f32"], DTYPES["f64"]] if kind == "RFFT" else COMPLEX))
+    array = ordinary(draw, dtype, numbers(shape))
+    return case_of("stablehlo.fft", [(dtype, shape)], {"fft_type": kind, "fft_length": length}, [array])
+
+
+def _batch_norm(name: str, features: int, *, gradient: bool = False) -> Callable[[], st.SearchStrategy[Case]]:
+    @st.composite
+    def strategy(draw: Draw) -> Case:
+        dtype, shape = draw(st.sampled_from(FLOATS)), (draw(DIM), *draw(SHAPE))
+        axis = draw(st.integers(0, len(shape) - 1))
+        shapes = [shape, *[(shape[axis],)] * features, *[shape] * gradient]
+        arrays = [ordinary(draw, dtype, numbers(one)) for one in shapes]
+        if features > 2 or gradient:
+            arrays[features] = cast(np.abs(widen(arrays[features])), dtype)  # a variance
+        attributes = {"epsilon": draw(st.sampled_from([0.001, 1.0])), "feature_index": axis}
+        return case_of(name, [(dtype, one) for one in shapes], attributes, arrays)
+
+    return strategy
+
+
+@st.composite
+def rng_bit_generator(draw: Draw) -> Case:
+    algorithm = draw(st.sampled_from(["THREE_FRY", "PHILOX", "DEFAULT"]))
+    count = 2 if algorithm == "THREE_FRY" else draw(st.sampled_from([2, 3]))
+    state = [draw(st.sampled_from([0, 1, 2**32 - 1, 2**64 - 1, 123456789012345])) for _ in range(count)]
+    dtype = draw(st.sampled_from([d for d in ANY if d.kind in ("int", "uint", "float") and d.bits >= 8]))
+    attributes = {"rng_algorithm": algorithm, "dtype": dtype, "shape": draw(HIGH)}
+    return case_of("stablehlo.rng_bit_generator", [(DTYPES["u64"], (count,))], attributes, [np.array(state, np.uint64)])
+
+
+@st.composite
+def rng(draw: Draw) -> Case:
+    distribution, shape = draw(st.sampled_from(["UNIFORM", "NORMAL"])), draw(SHAPE)
+    dtype = draw(st.sampled_from(FLOATS if distribution == "NORMAL" else [*FLOATS, I32, DTYPES["bool"]]))
+    arrays = [ordinary(draw, dtype, ()), ordinary(draw, dtype, ()), np.array(numbers(shape), np.int64)]
+    operands = [(dtype, ()), (dtype, ()), (DTYPES["i64"], (len(shape),))]
+    return case_of("stablehlo.rng", operands, {"rng_distribution": distribution, "shape": shape}, arrays)
+
+
+@st.composite
+def optimization_barrier(draw: Draw) -> Case:
+    operands = [(draw(st.sampled_from(ANY)), draw(SHAPE)) for _ in range(draw(st.integers(1, 3)))]
+    arrays = [adversarial(dtype, numbers(shape), i) for i, (dtype, shape) in enumerate(operands)]
+    return case_of("stablehlo.optimization_barrier", operands, {}, arrays)
+
+
+CASES.update({f"stablehlo.{f.__name__}": f for f in (cholesky, triangular_solve, fft, rng_bit_generator, rng, optimization_barrier)})
+CASES["stablehlo.batch_norm_inference"] = _batch_norm("stablehlo.batch_norm_inference", 4)
+CASES["stablehlo.batch_norm_training"] = _batch_norm("stablehlo.batch_norm_training", 2)
+CASES["stablehlo.batch_norm_grad"] = _batch_norm("stablehlo.batch_norm_grad", 3, gradient=True)
