@@ -31,7 +31,8 @@ def _meaning(term: Term, arrays: Sequence[Array | None], _: Mapping[str, int]) -
     types = term.attribute("results")
     wanted = max((index + 1 for index, type in enumerate(types) if not isinstance(type, AbsentType)), default=1)
     host = tuple(None if array is None or np.size(array) > SHOWN else _numbers(np.asarray(array)) for array in arrays)
-    name = str(term.attribute("name"))
+    domain, name = str(term.attribute("domain")), str(term.attribute("name"))
+    name = f"{domain}.{name}" if domain else name
     node = Node(name, tuple(operands), dict(term.attribute("given")), host, int(term.attribute("since")), wanted, len(types))
     try:
         results = define(node)

@@ -17,7 +17,7 @@ from coset.ir.types import TensorType
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the default domain. A missing optional operand is `builtin.absent`.
+    """A node of a standard domain (`name` has it before the op's, but for the default one). A missing optional operand is `builtin.absent`.
 
     `attributes` hold numbers, text, tuples and Constants; `host[i]` are the elements of operand i as dims where they are
     known (an object array), else None; `since` is the version in which the op got its present form; `results` counts the

@@ -24,6 +24,7 @@ from coset.ir.program import Program
 from coset.ir.term import ABSENT, OPAQUE, TOKEN, Term, absent, get, input_term, make
 from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
 
+STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")  # the domains whose ops can have definitions
 _DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
 
 
@@ -169,7 +170,8 @@ class _Importer:
         what = f"node `{node.name or (node.output[0] if node.output else '?')}` ({node.op_type})"
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
-        seen = self._seen(node, operands) if not domain and ("", node.op_type, node.overload) not in self.functions else None
+        standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
+        seen = self._seen(node, domain, operands) if standard else None
         results = None if seen is None else self._known(seen)
         if results is None:
             results = self._opaque(node, domain, operands, what, seen)
@@ -177,18 +179,19 @@ class _Importer:
             if name:
                 self._define(name, term)
 
-    def _seen(self, node: Model, operands: Sequence[Term]) -> dialect.Node | None:
-        """A node of the default domain as builders of terms see it; None where its attributes are not plain values."""
+    def _seen(self, node: Model, domain: str, operands: Sequence[Term]) -> dialect.Node | None:
+        """A node of a standard domain as builders of terms see it; None where its attributes are not plain values."""
         attributes = attributes_of(node, self.opened)
         try:
-            since = onnx.defs.get_schema(node.op_type, self.opsets[""], "").since_version
+            since = onnx.defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain).since_version
         except onnx.defs.SchemaError:
             return None
         if attributes is None:
             return None
         wanted = max((i + 1 for i, name in enumerate(node.output) if name in self.wanted), default=1)
         host = tuple(values.host_value(operand) for operand in operands)
-        return dialect.Node(node.op_type, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
+        name = f"{domain}.{node.op_type}" if domain else node.op_type
+        return dialect.Node(name, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
 
     def _known(self, node: dialect.Node) -> tuple[Term, ...] | None:
         """The results of `node` as hub or named terms, up to the last one that is used; None where it is to stay as it is."""

@@ -16,7 +16,10 @@ Attributes = dict[str, Any]
 FunctionName = tuple[str, str, str]  # domain, name, overload
 _RANDOM = {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli"}
 _RANDOM_CONTRIB = {"BiasDropout", "BitmaskDropout", "BitmaskBiasDropout", "Sampling", "PythonOp", "PythonOpGrad", "Send", "Recv"}
-_KNOWN_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"}
+_KNOWN_DOMAINS = {
+    "", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc",
+    "com.ms.internal.nhwc",
+}  # fmt: skip
 
 
 def used_names(graph: Model) -> set[str]:
@@ -78,6 +81,8 @@ def attributes_of(node: Model, opened: Opened) -> Attributes | None:
             result[attribute.name] = tuple(map(int, attribute.ints))
         elif attribute.type == kinds.FLOATS:
             result[attribute.name] = tuple(map(float, attribute.floats))
+        elif attribute.type == kinds.STRINGS:
+            result[attribute.name] = tuple(text.decode(errors="surrogateescape") for text in attribute.strings)
         elif attribute.type == kinds.TENSOR:
             result[attribute.name] = opened.constant(attribute.t)
         else:

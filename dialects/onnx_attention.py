@@ -1,0 +1,205 @@
+"""What ONNX's Attention and RotaryEmbedding mean: grouped heads, caches, masks, and rotations by cached angles.
+
+The text: https://onnx.ai/onnx/operators/onnx__Attention.html, onnx__RotaryEmbedding.html.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from coset.dialects import onnx_arithmetic as a
+from coset.dialects import onnx_ops
+from coset.dialects.hub_terms import broadcast, convert, dot, numpy_broadcast, reshape, splat, transpose
+from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
+from coset.dialects.onnx_node import Built, Node, definition
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.errors import require
+from coset.ir.term import Term, make
+from coset.ir.types import BOOL, I64, DType
+
+DEFINED = onnx_ops.RULES  # Softmax is used here
+_OUTPUT = {"raw": 0, "capped": 1, "biased": 2, "probabilities": 3}
+
+
+class _Scores(NamedTuple):
+    """What `qk_matmul_output` can be asked for."""
+
+    raw: Term
+    capped: Term
+    biased: Term
+    probabilities: Term
+
+
+@definition("Attention")
+def _attention(node: Node) -> Built:
+    """softmax(cap(sqrt(s) q (sqrt(s) k)^T) + bias) v for each head; query heads share the key heads in groups; rows that may attend
+    nothing give zeros. Results: y, the keys and values with the past ones before them, and the scores at one stage."""
+    given = node.attributes
+    flat = node.operands[0].tensor.rank == 3
+    query, key, value = (
+        _heads(x, given.get(name)) for x, name in zip(node.operands, ("q_num_heads", *2 * ("kv_num_heads",)), strict=False)
+    )
+    past: Dim = 0
+    if node.given(4):
+        past_key, past_value = node.operands[4:6]
+        past = past_key.tensor.dims[2]
+        key, value = a.concatenate((past_key, key), 2), a.concatenate((past_value, value), 2)
+    bias, masked = _bias(node, query, key, past)
+    precision = DTYPE_OF_CODE[given["softmax_precision"]] if "softmax_precision" in given else query.tensor.dtype
+    scores = _scores(query, key, bias, masked, given.get("scale"), given.get("softcap", 0.0), precision)
+    dtype = query.tensor.dtype
+    wide = max(dtype, value.tensor.dtype, key=lambda d: d.bits)
+    y = convert(_grouped(convert(convert(scores.probabilities, dtype), wide), convert(value, wide), 2), dtype)
+    if flat:
+        y = transpose(y, (0, 2, 1, 3))
+        y = reshape(y, (*y.tensor.dims[:2], dims.multiply(*y.tensor.dims[2:])))
+    return y, key, value, convert(scores[given.get("qk_matmul_output_mode", 0)], dtype)
+
+
+def _heads(x: Term, count: int | None) -> Term:
+    """[batch, length, heads * size] as [batch, heads, length, size]."""
+    if x.tensor.rank == 4:
+        return x
+    require(x.tensor.rank == 3 and count is not None, "attention takes tensors of rank 4, or of rank 3 with the numbers of heads")
+    assert count is not None
+    size = dims.divide_exactly(x.tensor.dims[2], count)
+    require(size is not None, f"{x.type} does not split into {count} heads")
+    assert size is not None
+    return transpose(reshape(x, (*x.tensor.dims[:2], count, size)), (0, 2, 1, 3))
+
+
+def _grouped(query: Term, key: Term, contracted: int) -> Term:
+    """Products over the last dim of `query` and dim `contracted` of `key` for each head; a key head serves a group of query heads."""
+    batch, heads, length, size = query.tensor.dims
+    shared = key.tensor.dims[1]
+    share = dims.divide_exactly(heads, shared)
+    require(share is not None, f"{heads} query heads do not share {shared} key heads evenly")
+    assert share is not None
+    axes = (0, 1)
+    if share == 1:
+        return dot(query, key, lhs_batch=axes, rhs_batch=axes, lhs_contract=(3,), rhs_contract=(contracted,))
+    groups = reshape(query, (batch, shared, share, length, size))
+    product = dot(groups, key, lhs_batch=axes, rhs_batch=axes, lhs_contract=(4,), rhs_contract=(contracted,))
+    return reshape(product, (batch, heads, length, product.tensor.dims[4]))
+
+
+def _scores(query: Term, key: Term, bias: Term | None, masked: Term | None, scale: float | None, cap: float, precision: DType) -> _Scores:
+    """The scores at each stage; with a bias, rows of -inf only have probability 0 everywhere."""
+    root = _root(scale, query.tensor.dims[3], query.tensor.dtype)
+    raw = _grouped(a.multiply(query, root), a.multiply(key, root), 3)
+    capped = a.multiply(a.tanh(a.divide(raw, cap)), cap) if cap else raw
+    biased = capped if bias is None else a.add(capped, bias)
+    probabilities = make("onnx.Softmax", (convert(biased, precision),), {"axis": 3})
+    if masked is not None:
+        probabilities = a.select(masked, 0.0, probabilities)
+    return _Scores(raw, capped, biased, probabilities)
+
+
+def _root(scale: float | None, size: Dim, dtype: DType) -> Term:
+    """The square root of the scale (default: 1 / sqrt(head size)) as a scalar of `dtype`."""
+    if scale is not None:
+        return splat(math.sqrt(scale), dtype, ())
+    if isinstance(size, int):
+        return splat(1 / math.sqrt(math.sqrt(size)) if size else math.inf, dtype, ())
+    return make("stablehlo.rsqrt", (a.sqrt(a.counted(size, dtype)),))
+
+
+def _bias(node: Node, query: Term, key: Term, past: Dim) -> tuple[Term | None, Term | None]:
+    """What is added to the scores, and which rows of it are -inf throughout; None where nothing is masked."""
+    batch, _, length, _ = query.tensor.dims
+    total, dtype = key.tensor.dims[2], query.tensor.dtype
+    allowed, added = [], None
+    if node.given(3):
+        mask = _padded_mask(node.operands[3], total)
+        if mask.tensor.dtype is BOOL:
+            allowed.append(mask)
+        else:
+            added = convert(mask, dtype)
+    lengths = node.operand(6)
+    offset = a.counted(past, I64) if lengths is None else a.subtract(reshape(lengths, (batch, 1, 1, 1)), a.counted(length, I64))
+    rows, columns = a.iota((length, total), 0), a.iota((length, total), 1)
+    ahead = a.subtract(columns, a.add(rows, offset))  # how far a key lies after its query
+    if node.attributes.get("is_causal", 0):
+        allowed.append(a.compare(ahead, "LE", 0))
+    for name, sign in (("left_window_size", -1), ("right_window_size", 1)):
+        width = node.attributes.get(name, -1)
+        if width >= 0:
+            allowed.append(a.compare(ahead, "GE", -width) if sign < 0 else a.compare(ahead, "LE", width))
+    if lengths is not None:
+        allowed.append(a.compare(a.iota((1, 1, 1, total), 3), "LT", reshape(lengths, (batch, 1, 1, 1))))
+    if not allowed and added is None:
+        return None, None
+    if allowed:
+        condition = allowed[0]
+        for other in allowed[1:]:
+            condition = a.both(condition, other)
+        forbidden = a.select(condition, 0.0, -a.INFINITY, dtype=dtype)
+        added = forbidden if added is None else a.add(added, forbidden)
+    assert added is not None
+    shape = (*added.tensor.dims[:-1], total)
+    whole = numpy_broadcast(added, shape)
+    return whole, a.compare(a.fold(whole, (-1,), "maximum"), "EQ", -a.INFINITY)
+
+
+def _padded_mask(mask: Term, total: Dim) -> Term:
+    """The mask as wide as there are keys; keys that it does not reach are not attended."""
+    missing = dims.subtract(total, mask.tensor.dims[-1])
+    require(isinstance(missing, int), f"whether the mask {mask.type} reaches all {total} keys is not known")
+    assert isinstance(missing, int)
+    return a.pad(mask, -1, 0, missing, 0 if mask.tensor.dtype is BOOL else -a.INFINITY)
+
+
+@definition("RotaryEmbedding")
+def _rotary(node: Node) -> Built:
+    """Pairs of elements of each head turned by the cached angles of their positions; pairs are halves apart, or neighbours."""
+    x = node.operands[0]
+    flat = x.tensor.rank == 3
+    rows = reshape(x, (*x.tensor.dims[:2], *_split(x, node.attributes["num_heads"]))) if flat else transpose(x, (0, 2, 1, 3))
+    size = node.attributes.get("rotary_embedding_dim", 0) or rows.tensor.dims[3]
+    half = dims.divide_exactly(size, 2)
+    require(half is not None, f"heads of {size} elements cannot be rotated in pairs")
+    assert half is not None
+    angles = [_angles(node, index, rows) for index in (1, 2)]
+    if any(angle.tensor.dims[-1] != half for angle in angles):
+        return None
+    cosine, sine = angles
+    turned, rest = a.take(rows, 3, 0, size), rows.tensor.dims[3]
+    interleaved = node.attributes.get("interleaved", 0)
+    if interleaved:
+        pairs = reshape(turned, (*turned.tensor.dims[:3], half, 2))
+        first, second = a.picked(pairs, 4, 0), a.picked(pairs, 4, 1)
+    else:
+        first, second = a.take(turned, 3, 0, half), a.take(turned, 3, half, size)
+    real = a.subtract(a.multiply(cosine, first), a.multiply(sine, second))
+    imaginary = a.add(a.multiply(sine, first), a.multiply(cosine, second))
+    if interleaved:
+        result = reshape(a.concatenate([a.unsqueeze(real, 4), a.unsqueeze(imaginary, 4)], 4), turned.tensor.dims)
+    else:
+        result = a.concatenate([real, imaginary], 3)
+    if size != rest:
+        result = a.concatenate([result, a.take(rows, 3, size, rest)], 3)
+    return reshape(result, x.tensor.dims) if flat else transpose(result, (0, 2, 1, 3))
+
+
+def _split(x: Term, heads: int) -> tuple[Dim, Dim]:
+    size = dims.divide_exactly(x.tensor.dims[2], heads) if heads else None
+    require(size is not None, f"{x.type} does not split into {heads} heads")
+    assert size is not None
+    return heads, size
+
+
+def _angles(node: Node, index: int, rows: Term) -> Term:
+    """The cached cosines or sines of each token, [batch, length, 1, pairs]."""
+    cache = node.operands[index]
+    if node.given(3):
+        positions = node.operands[3]
+        wide = cache.tensor.dims[1]
+        gathered = make(
+            "stablehlo.gather", (cache, positions),
+            {"offset_dims": (2,), "collapsed_slice_dims": (0,), "operand_batching_dims": (), "start_indices_batching_dims": (),
+             "start_index_map": (0,), "index_vector_dim": 2, "slice_sizes": (1, wide)},
+        )  # fmt: skip
+        cache = gathered
+    return a.unsqueeze(broadcast(cache, (*rows.tensor.dims[:2], cache.tensor.dims[2]), (0, 1, 2)), 2)
