@@ -14,7 +14,7 @@ from functools import reduce
 from operator import mul
 from typing import Union
 
-from coset.ir.errors import CosetError
+from coset.ir.errors import CosetError, UnboundDim
 
 
 @dataclass(frozen=True, order=True)
@@ -225,11 +225,12 @@ def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
     """The number that `dim` is under `binding`.
 
     Raises:
-        CosetError: a symbol of `dim` is not bound.
+        UnboundDim: a symbol of `dim` is not bound.
     """
     value = substitute(dim, binding)
     if not isinstance(value, int):
-        raise CosetError(f"dim `{dim}` needs a value for {', '.join(sorted(symbols(value)))}")
+        names = tuple(sorted(symbols(value)))
+        raise UnboundDim(f"dim `{dim}` needs a value for {', '.join(names)}", names)
     return value
 
 

@@ -44,6 +44,14 @@ class CosetError(Exception):
         return "\n".join(parts)
 
 
+class UnboundDim(CosetError):
+    """A dim has symbols without a number: `names`."""
+
+    def __init__(self, message: str, names: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class TypeRuleError(CosetError):
     """Operands, attributes or regions that an op's type rule refuses."""
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from coset.ir.dims import alone
-from coset.ir.errors import CosetError
+from coset.ir.errors import CosetError, UnboundDim
 from coset.ir.op import Array
+from coset.ir.program import Program
 from coset.ir.term import Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 
@@ -18,21 +19,45 @@ Evaluated = Array | tuple[Array, ...]
 Fallback = Callable[[Term, Sequence[Any]], Any]
 
 
-def evaluate(roots: Sequence[Term], inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> list[Any]:
+def evaluate(
+    roots: Sequence[Term], inputs: Mapping[str, Array], *, fallback: Fallback | None = None, binding: Mapping[str, int] | None = None
+) -> list[Any]:
     """The values of `roots` under `inputs` (by name). Each term is computed once; a value is freed after its last use.
 
     `fallback(term, operand values)` computes the terms whose op has no NumPy meaning (opaque ones, or ops that are
-    defined by a term: `coset.dialects` expands those).
+    defined by a term: `coset.dialects` expands those). `binding` are numbers of dim symbols; those that the types of the inputs
+    and of computed values spell alone are found. `evaluate_program` knows the inputs that no root uses, too.
 
     Raises:
         CosetError: an input is missing, or a term has no meaning and there is no `fallback`.
     """
     order = list(topological(roots))
-    binding: dict[str, int] = {}
+    known = dict(binding or {})
     for term in order:
         if term.op.name == "builtin.input" and term.attribute("name") in inputs:
+            bind(term.type, inputs[term.attribute("name")], known)
+    return _run(order, _uses(order, roots), roots, {}, inputs, known, fallback)
+
+
+def evaluate_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> list[Any]:
+    """The values of the program's roots under `inputs` (by name), as `evaluate` gives them.
+
+    Dim symbols get their numbers from all inputs, and where no root needs the term that introduces one, from that term.
+    """
+    binding: dict[str, int] = {}
+    for term in program.inputs:
+        if term.attribute("name") in inputs:
             bind(term.type, inputs[term.attribute("name")], binding)
-    return _run(order, _uses(order, roots), roots, {}, inputs, binding, fallback)
+    introduces: Mapping[str, Term] = program.source.get("introduces", {})
+    roots = list(program.roots)
+    while True:
+        try:
+            return evaluate(roots, inputs, fallback=fallback, binding=binding)[: len(program.roots)]
+        except UnboundDim as missing:
+            more = [introduces[name] for name in missing.names if name in introduces]
+            if all(term in roots for term in more):
+                raise
+            roots += [term for term in more if term not in roots]
 
 
 def region_function(region: Region, binding: Mapping[str, int], fallback: Fallback | None = None) -> Callable[..., list[Any]]:
@@ -70,16 +95,38 @@ def _run(
     binding: dict[str, int],
     fallback: Fallback | None,
 ) -> list[Any]:
-    """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed."""
+    """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed.
+
+    A term whose dims have no numbers yet waits, with all that needs it, for the terms that come with them (a number of the host does
+    not have the value whose dim it is as an operand).
+    """
     left = dict(uses)
-    for term in order:
-        values[term] = _value(term, values, inputs, fallback, binding)
-        bind(term.type, values[term], binding)
-        for operand in term.operands:
-            left[operand] -= 1
-            if not left[operand]:
-                del values[operand]
-    return [values[root] for root in roots]
+    while True:
+        waiting: list[Term] = []
+        unbound: UnboundDim | None = None
+        held = set[Term]()
+        for term in order:
+            if held and any(operand in held for operand in term.operands):
+                held.add(term)
+                waiting.append(term)
+                continue
+            try:
+                values[term] = _value(term, values, inputs, fallback, binding)
+            except UnboundDim as error:
+                unbound = unbound or error
+                held.add(term)
+                waiting.append(term)
+                continue
+            bind(term.type, values[term], binding)
+            for operand in term.operands:
+                left[operand] -= 1
+                if not left[operand]:
+                    del values[operand]
+        if unbound is None:
+            return [values[root] for root in roots]
+        if len(waiting) == len(order):
+            raise unbound
+        order = waiting
 
 
 def bind(type: Type, value: Any, binding: dict[str, int]) -> None:
