@@ -55,6 +55,11 @@ class Payload:
         self.region, self.binding, self.fallback = region, binding, fallback or evaluate_defined
         self.order = [term for term in topological(region.results) if term not in given]
 
+    def uses(self, *parameters: int) -> bool:
+        """True when a result needs one of these parameters."""
+        wanted = {self.region.parameters[i] for i in parameters}
+        return any(operand in wanted for term in self.order for operand in term.operands) or not wanted.isdisjoint(self.region.results)
+
     def __call__(self, *arguments: Array) -> list[Array]:
         shape = np.broadcast_shapes(*(np.shape(argument) for argument in arguments))
         count = prod(shape)

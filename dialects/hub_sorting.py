@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from coset.ir.term import Term
 
 Binding = Mapping[str, int]
+Lines = Sequence[Array | None]  # the rows of each operand, one after the other; None for one that the comparator does not look at
+_UNUSED: Array = np.zeros((), np.bool_)
 
 
 def sort(term: Term, arrays: Sequence[Array], binding: Binding, fallback: Fallback | None = None) -> Array | tuple[Array, ...]:
@@ -55,41 +57,45 @@ def _merged(arrays: Sequence[Array], comparator: Payload) -> Array:
     bisection, which is exact for a strict weak order; a comparator that is none still gives a permutation.
     """
     lead, size = arrays[0].shape[:-1], arrays[0].shape[-1]
-    order = np.tile(np.arange(size), (prod(lead), 1))
-    if not order.size:
-        return order.reshape(*lead, size)
-    rows = [np.ascontiguousarray(x).reshape(-1, size) for x in arrays]
+    place = np.arange(prod(lead) * size)
+    order = place % max(size, 1)
+    row = place - order
+    lines = [np.ascontiguousarray(x).reshape(-1) if comparator.uses(2 * i, 2 * i + 1) else None for i, x in enumerate(arrays)]
     width = 1
     while width < size:
-        order = _merge_runs(rows, order, width, comparator)
+        start = row + (place - row) // (2 * width) * (2 * width)
+        source = _merged_runs(start, row + size, width, lines, comparator)
+        order, lines = order[source], [None if line is None else line[source] for line in lines]
         width *= 2
-    return order.reshape(*lead, size)
+    return np.asarray(order.reshape(*lead, size))
 
 
-def _merge_runs(rows: Sequence[Array], order: Array, width: int, comparator: Payload) -> Array:
-    """`order` with each two neighbouring runs of `width` merged."""
-    count, size = order.shape
-    start = np.arange(size) // (2 * width) * (2 * width)
-    left = np.flatnonzero(np.arange(size) - start < width)
-    line = np.arange(count)[:, None]
-    middle = np.minimum(start[left] + width, size)
-    end = np.minimum(start[left] + 2 * width, size)
-    own = [row[line, order[:, left]] for row in rows]
-    low = np.broadcast_to(middle, (count, left.size)).copy()
-    high = np.broadcast_to(end, (count, left.size)).copy()
+def _merged_runs(start: Array, row_end: Array, width: int, lines: Lines, comparator: Payload) -> Array:
+    """Where the element at each place comes from when the two runs of `width` behind each `start` are merged."""
+    place = np.arange(start.size)
+    right, beside = place - start >= width, start + width < row_end  # in the right run; a right run is there
+    left = np.flatnonzero(~right & beside)
+    end = np.minimum(start + 2 * width, row_end)
+    target = place.copy()
+    target[left] = left + _gone_before(start[left], end[left], left, width, lines, comparator)
+    taken = ~right & ~beside
+    taken[target[left]] = True
+    target[right] = np.flatnonzero(~taken)
+    source = np.empty_like(place)
+    source[target] = place
+    return source
+
+
+def _gone_before(start: Array, end: Array, left: Array, width: int, lines: Lines, comparator: Payload) -> Array:
+    """For each element of a left run, how many of its right run go before it."""
+    low, high = start + width, end
+    own = [_UNUSED if line is None else line[left] for line in lines]
     while np.any(low < high):
-        probe = np.minimum((low + high) // 2, size - 1)
-        theirs = [row[line, order[line, probe]] for row in rows]
-        pairs = [operand for pair in zip(theirs, own, strict=True) for operand in pair]
-        (before,) = comparator(*pairs)
+        probe = (low + high) // 2
+        at = np.minimum(probe, end - 1)
+        theirs = [_UNUSED if line is None else line[at] for line in lines]
+        before = np.broadcast_to(comparator(*(x for pair in zip(theirs, own, strict=True) for x in pair))[0], at.shape)
         open = low < high
         low, high = np.where(open & before, probe + 1, low), np.where(open & ~before, probe, high)
-    gone = low - middle  # how many of the right run go before each element of the left run
-    lift = start[left] * 2  # more than a run's counts can be, so that one running maximum serves every run
-    gone = np.maximum.accumulate(gone + lift, axis=1) - lift
-    place = left + gone
-    merged = np.full((count, size), -1, order.dtype)
-    np.put_along_axis(merged, place, order[:, left], axis=1)
-    right = np.setdiff1d(np.arange(size), left)
-    merged[merged < 0] = order[:, right].reshape(-1)
-    return merged
+    lift = start * 2  # more than the counts of the runs before, so that one running maximum serves every run
+    return np.asarray(np.maximum.accumulate(low - start - width + lift) - lift)

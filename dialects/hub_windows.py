@@ -56,13 +56,31 @@ def reduce_window(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
 
 
 def _folded(x: Array, axis: int, window: int, stride: int, dilation: int, combine: Callable[[Array, Array], object]) -> Array:
+    """The windows of one dim folded: one element after the other, or for long windows by doubling, which combines log2(window) times."""
     count = _count(x.shape[axis], window, stride, dilation)
-    lead = (slice(None),) * axis
-    pieces = (x[(*lead, slice(k * dilation, k * dilation + max(count - 1, 0) * stride + min(count, 1), stride))] for k in range(window))
-    total = next(pieces)
-    for piece in pieces:
-        total = np.asarray(combine(total, piece))
-    return np.asarray(total)
+
+    def part(y: Array, first: int, number: int, step: int) -> Array:
+        last = first + max(number - 1, 0) * step + min(number, 1)
+        return np.asarray(y[(*(slice(None),) * axis, slice(first, last, step))])
+
+    if window * count <= 2 * window.bit_length() * x.shape[axis]:
+        near = part(x, 0, count, stride)
+        for k in range(1, window):
+            near = np.asarray(combine(near, part(x, k * dilation, count, stride)))
+        return near
+    total: Array | None = None
+    done, width, run = 0, 1, x  # run[i] is the fold of `width` elements from i on
+    while True:
+        if window & width:
+            piece = part(run, done * dilation, count, stride)
+            total = piece if total is None else np.asarray(combine(total, piece))
+            done += width
+        if done == window:
+            assert total is not None
+            return total
+        left = run.shape[axis] - width * dilation
+        run = np.asarray(combine(part(run, 0, left, 1), part(run, width * dilation, left, 1)))
+        width *= 2
 
 
 def reduce_window_region(
