@@ -195,3 +195,20 @@ def test_a_deep_chain_does_not_recurse() -> None:
 def test_limits_are_positive(wrong: dict[str, int]) -> None:
     with pytest.raises(CosetError, match="must be more than 0"):
         Limits(**wrong)
+
+
+UNROLLING = """
+use stablehlo as hlo, chlo
+rule distribute for x: F[S..], b, s: const F[S..]  (x + b) * s => x * s + b * s  numerics reassociates
+rule merge for x: F[S..], b, c: const F[S..]  (x + b) + c => x + (b + c)  numerics reassociates
+rule nothing for x: F[S..]  x + 0 => x  numerics exact except signed_zero
+"""
+
+
+def test_a_class_that_holds_itself_is_not_gone_through_twice() -> None:
+    """(x + 0) * s is x * s + 0 * s and x * s: a class with itself as an operand. Adding constants to it must not add them for ever."""
+    scale, bias, more = (constant(np.arange(1, 5, dtype=np.float32) * value) for value in (3, 5, 7))
+    scaled = make("stablehlo.multiply", (make("stablehlo.add", (x(4), splat(0, F32, (4,)))), scale))
+    root = make("stablehlo.add", (make("stablehlo.add", (scaled, bias)), more))
+    found = search(root, Limits(iterations=30), UNROLLING)
+    assert found.stop == "saturated" and found.enodes < 40
