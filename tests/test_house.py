@@ -32,6 +32,7 @@ DOORS = {  # third-party package -> where it may be imported
     "torch": ("frontends/torch", "backends/torch"),
     "triton": ("lowering/triton", "backends/triton"),
     "jax": ("frontends/jax", "backends/jax"),
+    "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),
     "click": ("coset/",),
     "rich": ("coset/",),
 }
