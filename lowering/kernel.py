@@ -1,0 +1,265 @@
+"""What a GPU kernel computes: scalar expressions over loop indices, read from buffers and stored into buffers.
+
+Every movement op (broadcast, transpose, slice, reverse, reshape, pad, concatenate, iota) is gone here: it is how an index of the
+result becomes an index of an operand, with a condition where it may fall outside. Indices and conditions are dims
+(`coset.ir.dims`) over the kernel's loops, which are dim symbols of their own, beside the program's symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Union
+
+from coset.ir.dims import Dim, Poly, Shape, symbol
+from coset.ir.op import Op
+from coset.ir.term import AttributeItems, Term
+from coset.ir.types import DType
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One index of a kernel: `name` runs over 0 .. extent - 1. Its symbol is none of the program: it begins with `loop:`."""
+
+    name: str
+    extent: Dim
+
+    @property
+    def index(self) -> Poly:
+        """The loop's index as a dim."""
+        return symbol(self.name)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Memory of one tensor: row-major without gaps, unless `strides` (in elements) say otherwise.
+
+    `role`: input, constant, output or temporary. A constant's `value` is the term that it is (read by reference, never copied).
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    role: str
+    strides: Shape | None = None
+    value: Term | None = None
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The condition `low <= index < high`."""
+
+    index: Dim
+    low: Dim
+    high: Dim
+
+
+# ---------------------------------------------------------------- scalar expressions
+
+
+@dataclass(frozen=True)
+class Load:
+    """The element of a buffer at `index` (one dim for each of the buffer's dims). It is inside wherever the value is used."""
+
+    buffer: str
+    index: tuple[Dim, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant; `value` is a Python number that `dtype` holds exactly (bit patterns of NaN do not matter)."""
+
+    value: int | float | bool | complex
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class IndexValue:
+    """A dim over the loops and the program's symbols, as a number: iota, and numbers of the host."""
+
+    index: Dim
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Apply:
+    """An elementwise hub op of scalars; its meaning is the op's own (each result is rounded to `dtype`)."""
+
+    op: Op
+    operands: tuple["Scalar", ...]
+    dtype: DType
+    attributes: AttributeItems = ()
+
+
+@dataclass(frozen=True)
+class Choose:
+    """`inside` where all `bounds` hold, else `outside`; the one that is not chosen may not be read."""
+
+    bounds: tuple[Bound, ...]
+    inside: "Scalar"
+    outside: "Scalar"
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an earlier step of the same kernel made: a reduction's value of this row, or the accumulator of a product."""
+
+    name: str
+    dtype: DType
+
+
+Scalar = Union[Load, Number, IndexValue, Apply, Choose, Result]
+
+
+def operands_of(value: Scalar) -> tuple[Scalar, ...]:
+    """The scalars that `value` is made of."""
+    if isinstance(value, Apply):
+        return value.operands
+    return (value.inside, value.outside) if isinstance(value, Choose) else ()
+
+
+def scalars(*values: Scalar) -> Iterator[Scalar]:
+    """Every scalar under `values` once, operands before users (kernels are small: the planner bounds their size)."""
+    done: set[int] = set()
+    stack: list[tuple[Scalar, bool]] = [(value, False) for value in reversed(values)]
+    while stack:
+        value, ready = stack.pop()
+        if id(value) in done:
+            continue
+        if ready:
+            done.add(id(value))
+            yield value
+            continue
+        stack.append((value, True))
+        stack += [(operand, False) for operand in reversed(operands_of(value)) if id(operand) not in done]
+
+
+# ---------------------------------------------------------------- kernels
+
+
+@dataclass(frozen=True)
+class Store:
+    """`value` goes to `buffer` at `index`; the stores of a kernel write every element of their buffers exactly once."""
+
+    buffer: str
+    index: tuple[Dim, ...]
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """One value for each index of `loops`, from memory to memory."""
+
+    name: str
+    loops: tuple[Loop, ...]
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()  # the ops that it does, for the reader
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One reduction over the kernel's columns: the columns' `value`s folded by `combiner` (add multiply maximum minimum and or), in
+    `dtype` (f32 for narrower floats). Later steps read it as `Result(name)`."""
+
+    name: str
+    combiner: str
+    value: Scalar
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Reductions along `columns` for each index of `rows`, one after the other (each may use those before it).
+
+    `row_stores` are once a row, `element_stores` for each row and column (softmax, normalizations).
+    """
+
+    name: str
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    folds: tuple[Fold, ...]
+    row_stores: tuple[Store, ...]
+    element_stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sums over `k` of lhs(batch, m, k) * rhs(batch, k, n), accumulated in `accumulator` (f32, f64 or i32), then stored by `stores`,
+    which read it as `Result("sum")`. Operands are scalars: a prologue (cast, scale, transpose) is part of them."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    m: tuple[Loop, ...]
+    n: tuple[Loop, ...]
+    k: tuple[Loop, ...]
+    lhs: Scalar
+    rhs: Scalar
+    accumulator: DType
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Library:
+    """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
+
+    name: str
+    term: Term  # its operands are `builtin.parameter` terms, one for each of `operands`
+    operands: tuple[str | None, ...]  # buffers; None: an operand that is not given
+    results: tuple[str, ...]
+    terms: tuple[str, ...] = ()
+
+
+Kernel = Union[Pointwise, Rows, Product, Library]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A program as kernels in launch order over buffers.
+
+    `inputs` and `outputs` name buffers in the program's order (an output may be an input's or a constant's buffer). `symbols` are the
+    program's dim symbols with the (input, axis) that each is read from. `apart` says why neighbours did not share a kernel:
+    (earlier kernel, later kernel, reason). `offsets` place the temporaries in one arena of `arena` bytes, where all are static.
+    """
+
+    buffers: dict[str, Buffer]
+    kernels: tuple[Kernel, ...]
+    inputs: tuple[tuple[str, str], ...]  # (name in the program, buffer)
+    outputs: tuple[tuple[str, str], ...]
+    symbols: dict[str, tuple[str, int]] = field(default_factory=dict)
+    apart: tuple[tuple[str, str, str], ...] = ()
+    offsets: dict[str, int] = field(default_factory=dict)
+    arena: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def stores_of(kernel: Kernel) -> tuple[Store, ...]:
+    """The stores of a kernel (a library's results are not stores)."""
+    if isinstance(kernel, Rows):
+        return (*kernel.row_stores, *kernel.element_stores)
+    return () if isinstance(kernel, Library) else kernel.stores
+
+
+def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
+    """All scalars that a kernel computes at its top level."""
+    stored = tuple(store.value for store in stores_of(kernel))
+    if isinstance(kernel, Rows):
+        return (*(fold.value for fold in kernel.folds), *stored)
+    return (kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else stored
+
+
+def reads(kernel: Kernel) -> tuple[str, ...]:
+    """The buffers that a kernel reads, each once, in order."""
+    if isinstance(kernel, Library):
+        return tuple(dict.fromkeys(name for name in kernel.operands if name is not None))
+    return tuple(dict.fromkeys(value.buffer for value in scalars(*values_of(kernel)) if isinstance(value, Load)))
+
+
+def writes(kernel: Kernel) -> tuple[str, ...]:
+    """The buffers that a kernel writes, each once, in order."""
+    if isinstance(kernel, Library):
+        return kernel.results
+    return tuple(dict.fromkeys(store.buffer for store in stores_of(kernel)))
