@@ -71,25 +71,34 @@ def check_rules(rules: Iterable[Rule], wanted: Callable[[Rule], bool] = lambda _
 
 def _verdict(name: str, rules: Sequence[Rule], seed: int) -> Verdict:
     start = time.perf_counter()
-    # a definition expands by what it says; what can be wrong is reading it from right to left
-    rules = [rule for rule in rules if rule.definition is None or rule.family != rule.definition] or rules
-    cases = max(LEAST, CASES // len(rules))
-    compared, silent, counterexample = 0, 0, ""
-    for rule in rules:
-        outcome = test_rule(rule, seed, cases)
-        compared += outcome.cases
-        silent += outcome.cases == 0
-        if outcome.counterexample is not None:
-            counterexample = str(outcome.counterexample)
-            break
+    # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
+    expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
+    tried = [rule for rule in rules if rule not in expanding] or expanding
+    compared, silent, counterexample = _tested(tried, seed)
+    if not compared and not counterexample and expanding:
+        tried = expanding
+        compared, silent, counterexample = _tested(tried, seed)
     assurance = "refuted" if counterexample else "tested" if compared else "assumed"
     quiet = f", {silent} without an instance" if silent else ""
-    method = f"{compared} comparisons of {len(rules)} {'form' if len(rules) == 1 else 'forms'}{quiet}"
+    method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
     first = rules[0]
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
         text_hash(first.text),
     )  # fmt: skip
+
+
+def _tested(rules: Sequence[Rule], seed: int) -> tuple[int, int, str]:
+    """How many comparisons were made, how many rules had none, and the first counterexample."""
+    cases = max(LEAST, CASES // max(1, len(rules)))
+    compared, silent = 0, 0
+    for rule in rules:
+        outcome = test_rule(rule, seed, cases)
+        compared += outcome.cases
+        silent += outcome.cases == 0
+        if outcome.counterexample is not None:
+            return compared, silent, str(outcome.counterexample)
+    return compared, silent, ""
 
 
 def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:

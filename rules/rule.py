@@ -161,7 +161,12 @@ class Rule:
                 rest = tuple(sorted(named.items()))
                 if scope.values.setdefault(expected.rest, rest) != rest:
                     return False
-        return solve(equations, self.compiled.conditions, scope, self.compiled.kinds, self.name, self.place)
+        try:
+            return solve(equations, self.compiled.conditions, scope, self.compiled.kinds, self.name, self.place)
+        except RuleTypeError:
+            if self.definition is None or self.family == self.definition:
+                raise
+            return False  # of a definition only the reading from left to right is written to determine its names
 
     def _right_side(self, scope: Scope) -> Decision:
         nodes = list(applications(self.right))

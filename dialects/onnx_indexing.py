@@ -1,0 +1,187 @@
+"""ONNX's ops that read or write where indices say: their attributes in numbers, for the definitions in `onnx_indexing.rules`.
+
+Indices out of range are an error of ONNX; here reads are clamped into the tensor and writes outside are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_regions
+from coset.dialects.hub_terms import broadcast, convert, literal, reshape, splat
+from coset.dialects.onnx_node import Built, Node, axis_of, definition
+from coset.ir import dims
+from coset.ir.dims import Dim, Shape
+from coset.ir.errors import require
+from coset.ir.term import DIMS, Term, make
+from coset.ir.types import BOOL, I64, DType, TensorType
+from coset.rules.definition import load_definitions
+
+PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions, onnx_ops)  # the definitions mention their ops
+RULES = load_definitions(Path(__file__).with_name("onnx_indexing.rules"))
+_COMBINERS = {"none": "second", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def numbers_of(values: Shape, dtype: DType) -> Term:
+    """Dims as a vector of integers."""
+    if all(isinstance(value, int) for value in values):
+        return literal(np.array(values, np.int64).astype(dtype.numpy), dtype)
+    return convert(make(DIMS, (), {"dims": values, "type": TensorType(I64, (len(values),))}), dtype)
+
+
+def from_front(indices: Term, extents: Shape) -> Term:
+    """Index vectors (along the last dim of `indices`), the negative ones counted from the end of dims of these extents."""
+    shape, dtype = indices.tensor.dims, indices.tensor.dtype
+    ends = broadcast(numbers_of(extents, dtype), shape, (len(shape) - 1,))
+    negative = make("stablehlo.compare", (indices, splat(0, dtype, shape)), {"direction": "LT"})
+    return make("stablehlo.select", (negative, make("stablehlo.add", (indices, ends)), indices))
+
+
+def cropped(x: Term, shape: Shape) -> Term:
+    """The first elements of `x` along each dim."""
+    if x.tensor.dims == shape:
+        return x
+    rank = len(shape)
+    return make("stablehlo.slice", (x,), {"start": (0,) * rank, "limit": shape, "strides": (1,) * rank})
+
+
+def _nothing(x: Term, shape: Shape) -> Term | None:
+    """A result that is known to have no element: then x may have none to read either."""
+    return splat(np.zeros((), x.tensor.dtype.numpy), x.tensor.dtype, shape) if 0 in shape else None
+
+
+def _but(shape: Shape, axis: int, dim: Dim) -> Shape:
+    return (*shape[:axis], dim, *shape[axis + 1 :])
+
+
+# ---------------------------------------------------------------- reading
+
+
+@definition("Gather")
+def gather(node: Node) -> Built:
+    """The slices at the indices along one axis."""
+    x, indices = node.operands
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
+    if axis is None:
+        return None
+    shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
+    return _nothing(x, shape) or make("onnx.Gather", (x, indices), {"axis": axis})
+
+
+@definition("GatherElements")
+def gather_elements(node: Node) -> Built:
+    """Dims of the indices may be smaller than those of x: what lies behind is not read."""
+    x, indices = node.operands
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
+    if axis is None or indices.tensor.rank != x.tensor.rank:
+        return None
+    shape = indices.tensor.dims
+    part = cropped(x, _but(shape, axis, x.tensor.dims[axis]))
+    return _nothing(x, shape) or make("onnx.GatherElements", (part, indices), {"axis": axis})
+
+
+@definition("GatherND")
+def gather_nd(node: Node) -> Built:
+    """The length of the index vectors must be known."""
+    x, indices = node.operands
+    batch = node.attributes.get("batch_dims", 0)
+    length = indices.tensor.dims[-1] if indices.tensor.rank else 0
+    if not isinstance(length, int) or not 1 <= length <= x.tensor.rank - batch:
+        return None
+    shape = (*indices.tensor.dims[:-1], *x.tensor.dims[batch + length :])
+    nothing = _nothing(x, shape)
+    if nothing is not None:
+        return nothing
+    return make("onnx.GatherND", (x, from_front(indices, x.tensor.dims[batch : batch + length])), {"batch_dims": batch})
+
+
+@definition("ReverseSequence")
+def reverse_sequence(node: Node) -> Built:
+    """The beginning of each sequence turned round."""
+    x = node.operands[0]
+    axes = {"batch_axis": node.attributes.get("batch_axis", 1), "time_axis": node.attributes.get("time_axis", 0)}
+    return _nothing(x, x.tensor.dims) or make("onnx.ReverseSequence", node.operands, axes)
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _combiner(node: Node) -> str:
+    """The word of the hub for `reduction`; of booleans the larger is `or`."""
+    name = node.attributes.get("reduction", "none")
+    require(name in _COMBINERS, f"`{node.name}` has no reduction {name!r}")
+    combiner = _COMBINERS[name]
+    if node.operands[0].tensor.dtype is BOOL:
+        return {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}.get(combiner, combiner)
+    return combiner
+
+
+@definition("ScatterElements", "Scatter")
+def scatter_elements(node: Node) -> Built:
+    """Updates for all of x but along the axis are batches; fewer of them need whole index vectors."""
+    x, indices, updates = node.operands
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
+    if axis is None or indices.tensor.rank != x.tensor.rank:
+        return None
+    shape, dtype = indices.tensor.dims, indices.tensor.dtype
+    if _but(shape, axis, 0) == _but(x.tensor.dims, axis, 0):
+        return make("onnx.ScatterElements", (x, indices, updates), {"axis": axis, "combiner": _combiner(node)})
+    columns = []
+    for position in range(len(shape)):
+        counts = make("stablehlo.iota", (), {"shape": shape, "dtype": dtype, "dimension": position})
+        columns.append(reshape(indices if position == axis else counts, (*shape, 1)))
+    vectors = make("stablehlo.concatenate", columns, {"dimension": len(shape)}) if len(columns) > 1 else columns[0]
+    return make("onnx.ScatterND", (x, from_front(vectors, x.tensor.dims), updates), {"combiner": _combiner(node)})
+
+
+@definition("ScatterND")
+def scatter_nd(node: Node) -> Built:
+    """The length of the index vectors must be known."""
+    x, indices, updates = node.operands
+    length = indices.tensor.dims[-1] if indices.tensor.rank else 0
+    if not isinstance(length, int) or not 1 <= length <= x.tensor.rank:
+        return None
+    return make("onnx.ScatterND", (x, from_front(indices, x.tensor.dims[:length]), updates), {"combiner": _combiner(node)})
+
+
+@definition("TensorScatter")
+def tensor_scatter(node: Node) -> Built:
+    """Where no start is given it is 0."""
+    x, updates = node.operands[:2]
+    axis = axis_of(node.attributes.get("axis", -2), x.tensor.rank)
+    if not axis:
+        return None
+    start = node.operand(2) or splat(0, I64, x.tensor.dims[:1])
+    return make("onnx.TensorScatter", (x, updates, start), {"axis": axis, "mode": node.attributes.get("mode", "linear")})
+
+
+# ---------------------------------------------------------------- blocks, crops
+
+
+@definition("DepthToSpace", "SpaceToDepth")
+def blocks(node: Node) -> Built:
+    """Channels and blocks of space changed into one another."""
+    return make(f"onnx.{node.name}", node.operands, {"blocksize": node.attributes["blocksize"], "mode": node.attributes.get("mode", "DCR")})
+
+
+@definition("CenterCropPad")
+def center_crop_pad(node: Node) -> Built:
+    """Zeros around each axis, or elements cut off: half of them, rounded down, at the beginning."""
+    x, shape = node.operands[0], node.dims(1)
+    rank = x.tensor.rank
+    axes = [axis_of(axis, rank) for axis in node.attributes.get("axes", range(rank))]
+    if shape is None or len(shape) != len(axes):
+        return None
+    low, high = [0] * rank, [0] * rank
+    for axis, wanted in zip(axes, shape, strict=True):
+        more = None if axis is None else dims.subtract(wanted, x.tensor.dims[axis])
+        if axis is None or not isinstance(more, int):
+            return None
+        low[axis] = more // 2 if more >= 0 else -(-more // 2)
+        high[axis] = more - low[axis]
+    if not any(low) and not any(high):
+        return x
+    zero = splat(np.zeros((), x.tensor.dtype.numpy), x.tensor.dtype, ())
+    return make("stablehlo.pad", (x, zero), {"low": tuple(low), "high": tuple(high), "interior": (0,) * rank})
