@@ -16,6 +16,7 @@ from coset.ir.term import Region, Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, I32, DType, TensorType, tensor
 
 NUMBERS = [dtype for dtype in DTYPES.values() if dtype.kind not in ("string", "complex")]
+SUMMED = [*NUMBERS, DTYPES["c64"], DTYPES["c128"]]
 ORDERED = [dtype for dtype in NUMBERS if dtype is not BOOL]
 SIX = st.sampled_from([(2, 1, 3, 2, 1, 2), (1, 2, 1, 3, 2, 2), (2, 1, 2, 0, 1, 2)])  # shapes of rank 6
 Shapes = st.SearchStrategy[Shape]
@@ -55,7 +56,9 @@ def values(draw: Draw, kinds: Sequence[tuple[DType, Shape]]) -> list[np.ndarray[
 
 def words(dtype: DType) -> list[str]:
     """The combiners that take the dtype."""
-    return ["add", "multiply", "maximum", "minimum"] + ["and", "or"] * (dtype.kind in ("int", "uint", "bool"))
+    return (
+        ["add", "multiply"] + ["maximum", "minimum"] * (dtype.kind != "complex") + ["and", "or"] * (dtype.kind in ("int", "uint", "bool"))
+    )
 
 
 def folding(dtypes: Sequence[DType]) -> Region:
@@ -106,7 +109,7 @@ def windows(draw: Draw, shapes: Shapes, *, dilated: bool) -> tuple[Shape, Attrib
 @st.composite
 def reduce_window(draw: Draw, shapes: Shapes = SHAPE) -> Case:
     shape, attributes = windows(draw, shapes, dilated=True)
-    dtype = draw(st.sampled_from(NUMBERS))
+    dtype = draw(st.sampled_from(SUMMED))
     return case(draw, "reduce_window", [(dtype, shape)], {**attributes, "combiner": draw(st.sampled_from(words(dtype)))})
 
 
@@ -175,9 +178,10 @@ def scatter(draw: Draw, shapes: Shapes = LONG) -> Case:
     rest, moved = iter(dims), iter(kept)
     updates = tuple(next(moved) if axis in places else next(rest) for axis in range(rank))
     count = draw(st.integers(1, 2))
-    dtypes = [draw(st.sampled_from(NUMBERS)) for _ in range(count)]
+    dtypes = [draw(st.sampled_from(SUMMED)) for _ in range(count)]
     common = set.intersection(*(set(words(dtype)) for dtype in dtypes))
-    combiner = draw(st.sampled_from([*sorted(common), "second", "region"]))
+    payloads = ["region"] * all(dtype.kind != "complex" for dtype in dtypes)
+    combiner = draw(st.sampled_from([*sorted(common), "second", *payloads]))
     integer = draw(st.sampled_from(INTEGERS))
     kinds = [*((dtype, shape) for dtype in dtypes), (integer, indices), *((dtype, updates) for dtype in dtypes)]
     attributes = {

@@ -52,7 +52,7 @@ def settled(case: Case) -> Case:
     """
     arrays, attributes = list(case.arrays), dict(case.term.attributes)
     if attributes.get("combiner") in ("add", "multiply"):
-        arrays = [_few(x) if dtype_of(x.dtype).kind == "float" else x for x in arrays]
+        arrays = [_few(x) if dtype_of(x.dtype).kind in ("float", "complex") else x for x in arrays]
         if case.term.op.name == "stablehlo.select_and_scatter":
             arrays[2] = identity(attributes["combiner"], dtype_of(arrays[2].dtype))
     if case.term.op.name == "stablehlo.sort":
@@ -61,6 +61,8 @@ def settled(case: Case) -> Case:
 
 
 def _few(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return np.random.default_rng(x.size).choice(np.array([0, 1, -1, 1j, -1j, 1 + 1j], x.dtype), x.shape)
     marks = adversarial(dtype_of(x.dtype), x.shape, x.size)
     wide = widen(marks)
     return np.where(np.isfinite(wide), cast(np.sign(np.nan_to_num(wide)), dtype_of(x.dtype)), marks).astype(x.dtype)
@@ -71,6 +73,8 @@ def equal(ours: Array, theirs: Array) -> bool:
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return False
     a, b = widen(ours), widen(theirs)
+    if a.dtype.kind == "c":
+        return bool(np.array_equal(a, b, equal_nan=True))
     if a.dtype.kind != "f":
         return bool(np.array_equal(a, b))
     return bool(np.all((np.isnan(a) & np.isnan(b)) | ((a == b) & (np.signbit(a) == np.signbit(b)))))
