@@ -16,7 +16,7 @@ from coset.dialects.hub_checks import get_axis, get_dtype, get_int, require_clas
 from coset.dialects.hub_scalars import narrow, widen
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
-from coset.ir.types import DTYPES, I32, DType, TensorType, Type, dtype_of
+from coset.ir.types import DTYPES, I32, DType, QuantizedType, TensorType, Type, dtype_of
 
 if TYPE_CHECKING:
     from coset.ir.term import Term
@@ -71,22 +71,30 @@ def _width(dtype: DType) -> int:
     return 1 if dtype.kind == "bool" else dtype.bits
 
 
+def _storage(dtype: DType) -> DType:
+    return dtype.storage if isinstance(dtype, QuantizedType) else dtype
+
+
 def bitcast_type(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
-    """The operand's shape; a last dim is added for the parts of an element, or dropped where it holds the parts of one."""
+    """The operand's shape; a last dim is added for the parts of an element, or dropped where it holds the parts of one. A quantized
+    tensor has the bits of its integers."""
     (operand,) = tensors(name, operands, "operand")
     dtype = get_dtype(name, attributes)
-    for what, one in (("`operand`", operand.dtype), ("the result", dtype)):
+    old, new = _storage(operand.dtype), _storage(dtype)
+    for what, one in (("`operand`", old), ("the result", new)):
         require_class(name, what, one, "number bool")
-    same_kind = (operand.dtype.kind == "complex") == (dtype.kind == "complex")
+    same_kind = (old.kind == "complex") == (new.kind == "complex")
     require(same_kind, f"`{name}` makes complex elements of complex ones only, not {dtype} of {operand.dtype}")
-    old, new = _width(operand.dtype), _width(dtype)
-    if old == new:
+    before, after = _width(old), _width(new)
+    if before == after:
         return TensorType(dtype, operand.shape)
-    if old > new:
-        require(old % new == 0, f"`{name}` cannot cut {old} bits of {operand.dtype} into {new} bits of {dtype}")
-        return TensorType(dtype, (*operand.dims, old // new))
-    fits = new % old == 0 and operand.rank >= 1 and operand.dims[-1] == new // old
-    require(fits, f"`{name}` joins {operand.dtype} to {dtype} along a last dim of {new / old:g}, but the operand is {operand}")
+    fixed = old != operand.dtype or new != dtype
+    require(not fixed, f"`{name}` of quantized elements keeps their width, but {operand.dtype} has {before} bits and {dtype} {after}")
+    if before > after:
+        require(before % after == 0, f"`{name}` cannot cut {before} bits of {operand.dtype} into {after} bits of {dtype}")
+        return TensorType(dtype, (*operand.dims, before // after))
+    fits = after % before == 0 and operand.rank >= 1 and operand.dims[-1] == after // before
+    require(fits, f"`{name}` joins {operand.dtype} to {dtype} along a last dim of {after / before:g}, but the operand is {operand}")
     return TensorType(dtype, operand.dims[:-1])
 
 
@@ -108,7 +116,7 @@ def from_patterns(bits: Array, dtype: DType) -> Array:
 
 def bitcast_convert(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
     """The same bits read as another dtype."""
-    return bitcast(arrays[0], term.tensor.dtype)
+    return bitcast(arrays[0], _storage(term.tensor.dtype))
 
 
 def bitcast(x: Array, dtype: DType) -> Array:

@@ -29,7 +29,8 @@ def tensors(name: str, operands: Sequence[Type], *names: str) -> list[TensorType
 
 def require_class(name: str, what: str, dtype: DType, classes: str) -> None:
     """Refuse a dtype that is in none of the named classes."""
-    require(dtype in dtypes(classes), f"`{name}` takes {' or '.join(classes.split())} elements, but {what} has {dtype}")
+    hint = ": dequantize, compute and quantize again" if dtype.kind == "quantized" else ""
+    require(dtype in dtypes(classes), f"`{name}` takes {' or '.join(classes.split())} elements, but {what} has {dtype}{hint}")
 
 
 def require_same(name: str, types: Sequence[TensorType], names: Sequence[str]) -> None:

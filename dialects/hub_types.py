@@ -71,6 +71,8 @@ def compare(name: str, operands: Sequence[Type], attributes: Attributes) -> Type
     direction = attributes["direction"]
     require(direction in DIRECTIONS, f"`direction` of `{name}` must be one of {', '.join(DIRECTIONS)}, not {direction!r}")
     require_same(name, types, ("`lhs`", "`rhs`"))
+    if types[0].dtype.kind == "quantized":
+        require_class(name, "`lhs`", types[0].dtype, "number bool")
     ordered = direction not in ("EQ", "NE")
     require(not ordered or types[0].dtype.kind != "string", f"`{name}` orders numbers, not strings (direction {direction})")
     return TensorType(BOOL, types[0].shape)

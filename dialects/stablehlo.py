@@ -15,6 +15,7 @@ import numpy as np
 from coset.dialects import hub_scalars as scalars
 from coset.dialects import hub_tensors as tensors
 from coset.dialects import hub_types as rules
+from coset.dialects.hub_quantized import per_tensor
 from coset.dialects.hub_terms import (
     broadcast,
     convert,
@@ -128,7 +129,7 @@ def _no_flops(_: Type, __: Sequence[Type], ___: Attributes) -> Dim:
 
 
 def _moving(name: str, infer: Rule, meaning: Meaning, document: str, *attributes: Attribute, **more: Any) -> Op:
-    return _op(name, infer, meaning, document, "movement", attributes=attributes, flops=_no_flops, **{"operands": _ONE, **more})
+    return _op(name, per_tensor(infer), meaning, document, "movement", attributes=attributes, flops=_no_flops, **{"operands": _ONE, **more})
 
 
 _SHAPE = Attribute("shape", "dims")

@@ -13,6 +13,7 @@ from typing import Any
 from coset.dialects import hub_bits as bits
 from coset.dialects import hub_dynamic as dynamic
 from coset.dialects import hub_indexing as indexing
+from coset.dialects.hub_quantized import per_tensor
 from coset.dialects.hub_types import pointwise
 from coset.dialects.stablehlo import SPECIFICATION, Rule
 from coset.ir import dims
@@ -32,7 +33,7 @@ def _no_flops(_: Type, __: Sequence[Type], ___: Attributes) -> Dim:
 
 
 def _moving(name: str, infer: Rule, meaning: Meaning, document: str, *attributes: Attribute, **more: Any) -> Op:
-    return _op(name, infer, meaning, document, *attributes, traits="movement", flops=_no_flops, **more)
+    return _op(name, per_tensor(infer), meaning, document, *attributes, traits="movement", flops=_no_flops, **more)
 
 
 _ONE = ("operand",)
@@ -45,9 +46,9 @@ COMPLEX = _op("complex", bits.complex_type, bits.complex_, "The complex number l
 REAL = _op("real", bits.part_type, bits.real, "The real part.", traits="elementwise", operands=_ONE, flops=_no_flops)
 IMAG = _op("imag", bits.part_type, bits.imaginary, "The imaginary part; 0 of a real operand.", traits="elementwise", operands=_ONE,
            flops=_no_flops)  # fmt: skip
-BITCAST_CONVERT = _moving("bitcast_convert", bits.bitcast_type, bits.bitcast_convert,
-                          "The operand's bits read as `dtype`; a last dim holds the parts (low bits first) where the widths differ.",
-                          _DTYPE, operands=_ONE)  # fmt: skip
+BITCAST_CONVERT = _op("bitcast_convert", bits.bitcast_type, bits.bitcast_convert,
+                      "The operand's bits read as `dtype`; a last dim holds the parts (low bits first) where the widths differ.",
+                      _DTYPE, operands=_ONE, flops=_no_flops)  # fmt: skip
 POPCNT = _op("popcnt", partial(pointwise, names=_ONE, classes="int"), bits.popcnt, "The number of bits that are set.",
              traits="elementwise", operands=_ONE)  # fmt: skip
 COUNT_LEADING_ZEROS = _op("count_leading_zeros", partial(pointwise, names=_ONE, classes="int"), bits.count_leading_zeros,

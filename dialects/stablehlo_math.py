@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coset.dialects import hub_linalg as linalg
 from coset.dialects import hub_normalization as normalization
+from coset.dialects import hub_quantized as quantized
 from coset.dialects import hub_random as random
 from coset.dialects.stablehlo import SPECIFICATION, Rule
 from coset.ir import dims
@@ -128,3 +129,12 @@ def _barrier(_: Term, arrays: Sequence[Array], __: Any) -> tuple[Array, ...]:
 
 OPTIMIZATION_BARRIER = _op("optimization_barrier", _barrier_type, _barrier, "The operands; what needs one waits for all.",
                            operands=("operands",), variadic=True, flops=lambda _, __, ___: 0)  # fmt: skip
+
+# ---------------------------------------------------------------- quantized tensors
+
+UNIFORM_QUANTIZE = _op("uniform_quantize", quantized.quantize_type, quantized.uniform_quantize, "The operand as integers of the quantized "
+                       "`dtype`: round(clamp(operand / scale + zero_point)), ties to even.", Attribute("dtype", "dtype"),
+                       operands=("operand",), traits="elementwise", flops=_times(4))  # fmt: skip
+UNIFORM_DEQUANTIZE = _op("uniform_dequantize", quantized.dequantize_type, quantized.uniform_dequantize, "The numbers that a quantized "
+                         "operand stands for: (operand - zero_point) * scale.", operands=("operand",), traits="elementwise",
+                         flops=_times(2))  # fmt: skip

@@ -113,6 +113,6 @@ def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
     if constant.bytes != span.length:
         raise CosetError(f"a weight of type {type} takes {constant.bytes} bytes, {span.path} gives {span.length}")
     if span.length <= 1 << 20:
-        return constant_of(np.array(constant.array()))
+        return constant_of(np.array(constant.array()), type.dtype)
     identity = f"{span.path.resolve()}:{span.offset}:{span.length}:{status.st_mtime_ns}:{type}"
     return Constant(type, hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(), None, span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import get_op
-from coset.ir.types import CLASSES, DTYPES, I32, DType, TensorType
+from coset.ir.types import CLASSES, DTYPES, F32, I32, DType, QuantizedType, TensorType, quantized
 
 ANY = sorted(CLASSES["number"] | CLASSES["bool"], key=str)
 INDEX = sorted(CLASSES["int"], key=str)
@@ -55,14 +56,19 @@ def dimension_size(draw: Draw) -> Shapes:
 
 @st.composite
 def bitcast(draw: Draw) -> Case:
-    pairs = [(a, b) for a in ANY for b in ANY if _castable(a, b) is not None]
-    old, new = draw(st.sampled_from(pairs))
+    old, new = draw(st.sampled_from(_pairs()))
     extra = _castable(old, new)
     shape = (*draw(HIGH), *([extra] if extra else []))
     array = adversarial(old, numbers(shape), draw(st.integers(0, 10_000)))
     return case_of("stablehlo.bitcast_convert", [(old, shape)], {"dtype": new}, [array])
 
 
+@cache
+def _pairs() -> list[tuple[DType, DType]]:
+    return [(a, b) for a in ANY for b in ANY if _castable(a, b) is not None]
+
+
+@cache
 def _castable(old: DType, new: DType) -> int | None:
     """The last dim that the operand needs, 0 when none; None when the cast is refused."""
     infer = get_op("stablehlo.bitcast_convert").infer
@@ -296,7 +302,7 @@ def _batch_norm(name: str, features: int, *, gradient: bool = False) -> Callable
         arrays = [ordinary(draw, dtype, numbers(one)) for one in shapes]
         if features > 2 or gradient:
             arrays[features] = cast(np.abs(widen(arrays[features])), dtype)  # a variance
-        attributes = {"epsilon": draw(st.sampled_from([0.001, 1.0])), "feature_index": axis}
+        attributes = {"epsilon": draw(st.sampled_from([2.0**-10, 1.0])), "feature_index": axis}
         return case_of(name, [(dtype, one) for one in shapes], attributes, arrays)
 
     return strategy
@@ -321,6 +327,39 @@ def rng(draw: Draw) -> Case:
     return case_of("stablehlo.rng", operands, {"rng_distribution": distribution, "shape": shape}, arrays)
 
 
+QUANTIZED = [
+    quantized(DTYPES["i8"], F32, (0.5,), (3,)), quantized(DTYPES["u8"], F32, (0.1,), (128,)), quantized(I32, F32, (2.0,), (-7,)),
+    quantized(DTYPES["i4"], F32, (1.5,), (0,), limits=(-7, 7)), quantized(DTYPES["i16"], DTYPES["bf16"], (0.25,), (9,)),
+    quantized(DTYPES["i8"], F32, (0.25, 3.0, 0.7), (1, -128, 127), axis=1), quantized(DTYPES["u4"], DTYPES["f16"], (0.3,), (8,)),
+]  # fmt: skip
+
+
+def _quantized_shape(draw: Draw, dtype: DType) -> Shape:
+    return (draw(DIM), 3, *draw(SHAPE)) if isinstance(dtype, QuantizedType) and dtype.axis == 1 else draw(HIGH)
+
+
+@st.composite
+def uniform_quantize(draw: Draw) -> Case:
+    dtype = draw(st.sampled_from(QUANTIZED))
+    shape, seed = _quantized_shape(draw, dtype), draw(st.integers(0, 10_000))
+    again = [q for q in QUANTIZED if q.expressed == dtype.expressed and q.axis is None]
+    source = draw(st.sampled_from([dtype.expressed, dtype.expressed, *again]))
+    array = stored(source, numbers(shape), seed) if isinstance(source, QuantizedType) else adversarial(source, numbers(shape), seed)
+    return case_of("stablehlo.uniform_quantize", [(source, shape)], {"dtype": dtype}, [array])
+
+
+def stored(dtype: QuantizedType, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    """Integers within the limits."""
+    return cast(np.asarray(np.random.default_rng(seed).integers(dtype.minimum, dtype.maximum + 1, shape)), dtype.storage)
+
+
+@st.composite
+def uniform_dequantize(draw: Draw) -> Case:
+    dtype = draw(st.sampled_from(QUANTIZED))
+    shape = _quantized_shape(draw, dtype)
+    return case_of("stablehlo.uniform_dequantize", [(dtype, shape)], {}, [stored(dtype, numbers(shape), draw(st.integers(0, 10_000)))])
+
+
 @st.composite
 def optimization_barrier(draw: Draw) -> Case:
     operands = [(draw(st.sampled_from(ANY)), draw(SHAPE)) for _ in range(draw(st.integers(1, 3)))]
@@ -328,7 +367,8 @@ def optimization_barrier(draw: Draw) -> Case:
     return case_of("stablehlo.optimization_barrier", operands, {}, arrays)
 
 
-CASES.update({f"stablehlo.{f.__name__}": f for f in (cholesky, triangular_solve, fft, rng_bit_generator, rng, optimization_barrier)})
+CASES.update({f"stablehlo.{f.__name__}": f for f in (
+    cholesky, triangular_solve, fft, rng_bit_generator, rng, optimization_barrier, uniform_quantize, uniform_dequantize)})  # fmt: skip
 CASES["stablehlo.batch_norm_inference"] = _batch_norm("stablehlo.batch_norm_inference", 4)
 CASES["stablehlo.batch_norm_training"] = _batch_norm("stablehlo.batch_norm_training", 2)
 CASES["stablehlo.batch_norm_grad"] = _batch_norm("stablehlo.batch_norm_grad", 3, gradient=True)

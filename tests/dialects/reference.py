@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_bits import from_patterns, patterns
-from coset.ir.types import DTYPES, DType, TensorType, dtype_of
+from coset.ir.types import DTYPES, DType, QuantizedType, TensorType, dtype_of
 
 Array = np.ndarray[Any, Any]
 NAMES = {
@@ -27,6 +27,11 @@ NAMES = {
 
 def spell(dtype: DType, shape: Sequence[int]) -> str:
     """The MLIR type of a tensor."""
+    if isinstance(dtype, QuantizedType):
+        limits = f"{spell(dtype.storage, ())[7:-1]}<{dtype.minimum}:{dtype.maximum}>".replace("ui", "u")
+        pairs = ", ".join(f"{scale!r}:{point}" for scale, point in zip(dtype.scales, dtype.zero_points, strict=True))
+        inner = f":{dtype.axis}, {{{pairs}}}" if dtype.axis is not None else f", {pairs}"
+        return f"tensor<{''.join(f'{size}x' for size in shape)}!quant.uniform<{limits}:{NAMES[dtype.expressed.name]}{inner}>>"
     return f"tensor<{''.join(f'{size}x' for size in shape)}{NAMES[dtype.name]}>"
 
 
@@ -42,6 +47,9 @@ def _constant(x: Array) -> str:
 def _leave(name: str, dtype: DType, shape: tuple[int, ...], lines: list[str]) -> list[tuple[str, str]]:
     """The (value, type) pairs that carry one result out."""
     given = spell(dtype, shape)
+    if isinstance(dtype, QuantizedType):
+        lines.append(f"{name}_q = stablehlo.bitcast_convert {name} : ({given}) -> {spell(dtype.storage, shape)}")
+        return _leave(f"{name}_q", dtype.storage, shape, lines)
     if dtype.kind == "complex":
         part = DTYPES["f32" if dtype.bits == 64 else "f64"]
         pairs = []
@@ -68,13 +76,18 @@ def module(
     regions: Sequence[str] = (),
     *,
     given: int | None = None,
+    types_of: Sequence[TensorType] = (),
 ) -> str:
     """A module whose `main` applies the op (generic form, `attributes` and `regions` in MLIR) to the first `given` arrays, or to all:
-    the arrays are %x0, %x1 .. for the regions."""
+    the arrays are %x0, %x1 .. for the regions. `types_of` says the operands' types where they are quantized."""
     lines, types = [], []
     for i, x in enumerate(arrays):
-        types.append(spell(dtype_of(x.dtype), x.shape))
-        lines.append(f"%x{i} = stablehlo.constant {_constant(x)} : {types[-1]}")
+        stored, given_type = spell(dtype_of(x.dtype), x.shape), types_of[i].dtype if types_of else dtype_of(x.dtype)
+        types.append(spell(given_type, x.shape))
+        name = f"%x{i}" if types[-1] == stored else f"%x{i}_s"
+        lines.append(f"{name} = stablehlo.constant {_constant(x)} : {stored}")
+        if types[-1] != stored:
+            lines.append(f"%x{i} = stablehlo.bitcast_convert {name} : ({stored}) -> {types[-1]}")
     shapes = [(type.dtype, type.static) for type in results]
     outs = ", ".join(spell(dtype, shape or ()) for dtype, shape in shapes)
     count = f":{len(results)}" if len(results) > 1 else ""
@@ -137,6 +150,8 @@ def arrays_of(answer: Sequence[list[int]], results: Sequence[TensorType]) -> lis
 def _array(type: TensorType, rest: Any) -> Array:
     shape, dtype = type.static, type.dtype
     assert shape is not None
+    if isinstance(dtype, QuantizedType):
+        return _array(TensorType(dtype.storage, shape), rest)
     if dtype.kind == "complex":
         part = TensorType(DTYPES["f32" if dtype.bits == 64 else "f64"], shape)
         result = np.empty(shape, dtype.numpy)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hub_data_cases  # noqa: F401  (fills CASES)
+import ml_dtypes
 import numpy as np
 import pytest
 from hub_cases import HUB, Case, cases, numbers
@@ -14,7 +15,7 @@ from reference import arrays_of, interpret, module
 
 from coset.dialects.hub_scalars import widen
 from coset.ir.op import Op
-from coset.ir.types import TensorType, TupleType, dtype_of
+from coset.ir.types import QuantizedType, TensorType, TupleType, dtype_of
 
 pytest.importorskip("torch_mlir", reason="the reference interpreter is in the torch-mlir wheel")
 
@@ -45,6 +46,13 @@ def convolution(attributes: Attributes) -> str:
     return f"dimension_numbers = #stablehlo.conv<{layout}>, {counts}, {moves}"
 
 
+def words(attributes: Attributes, *keys: str) -> str:
+    """Booleans."""
+    return ", ".join(f"{key} = {str(attributes[key]).lower()}" for key in keys)
+
+
+# What the interpreter computes in the dtype itself, and rounds step by step, is compared to within some units in its last place.
+UNITS = {"triangular_solve": 64, "fft": 64}
 MLIR: dict[str, Callable[[Attributes], str]] = {
     **dict.fromkeys(("complex", "real", "imag", "bitcast_convert", "popcnt", "count_leading_zeros"), lambda _: ""),
     **dict.fromkeys(("dynamic_update_slice", "dynamic_reshape", "dynamic_pad"), lambda _: ""),
@@ -56,6 +64,11 @@ MLIR: dict[str, Callable[[Attributes], str]] = {
     "dynamic_broadcast_in_dim": ints("broadcast_dimensions", "known_expanding_dimensions", "known_nonexpanding_dimensions"),
     "dynamic_iota": lambda a: f"iota_dimension = {a['dimension']} : i64",
     "dynamic_conv": convolution,
+    "triangular_solve": lambda a: (
+        f"{words(a, 'left_side', 'lower', 'unit_diagonal')}, transpose_a = #stablehlo<transpose {a['transpose_a']}>"
+    ),
+    "fft": lambda a: f"fft_type = #stablehlo<fft_type {a['fft_type']}>, {ints('fft_length')(a)}",
+    **dict.fromkeys(("optimization_barrier", "uniform_quantize", "uniform_dequantize"), lambda _: ""),
 }  # fmt: skip
 OPS = [op for op in HUB if op.name.removeprefix("stablehlo.") in MLIR]
 
@@ -80,18 +93,25 @@ def results_of(case: Case) -> list[TensorType]:
     return [TensorType(item.dtype, numbers(item.dims)) for item in items if isinstance(item, TensorType)]
 
 
-def same(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], tolerance: float) -> bool:
-    if ours.dtype.kind in "iub" or tolerance == 0:
+def source_of(plain: str, case: Case) -> str:
+    """The case as a module."""
+    types = [operand.tensor for operand in case.term.operands]
+    return module(plain, MLIR[plain](dict(case.term.attributes)), case.arrays, results_of(case), types_of=types)
+
+
+def same(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], units: int) -> bool:
+    if dtype_of(ours.dtype).kind not in ("float", "complex") or units == 0:
         return bool(np.array_equal(widen(ours), widen(theirs), equal_nan=widen(ours).dtype.kind in "fc"))
     a, b = (widen(x).astype(np.complex128 if x.dtype.kind == "c" else np.float64) for x in (ours, theirs))
-    return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True))
+    epsilon = float(ml_dtypes.finfo(ours.real.dtype).eps)  # type: ignore[no-untyped-call]
+    return bool(np.allclose(a, b, rtol=units * epsilon, atol=units * epsilon, equal_nan=True))
 
 
 @pytest.mark.parametrize("op", OPS, ids=str)
 def test_op_is_as_the_reference_interpreter_has_it(op: Op) -> None:
     plain = op.name.removeprefix("stablehlo.")
     found = [tame(case) for case in drawn(op, 80) if not skipped(case)]
-    sources = [module(plain, MLIR[plain](dict(case.term.attributes)), case.arrays, results_of(case)) for case in found]
+    sources = [source_of(plain, case) for case in found]
     agreed = 0
     for case, source, answer in zip(found, sources, interpret(sources), strict=True):
         if isinstance(answer, str):
@@ -99,9 +119,10 @@ def test_op_is_as_the_reference_interpreter_has_it(op: Op) -> None:
             continue
         ours = case.value()
         for mine, theirs in zip(ours if isinstance(ours, tuple) else (ours,), arrays_of(answer, results_of(case)), strict=True):
-            assert same(mine, theirs, 0), f"{source}\nours   {mine.tolist()}\ntheirs {theirs.tolist()}"
+            assert same(mine, theirs, UNITS.get(plain, 0)), f"{source}\nours   {mine.tolist()}\ntheirs {theirs.tolist()}"
         agreed += 1
-    assert agreed >= 0.8 * len(found) and len(found) >= 25, f"{agreed} of {len(found)} could be compared"
+    least = 0.6 if plain in ("triangular_solve", "uniform_quantize", "uniform_dequantize") else 0.8  # it refuses many of these
+    assert agreed >= least * len(found) and len(found) >= 25, f"{agreed} of {len(found)} could be compared"
 
 
 INDEXED = {"dynamic_slice": 1, "dynamic_update_slice": 2, "gather": 1, "dynamic_gather": 1}  # op: its first index operand
@@ -114,6 +135,12 @@ def skipped(case: Case) -> bool:
     types = [operand.tensor for operand in case.term.operands] + results_of(case)
     if any(type.dtype.name in ("f8e8m0fnu", "string") for type in types):
         return True
+    if name == "fft" and "64" not in str(case.arrays[0].dtype) and "128" not in str(case.arrays[0].dtype):
+        return True  # it aborts on f32
+    if name == "fft" and case.arrays[0].dtype == np.complex64:
+        return True
+    if any(isinstance(t.dtype, QuantizedType) and t.dtype.storage.kind == "uint" for t in types):
+        return True  # it takes unsigned storage for signed
     if name == "dynamic_conv" and 0 in case.arrays[1].shape[2:]:
         return True  # its verifier wants windows of 1 or more
     if name == "reduce_precision" and types[0].dtype.name in LACKS_INFINITY:
