@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import dot, from_numpy_matmul, reshape, transpose
+from coset.dialects.hub_terms import from_numpy_matmul, reshape
+from coset.dialects.onnx_einsum import einsum
 from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of
 from coset.ir import dims
 from coset.ir.op import find_op
@@ -40,47 +41,10 @@ def _gemm(node: Node) -> Built:
 
 
 def _einsum(node: Node) -> Built:
-    """Products pairwise from left to right; no repeated labels and no ellipsis."""
+    """No diagonals and no ellipsis: what they mean has no short form in ONNX."""
     equation = "".join(str(node.attributes["equation"]).split())
-    if "." in equation or node.operands[0].tensor.dtype not in _WIDE:
-        return None
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    if not arrow:
-        result = "".join(sorted(label for label in set(left) - {","} if left.count(label) == 1))
-    if len(terms) != len(node.operands) or any(len(set(labels)) != len(labels) for labels in (*terms, result)):
-        return None
-    ranks = all(len(labels) == operand.tensor.rank for labels, operand in zip(terms, node.operands, strict=True))
-    if not ranks or not set(result) <= set(left):
-        return None
-    total, labels = node.operands[0], terms[0]
-    for position in range(1, len(terms)):
-        later = set(result).union(*terms[position + 1 :])
-        total, labels = _contract(total, labels, node.operands[position], terms[position], later)
-    total, labels = _sum_over(total, labels, set(labels) - set(result))
-    return transpose(total, tuple(labels.index(label) for label in result))
-
-
-def _contract(a: Term, a_labels: str, b: Term, b_labels: str, kept: set[str]) -> tuple[Term, str]:
-    """The product of two operands, summed over what neither the result nor a later operand has."""
-    a, a_labels = _sum_over(a, a_labels, set(a_labels) - kept - set(b_labels))
-    b, b_labels = _sum_over(b, b_labels, set(b_labels) - kept - set(a_labels))
-    shared = [label for label in a_labels if label in b_labels]
-    batch = [label for label in shared if label in kept]
-    summed = [label for label in shared if label not in kept]
-    product = dot(
-        a, b,
-        lhs_batch=tuple(map(a_labels.index, batch)), rhs_batch=tuple(map(b_labels.index, batch)),
-        lhs_contract=tuple(map(a_labels.index, summed)), rhs_contract=tuple(map(b_labels.index, summed)),
-    )  # fmt: skip
-    return product, "".join([*batch, *(x for x in a_labels if x not in shared), *(x for x in b_labels if x not in shared)])
-
-
-def _sum_over(x: Term, labels: str, summed: set[str]) -> tuple[Term, str]:
-    axes = tuple(axis for axis, label in enumerate(labels) if label in summed)
-    if not axes:
-        return x, labels
-    return make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": "add"}), "".join(x for x in labels if x not in summed)
+    plain = "." not in equation and all(len(set(term)) == len(term) for term in equation.partition("->")[0].split(","))
+    return einsum(node) if plain and node.operands[0].tensor.dtype in _WIDE else None
 
 
 # ---------------------------------------------------------------- reductions
@@ -89,7 +53,7 @@ def _sum_over(x: Term, labels: str, summed: set[str]) -> tuple[Term, str]:
 def _reduce(combiner: str, node: Node) -> Built:
     """No axes means all of them, unless `noop_with_empty_axes`."""
     x = node.operands[0]
-    axes = _reduced_axes(node, x.tensor.rank)
+    axes = reduced_axes(node, x.tensor.rank)
     allowed = _WIDE | ({DTYPES["i8"], DTYPES["u8"]} if combiner in ("maximum", "minimum") else set())
     if axes is None or x.tensor.dtype not in (_FLOATS if combiner == "mean" else allowed):
         return None
@@ -106,7 +70,8 @@ def _reduce(combiner: str, node: Node) -> Built:
     return reshape(reduced, tuple(1 if axis in axes else dim for axis, dim in enumerate(x.tensor.dims)))
 
 
-def _reduced_axes(node: Node, rank: int) -> tuple[int, ...] | None:
+def reduced_axes(node: Node, rank: int) -> tuple[int, ...] | None:
+    """The axes that a reduction goes over; None where they are not known or wrong."""
     if "axes" in node.attributes:
         axes: Sequence[int] | None = node.attributes["axes"]
     elif node.given(1):

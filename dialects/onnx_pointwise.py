@@ -142,12 +142,16 @@ def _clip(node: Node) -> Built:
     return make("onnx.Clip", (x, *bounds)) if node.given(1) or node.given(2) or node.since < 11 else x
 
 
-def _named(defaults: dict[str, object], node: Node) -> Built:
+def _named(node: Node) -> Built:
     """An op of one operand that stays one node; its attributes are filled in."""
     if find_op(f"onnx.{node.name}") is None or (node.since < 6 and node.name != "Softplus"):
         return None
-    known = {name: node.attributes.get(name, default) for name, default in defaults.items()}
-    return make(f"onnx.{node.name}", node.operands[:1], known)
+    return make(f"onnx.{node.name}", node.operands[:1], named_attributes(node))
+
+
+def named_attributes(node: Node) -> dict[str, object]:
+    """The attributes of an op that stays one node; what is left out has its default."""
+    return {name: node.attributes.get(name, default) for name, default in _NAMED[node.name].items()}
 
 
 def _single(value: float) -> float:
@@ -165,7 +169,7 @@ BUILDERS: dict[str, Builder] = {
     **{name: partial(_binary, op) for name, op in _BINARY.items()},
     **{name: partial(_folded, op) for name, op in _FOLDED.items()},
     **{name: partial(_compare, direction) for name, direction in _COMPARISONS.items()},
-    **{name: partial(_named, defaults) for name, defaults in _NAMED.items()},
+    **dict.fromkeys(_NAMED, _named),
     "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Reciprocal": _reciprocal, "Where": _where, "Cast": _cast,
     "CastLike": _cast_like, "Clip": _clip,
 }  # fmt: skip
