@@ -74,8 +74,10 @@ def _expanded(root: Term) -> Term:
 def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Array:
     name, unit = term.op.name, roundoff(np.asarray(value).dtype)
     magnitude = np.abs(np.asarray(value, np.float64)) if np.asarray(value).dtype.kind != "c" else np.abs(value)
-    if term.op.has("movement"):
-        return np.abs(_applied(term, errors))
+    if term.op.has("movement"):  # the errors move as the elements do; integers (indices, shapes) say where
+        exact = np.asarray(value).dtype.kind in "biu"
+        moved = [x if np.asarray(x).dtype.kind in "biu" else error for x, error in zip(operands, errors, strict=True)]
+        return np.zeros(np.shape(value)) if exact else np.abs(_applied(term, moved))
     if name == "stablehlo.reduce":
         return _reduction_error(term, operands[0], errors[0], magnitude, unit)
     if name in ("stablehlo.dot_general", "stablehlo.convolution"):
@@ -90,6 +92,8 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         chosen = np.where(operands[0], errors[1], errors[2])
         gap = np.abs(_real(operands[1]) - _real(operands[2])) + np.maximum(errors[1], errors[2])
         return np.asarray(np.where(errors[0] > 0, gap, chosen))
+    if not term.op.has("elementwise") and roundoff(np.asarray(value).dtype):
+        return np.full(np.shape(value), np.inf)  # intervals of single operands say nothing of sums over many elements
     return _carried(term, operands, errors, value) + LIBRARY_ULPS * unit * magnitude
 
 
