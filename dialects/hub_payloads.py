@@ -85,7 +85,7 @@ class Payload:
             return _once(_apply(term, [_raw(operand) for operand in operands], self.binding, self.fallback))
         if name in _CONTROL:
             return _CONTROL[name](self, term, operands, count)
-        if term.op.has("elementwise") and term.op.meaning is not None:
+        if _elementwise(term) and term.op.meaning is not None:
             rank = max(type.rank for type in [term.type, *(o.type for o in term.operands)] if isinstance(type, TensorType))
             aligned = [_aligned(value, rank) for value in operands]
             return _Value(term.op.meaning(term, aligned, self.binding), True)
@@ -104,6 +104,11 @@ class Payload:
             return _nothing(term.type, self.binding)
         rows = [_once(_apply(term, [_raw(_taken(o, i)) for o in operands], self.binding, self.fallback)) for i in range(count)]
         return _stacked(rows)
+
+
+def _elementwise(term: Term) -> bool:
+    same = term.op.name == "stablehlo.bitcast_convert" and term.tensor.dims == term.operands[0].tensor.dims  # to the same width
+    return same or term.op.has("elementwise")
 
 
 def _apply(term: Term, arrays: list[Any], binding: Binding, fallback: Fallback) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from coset.dialects.hub_terms import splat
 from coset.ir.op import Attributes
 from coset.ir.term import PARAMETER, Region, Term, make
-from coset.ir.types import Type
+from coset.ir.types import DTYPES, DType, TensorType, Type
 
 Body = Callable[..., Term | Sequence[Term]]
 
@@ -50,3 +53,42 @@ def _choice(name: str, choice: Term, captured: Sequence[Term], bodies: Sequence[
     regions = tuple(region(_types(captured), body) for body in bodies)
     results = tuple(_types(regions[0].results))
     return make(name, (choice, *captured), {**attributes, "results": results}, regions)
+
+
+# ---------------------------------------------------------------- orders of floats
+
+
+def total_order(x: Term) -> Term:
+    """Signed integers in IEEE total order of the floats `x`: the bits, turned round below zero."""
+    dtype = x.tensor.dtype
+    integer = DTYPES[f"i{dtype.bits}"]
+    shape = x.tensor.dims
+    bits = make("stablehlo.bitcast_convert", (x,), {"dtype": integer})
+    sign = make("stablehlo.shift_right_arithmetic", (bits, splat(dtype.bits - 1, integer, shape)))
+    return make("stablehlo.xor", (bits, make("stablehlo.and", (sign, splat((1 << dtype.bits - 1) - 1, integer, shape)))))
+
+
+def one_zero_one_nan(x: Term) -> Term:
+    """`x` with 0.0 for -0.0 and one NaN for every NaN, so that total order takes each of them as equal."""
+    zero, nan = (splat(value, x.tensor.dtype, x.tensor.dims) for value in (0.0, np.nan))
+    is_zero = make("stablehlo.compare", (x, zero), {"direction": "EQ"})
+    is_nan = make("stablehlo.compare", (x, x), {"direction": "NE"})
+    return make("stablehlo.select", (is_nan, nan, make("stablehlo.select", (is_zero, zero, x))))
+
+
+def comparator(direction: str, dtypes: Sequence[DType]) -> Region:
+    """What `direction` means for a sort of operands of these dtypes, the first one of floats: NaN is the largest, zeros are equal."""
+
+    def body(a: Term, b: Term, *_: Term) -> Term:
+        keys = [total_order(one_zero_one_nan(x)) for x in (a, b)]
+        return make("stablehlo.compare", keys, {"direction": direction})
+
+    return region([TensorType(dtype, ()) for dtype in dtypes for _ in range(2)], body)
+
+
+def direction_of(payload: Region) -> str | None:
+    """The direction whose `comparator` this is, or None."""
+    dtypes = [parameter.tensor.dtype for parameter in payload.parameters[::2]]
+    if dtypes[0].kind != "float" or f"i{dtypes[0].bits}" not in DTYPES:
+        return None
+    return next((direction for direction in ("LT", "GT", "LE", "GE") if comparator(direction, dtypes) == payload), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.hub_region_terms import total_order
 from coset.dialects.hub_terms import broadcast, convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
 from coset.dialects.mlir_ops import FIELDS, GATHER, HINTS
 from coset.frontends.onnx_values import host_value
@@ -17,7 +18,7 @@ from coset.frontends.stablehlo_regions import REGION_BUILDERS
 from coset.frontends.stablehlo_shapes import SHAPE_BUILDERS, folded, shape_operand
 from coset.ir.op import find_op
 from coset.ir.term import TUPLE, Term, get, make
-from coset.ir.types import TensorType, TupleType
+from coset.ir.types import DTYPES, TensorType, TupleType
 
 
 def build(node: Node) -> Built | None:
@@ -83,9 +84,13 @@ _NORMAL: dict[str, Any] = {
 
 
 def _compare(node: Node) -> Built:
-    if node.value("compare_type", "NOTYPE") == "TOTALORDER" and node.operands[0].tensor.dtype.kind in ("float", "complex"):
+    """Total order of floats is an order of integers."""
+    if node.value("compare_type", "NOTYPE") != "TOTALORDER" or node.operands[0].tensor.dtype.kind not in ("float", "complex"):
+        return plain(node, node.name, node.operands)
+    dtype = node.operands[0].tensor.dtype
+    if dtype.kind == "complex" or f"i{dtype.bits}" not in DTYPES:
         raise Foreign
-    return plain(node, node.name, node.operands)
+    return make(node.name, [total_order(x) for x in node.operands], {"direction": node.value("comparison_direction")})
 
 
 def _dot_general(node: Node) -> Built:

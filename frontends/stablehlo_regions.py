@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.hub_region_terms import direction_of
 from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import is_splat, numpy_broadcast
 from coset.dialects.hub_types import COMBINERS
@@ -172,11 +173,14 @@ def _select_and_scatter(node: Node) -> Built:
 def _sort(node: Node) -> Built:
     rank = node.operands[0].tensor.rank
     word = comparison_word(node.regions[0])
+    body = payload(node, 0) if word is None else None
+    if body is not None and (direction := direction_of(body)) is not None:
+        word, body = (direction, False), None  # NaN is the largest, zeros are equal: what a direction means here
     attributes = {
         "dimension": node.value("dimension", -1) % max(1, rank), "is_stable": bool(node.value("is_stable", False)),
         "direction": "region" if word is None else word[0], "total": word is not None and word[1],
     }  # fmt: skip
-    return results(make(node.name, node.operands, attributes, (payload(node, 0),) if word is None else ()))
+    return results(make(node.name, node.operands, attributes, () if body is None else (body,)))
 
 
 def _scatter(node: Node) -> Built:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_tensors import identity
 from coset.dialects.mlir_ops import SCATTER
 from coset.dialects.mlir_text import number_text, type_text
@@ -31,18 +34,40 @@ def combiner_block(body: Body, word: str, dtype: DType) -> list[str]:
     return [head, f"{result} = stablehlo.{word} {left}, {right} : {type}", _return([(result, type)])]
 
 
-def comparison_block(body: Body, direction: str, dtypes: Sequence[DType], *, total: bool = False) -> list[str]:
-    """The block of a comparator of the first pair of its parameters."""
+def comparison_block(body: Body, direction: str, dtypes: Sequence[DType], *, settled: bool = False, total: bool = False) -> list[str]:
+    """The block of a comparator of the first pair of its parameters. `settled`: with one NaN, the largest, and one zero."""
     types = [type_text(TensorType(dtype, ())) for dtype in dtypes for _ in range(2)]
     names = [body.fresh() for _ in types]
-    result = body.fresh()
+    lines: list[str] = []
+    sides = names[:2]
+    if settled and dtypes[0].kind == "float":
+        total = True
+        sides = [_settled(body, name, dtypes[0], types[0], lines) for name in sides]
     kind = ", compare_type = #stablehlo<comparison_type TOTALORDER>" if total and dtypes[0].kind == "float" else ""
-    return [
-        f"^bb0({', '.join(f'{name}: {type}' for name, type in zip(names, types, strict=True))}):",
-        f'{result} = "stablehlo.compare"({names[0]}, {names[1]}) <{{comparison_direction = #stablehlo<comparison_direction {direction}>'
-        f"{kind}}}> : ({types[0]}, {types[0]}) -> tensor<i1>",
-        _return([(result, "tensor<i1>")]),
-    ]
+    result = _compared(body, direction, sides[0], sides[1], types[0], lines, kind)
+    head = f"^bb0({', '.join(f'{name}: {type}' for name, type in zip(names, types, strict=True))}):"
+    return [head, *lines, _return([(result, "tensor<i1>")])]
+
+
+def _compared(body: Body, direction: str, left: str, right: str, type: str, lines: list[str], kind: str = "") -> str:
+    result = body.fresh()
+    attributes = f"comparison_direction = #stablehlo<comparison_direction {direction}>{kind}"
+    lines.append(f'{result} = "stablehlo.compare"({left}, {right}) <{{{attributes}}}> : ({type}, {type}) -> tensor<i1>')
+    return result
+
+
+def _settled(body: Body, name: str, dtype: DType, type: str, lines: list[str]) -> str:
+    """The parameter with 0.0 for -0.0 and one NaN for every NaN, as JAX's comparators have it."""
+    constants = []
+    for value in (0.0, np.nan):
+        constants.append(body.fresh())
+        lines.append(f"{constants[-1]} = stablehlo.constant dense<{number_text(cast(np.asarray(value), dtype)[()], dtype)}> : {type}")
+    zero, nan = constants
+    is_zero, is_nan = _compared(body, "EQ", name, zero, type, lines), _compared(body, "NE", name, name, type, lines)
+    signless, result = body.fresh(), body.fresh()
+    lines.append(f"{signless} = stablehlo.select {is_zero}, {zero}, {name} : tensor<i1>, {type}")
+    lines.append(f"{result} = stablehlo.select {is_nan}, {nan}, {signless} : tensor<i1>, {type}")
+    return result
 
 
 def _return(values: Sequence[tuple[str, str]]) -> str:
@@ -98,7 +123,8 @@ def sort(body: Body, term: Term) -> str:
     if direction == "region":
         block = region_block(body, term.regions[0])
     else:
-        block = comparison_block(body, direction, dtypes, total=term.attribute("total"))
+        total = term.attribute("total")
+        block = comparison_block(body, direction, dtypes, settled=not total, total=total)
     attributes = [f"dimension = {term.attribute('dimension')} : i64", f"is_stable = {truth(term.attribute('is_stable'))}"]
     return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
 
