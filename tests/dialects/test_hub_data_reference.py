@@ -141,6 +141,8 @@ def skipped(case: Case) -> bool:
         return True
     if any(isinstance(t.dtype, QuantizedType) and t.dtype.storage.kind == "uint" for t in types):
         return True  # it takes unsigned storage for signed
+    if name == "triangular_solve" and not case.term.attribute("left_side"):
+        return True  # it aborts; XLA does not (test_hub_data_xla.py)
     if name == "dynamic_conv" and 0 in case.arrays[1].shape[2:]:
         return True  # its verifier wants windows of 1 or more
     if name == "reduce_precision" and types[0].dtype.name in LACKS_INFINITY:
