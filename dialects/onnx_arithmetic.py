@@ -1,4 +1,4 @@
-"""Arithmetic on terms as definitions write it: NumPy's broadcasting, plain numbers as splats of the dtype at hand."""
+"""Arithmetic on terms as definitions write it: NumPy's broadcasting, plain numbers and dims as scalars of the dtype at hand."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Union
 
+import numpy as np
+
 from coset.dialects import chlo, stablehlo, stablehlo_data, stablehlo_regions
-from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape, reshape, splat
+from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, reshape, splat
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
 from coset.ir.term import DIMS, Term, make
 from coset.ir.types import BOOL, I64, DType, TensorType
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions)  # their ops are made here
-Number = Union[Term, float, int]
+Number = Union[Term, float, Dim]
 INFINITY = float("inf")
 
 
@@ -27,7 +29,7 @@ def pointwise(op: str, *operands: Number) -> Term:
     terms = [operand for operand in operands if isinstance(operand, Term)]
     shape = numpy_shape(*(term.tensor.dims for term in terms))
     dtype = terms[0].tensor.dtype
-    given = [x if isinstance(x, Term) else splat(x, dtype, ()) for x in operands]
+    given = [x if isinstance(x, Term) else counted(x, dtype) for x in operands]
     return make(op if "." in op else f"stablehlo.{op}", [numpy_broadcast(x, shape) for x in given])
 
 
@@ -42,7 +44,7 @@ sqrt, exp, log, tanh, logistic, negate, absolute, rint, invert = (
 
 def compare(a: Term, direction: str, b: Number) -> Term:
     """`a direction b` (EQ NE LT LE GT GE) element by element."""
-    other = b if isinstance(b, Term) else splat(b, a.tensor.dtype, ())
+    other = b if isinstance(b, Term) else counted(b, a.tensor.dtype)
     shape = numpy_shape(a.tensor.dims, other.tensor.dims)
     return make("stablehlo.compare", [numpy_broadcast(x, shape) for x in (a, other)], {"direction": direction})
 
@@ -53,7 +55,7 @@ def select(condition: Term, on_true: Number, on_false: Number, *, dtype: DType |
     kind = terms[0].tensor.dtype if terms else dtype
     assert kind is not None
     shape = numpy_shape(condition.tensor.dims, *(term.tensor.dims for term in terms))
-    given = [x if isinstance(x, Term) else splat(x, kind, ()) for x in (on_true, on_false)]
+    given = [x if isinstance(x, Term) else counted(x, kind) for x in (on_true, on_false)]
     return make("stablehlo.select", [numpy_broadcast(x, shape) for x in (condition, *given)])
 
 
@@ -71,11 +73,25 @@ def iota(shape: Sequence[Dim], axis: int, dtype: DType = I64) -> Term:
     return make("stablehlo.iota", (), {"shape": tuple(shape), "dtype": dtype, "dimension": axis % len(shape)})
 
 
-def counted(dim: Dim, dtype: DType) -> Term:
-    """The number of a dim as a rank-0 term, converted to `dtype`."""
+def counted(dim: Dim | float, dtype: DType) -> Term:
+    """A number, or that of a dim, as a rank-0 term of `dtype`."""
     if not isinstance(dim, Poly):
         return splat(dim, dtype, ())
     return convert(make(DIMS, (), {"dims": (dim,), "type": TensorType(I64, ())}), dtype)
+
+
+def counted_all(dims: Sequence[Dim], dtype: DType) -> Term:
+    """The numbers of dims as a vector."""
+    plain = [dim for dim in dims if not isinstance(dim, Poly)]
+    if len(plain) == len(dims):
+        return convert(literal(np.array(plain, np.int64)), dtype)
+    return convert(make(DIMS, (), {"dims": tuple(dims), "type": TensorType(I64, (len(dims),))}), dtype)
+
+
+def clamp(x: Term, low: Dim | float, high: Dim | float) -> Term:
+    """`x`, at least `low` and at most `high`."""
+    dtype = x.tensor.dtype
+    return make("stablehlo.clamp", (counted(low, dtype), x, counted(high, dtype)))
 
 
 def unsqueeze(x: Term, *axes: int) -> Term:

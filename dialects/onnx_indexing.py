@@ -10,13 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_regions
-from coset.dialects.hub_terms import broadcast, convert, literal, reshape, splat
+from coset.dialects.hub_terms import reshape, splat
+from coset.dialects.onnx_arithmetic import add, compare, counted_all, iota, select
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
-from coset.ir.term import DIMS, Term, make
-from coset.ir.types import BOOL, I64, DType, TensorType
+from coset.ir.term import Term, make
+from coset.ir.types import BOOL, I64
 from coset.rules.definition import load_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions, onnx_ops)  # the definitions mention their ops
@@ -24,19 +25,10 @@ RULES = load_definitions(Path(__file__).with_name("onnx_indexing.rules"))
 _COMBINERS = {"none": "second", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 
-def numbers_of(values: Shape, dtype: DType) -> Term:
-    """Dims as a vector of integers."""
-    if all(isinstance(value, int) for value in values):
-        return literal(np.array(values, np.int64).astype(dtype.numpy), dtype)
-    return convert(make(DIMS, (), {"dims": values, "type": TensorType(I64, (len(values),))}), dtype)
-
-
 def from_front(indices: Term, extents: Shape) -> Term:
     """Index vectors (along the last dim of `indices`), the negative ones counted from the end of dims of these extents."""
-    shape, dtype = indices.tensor.dims, indices.tensor.dtype
-    ends = broadcast(numbers_of(extents, dtype), shape, (len(shape) - 1,))
-    negative = make("stablehlo.compare", (indices, splat(0, dtype, shape)), {"direction": "LT"})
-    return make("stablehlo.select", (negative, make("stablehlo.add", (indices, ends)), indices))
+    ends = counted_all(extents, indices.tensor.dtype)
+    return select(compare(indices, "LT", 0), add(indices, ends), indices)
 
 
 def cropped(x: Term, shape: Shape) -> Term:
@@ -130,7 +122,7 @@ def scatter_elements(node: Node) -> Built:
         return make("onnx.ScatterElements", (x, indices, updates), {"axis": axis, "combiner": _combiner(node)})
     columns = []
     for position in range(len(shape)):
-        counts = make("stablehlo.iota", (), {"shape": shape, "dtype": dtype, "dimension": position})
+        counts = iota(shape, position, dtype)
         columns.append(reshape(indices if position == axis else counts, (*shape, 1)))
     vectors = make("stablehlo.concatenate", columns, {"dimension": len(shape)}) if len(columns) > 1 else columns[0]
     return make("onnx.ScatterND", (x, from_front(vectors, x.tensor.dims), updates), {"combiner": _combiner(node)})
