@@ -81,7 +81,7 @@ def _side(root: Node, indices: Indices) -> Side:
     guards = tuple(
         tuple(
             rewrite(guard, indices)
-            for guard in (*draft.guards, *(g for operand in draft.operands if isinstance(operand, Hole) for g in operand.guards))
+            for guard in (*draft.guards, *(g for o in draft.operands for g in (o.guards if isinstance(o, Hole) else o.late)))
         )
         for draft in drafts
     )

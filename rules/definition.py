@@ -30,7 +30,7 @@ from coset.rules.unroll import unrolled, variadic
 from coset.rules.values import Values
 
 UNROLLED = (1, 2, 3)  # numbers of variadic operands for which a definition is a rule of the search
-MOST_FORMS = 32  # a clause with more forms is no rule of the search
+MOST_FORMS = 32  # of a clause as rules of the search
 
 
 @dataclass(eq=False)
@@ -81,13 +81,31 @@ class Definition:
     @cached_property
     def rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         """The rules that expand the op and those that recognise it, by clause and form. An op with a variadic operand has them
-        for a few numbers of operands; one with very many forms has none: it is expanded before a search."""
-        start = len(self.op.operands)
-        counts = [start - 1 + count for count in UNROLLED] if self.op.variadic else [start]
-        entries = [entry for entry in map(self.counted, counts) if entry is not None]
+        for a few numbers of operands. One that is tagged `sugar` has none: it is expanded on import."""
+        entries = [] if "sugar" in self.entry.tags else self.few
         pairs = [_read(entry, self.op, self.dialects) for entry in entries]
         expand, recognise = (tuple(assure(_numbered([rule for pair in pairs for rule in pair[i]]), self.directory)) for i in (0, 1))
         return expand, recognise
+
+    @property
+    def few(self) -> list[syntax.OpEntry]:
+        """The entry for a few numbers of variadic operands, or as it is."""
+        start = len(self.op.operands)
+        counts = [start - 1 + count for count in UNROLLED] if self.op.variadic else [start]
+        return [entry for entry in map(self.counted, counts) if entry is not None]
+
+    @cached_property
+    def trials(self) -> tuple[Rule, ...]:
+        """Rules for tests only: the op equals itself, for what is drawn of its operands and attributes."""
+        found: list[Rule] = []
+        name = f"{self.op.name}.trial"
+        for entry in self.few:
+            head, clause = _head(entry, self.op), entry.clauses[0]
+            direction = Direction(
+                name, name, head, head, None, clause.promise, entry.document, entry.place, entry.text, definition=self.op.name, trial=True
+            )
+            found += variants(direction, collect(entry.parameters, (), self.dialects))
+        return tuple(assure(_numbered(found), self.directory))
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -96,6 +114,11 @@ _DEFINITIONS: dict[str, Definition] = {}
 def definitions() -> list[Rule]:
     """The rules of every registered definition, expanding and recognising, by name."""
     return sorted((rule for definition in _DEFINITIONS.values() for own in definition.rules for rule in own), key=lambda rule: rule.name)
+
+
+def trials(name: str) -> tuple[Rule, ...]:
+    """Rules that test the definition of the op `name` on values, if it has one; they are no rules of a search."""
+    return _DEFINITIONS[name].trials if name in _DEFINITIONS else ()
 
 
 def definition_texts() -> frozenset[str]:
@@ -148,6 +171,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
             for clause in entry.clauses:
                 numerics_of(clause.promise)
             assert definition.rules
+            assert definition.trials
         except RuleError as error:
             errors.append(error)
     errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
@@ -186,7 +210,7 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
             default = evaluate_value(values.attribute(parameter.default, word), Scope())
             default = tuple(map(float, default)) if word == "floats" else default
         attributes.append(Attribute(name, names.kinds[name].word, default, required=parameter.default is None))
-    elementwise = not any(optional) and all(_elementwise(entry, clause, names) for clause in entry.clauses)
+    elementwise = not any(optional) and "sugar" not in entry.tags and all(_elementwise(entry, clause, names) for clause in entry.clauses)
     return Op(
         entry.name, partial(_infer, entry.name), None, tuple(attributes), tuple(operand.name for operand in operands), sum(optional),
         variadic=any(repeated), traits=frozenset({"elementwise"} if elementwise else ()), flops=partial(_flops, entry.name),
@@ -218,25 +242,29 @@ def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[l
     """The rules that expand the op of an entry without variadic operands, and those that recognise it."""
     expand: list[Rule] = []
     recognise: list[Rule] = []
-    keywords = tuple((attribute.name, syntax.Name(attribute.name, entry.place)) for attribute in op.attributes)
-    operands = tuple(syntax.Name(operand.name, operand.place) for operand in _operands(entry))
-    head = syntax.Invocation(entry.name, operands, keywords, None, entry.place)
+    head = _head(entry, op)
     for clause in entry.clauses:
         forward = Direction(
             op.name, op.name, head, clause.body, clause.condition, clause.promise, entry.document, entry.place, entry.text,
             definition=op.name, result=entry.result,
         )  # fmt: skip
-        forms = variants(forward, _names(entry, clause, dialects), most=MOST_FORMS)
-        expand += forms
-        for left, right in _mirrored(clause.body, head) if forms else ():
+        expand += variants(forward, _names(entry, clause, dialects), most=MOST_FORMS)
+        for left, right in _mirrored(clause.body, head):
             name = f"{op.name}.recognise"
             backward = replace(forward, name=name, family=name, left=left, right=right, result=(), lenient=True)
-            recognise += variants(backward, _names(entry, clause, dialects))
+            recognise += variants(backward, _names(entry, clause, dialects), most=MOST_FORMS)
     sides: dict[str, list[Rule]] = {}
     for rule in expand:
         sides.setdefault(str(rule.right), []).append(rule)
     recognise = [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
     return expand, recognise
+
+
+def _head(entry: syntax.OpEntry, op: Op) -> syntax.Invocation:
+    """The op over its own operands, with its own attributes."""
+    keywords = tuple((attribute.name, syntax.Name(attribute.name, entry.place)) for attribute in op.attributes)
+    operands = tuple(syntax.Name(operand.name, operand.place) for operand in _operands(entry))
+    return syntax.Invocation(entry.name, operands, keywords, None, entry.place)
 
 
 def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:

@@ -39,7 +39,7 @@ class Hole:
 
 @dataclass(eq=False)
 class Draft:
-    """An application that has no index yet. `guards` must hold where this form of it is used."""
+    """An application that has no index yet. `guards` must hold where this form of it is used, `late` ones speak of its own type."""
 
     op: Op
     operands: list["Node"]
@@ -47,6 +47,7 @@ class Draft:
     place: Place
     rest: str | None = None
     guards: list[Expression] = field(default_factory=list)
+    late: list[Expression] = field(default_factory=list)
 
     def __str__(self) -> str:
         return self.text

@@ -37,6 +37,7 @@ class Direction:
     tags: tuple[str, ...] = ()
     definition: str | None = None
     result: tuple[syntax.TensorKind, ...] = ()
+    trial: bool = False  # `f(x) => f(x)`: not for a search, but what is drawn and evaluated to test a definition
     lenient: bool = False  # a mirrored definition: a variant that cannot be read in this direction is left out
 
 
@@ -96,8 +97,8 @@ def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
 
 
 def variants(direction: Direction, names: Names, *, most: int | None = None) -> list[Rule]:
-    """One rule for each combination of forms: optional operands, defaults, splats at rank 0, open broadcasts, conditionals. None at
-    all where there are more than `most`."""
+    """One rule for each combination of forms: optional operands, defaults, splats at rank 0, open broadcasts, conditionals; at
+    most so many."""
     found: list[Rule] = []
     pending: list[dict[str, int]] = [{}]
     while pending:
@@ -108,7 +109,7 @@ def variants(direction: Direction, names: Names, *, most: int | None = None) -> 
             pending[0:0] = [{**choices, need.key: form} for form in range(need.count)]
             continue
         if len(found) == most:
-            return []
+            return found
         if rule is not None:
             found.append(rule if not found else replace(rule, name=f"{rule.name}#{len(found) + 1}"))
     if not found and not direction.lenient:
@@ -134,7 +135,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
         return None
     if missing:
         raise _unbound(missing[0], direction, names)
-    if _same(left_side, right_side):
+    if _same(left_side, right_side) and not direction.trial:
         raise RuleError("both sides are the same term", place=direction.place, help="a rule says that two different terms are equal")
     if direction.result:
         written = replace(written, result=tuple(type_pattern(kind, names) for kind in direction.result))

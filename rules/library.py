@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coset.ir.errors import CosetError, Place
 from coset.rules import syntax
-from coset.rules.definition import define_all, definition_texts, definitions
+from coset.rules.definition import define_all, definition_texts, definitions, trials
 from coset.rules.elaborate import rules_of
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
 from coset.rules.parser import parse
@@ -126,7 +126,9 @@ def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool) ->
         rules += definitions()
         if not trust_lock:
             defined = {entry.name for _, file in parsed for entry in file.ops}
-            errors += type_errors([rule for rule in definitions() if rule.definition in defined])
+            tried = [rule for name in sorted(defined) for rule in trials(name)]
+            rules += tried
+            errors += type_errors([*tried, *(rule for rule in definitions() if rule.definition in defined)])
     rules.sort(key=lambda rule: rule.name)
     phases, found = _staged(rules, [phase for _, file in parsed for phase in file.phases])
     errors += found

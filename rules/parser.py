@@ -200,7 +200,8 @@ class _Reader:
         plain = tuple(p for p in parameters if isinstance(p, syntax.Declaration))
         if len(plain) != len(parameters):
             self.refuse("an op has no op parameters", name)
-        return syntax.OpEntry(str(name), plain, result, self.document(tree), clauses, self.place(name), self.canonical(tree))
+        tags = tuple(map(str, part["tags"].children)) if "tags" in part else ()
+        return syntax.OpEntry(str(name), plain, result, self.document(tree), clauses, self.place(name), self.canonical(tree), tags)
 
     def clause(self, tree: Tree[Token]) -> syntax.Clause:
         part = {str(child.data): child for child in _trees(tree)}

@@ -144,7 +144,10 @@ def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> 
     squeezed: list[Expression] = [Call("not", (none,))]
     form = drafter.choose(f"{operand} to {shape}", same, spread, squeezed)
     if form == 0:
-        operand.guards += same
+        if isinstance(operand, Draft):
+            operand.late += same
+        else:
+            operand.guards += same
         return operand
     axes: Expression = Call("range", (offset, Call("len", (shape,))))
     if form == 2:

@@ -192,6 +192,7 @@ class OpEntry:
     clauses: tuple[Clause, ...]
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coset.ir.types import TensorType, Type
 from coset.rules.instance import Search, instances
@@ -22,13 +22,23 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
     for rule in rules:
         directions.setdefault((rule.family, rule.name.split("#")[0]), []).append(rule)
     refused: set[str] = set()
-    for (family, _), forms in directions.items():
+    for (family, name), forms in directions.items():
         if family not in refused:
             error = _check_direction(forms)
-            if error is not None:
+            if error is not None and not (isinstance(error, Untyped) and "[" in name and _another_types(family, name, directions)):
                 errors.append(error)
                 refused.add(family)
     return errors
+
+
+class Untyped(RuleError):
+    """No instance of a left side has a type."""
+
+
+def _another_types(family: str, name: str, directions: Mapping[tuple[str, str], Sequence[Rule]]) -> bool:
+    """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong."""
+    others = [forms for (own, other), forms in directions.items() if own == family and other != name]
+    return any(not isinstance(_check_direction(forms), Untyped) for forms in others)
 
 
 def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
@@ -56,16 +66,16 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     return _untyped(rule, search)
 
 
-def _untyped(rule: Rule, search: Search) -> RuleError:
+def _untyped(rule: Rule, search: Search) -> Untyped:
     if not search.failures:
-        return RuleError(f"the left side of `{rule.family}` has no instance", place=rule.place, help="check the declared types")
+        return Untyped(f"the left side of `{rule.family}` has no instance", place=rule.place, help="check the declared types")
     index, message = search.failures[0]
     place = rule.compiled.left_places[index]
     node = list(applications(rule.left))[index]
     better = _matmul_message(rule, node)
     if better is not None:
-        return RuleError(better[0], place=place, help=better[1])
-    return RuleError(message, place=place, help="check the declared types of its operands")
+        return Untyped(better[0], place=place, help=better[1])
+    return Untyped(message, place=place, help="check the declared types of its operands")
 
 
 def _matmul_message(rule: Rule, node: Application) -> tuple[str, str] | None:
