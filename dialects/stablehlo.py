@@ -182,7 +182,8 @@ DOT_GENERAL = _op(
 )  # fmt: skip
 CONVOLUTION = _op(
     "convolution", rules.convolution, tensors.convolution,
-    "Sums of products of windows of lhs [N, C, spatial..] with the filters rhs [O, C / feature_group_count, window..].",
+    "Sums of products of windows of lhs [N, C, spatial..] with the filters rhs [O, C / feature_group_count, window..]. The specification's "
+    "window_reversal is `reverse` of the filters.",
     operands=_TWO, flops=_convolution_flops,
     attributes=(Attribute("strides", "ints"), Attribute("padding", "any"), Attribute("lhs_dilation", "ints"),
                 Attribute("rhs_dilation", "ints"), Attribute("feature_group_count", "int", 1, required=False),
