@@ -174,7 +174,8 @@ def _windows(x: Array, window: Sequence[int], strides: Sequence[int], dilation: 
     steps = x.strides[2:]
     shape = (*x.shape[:2], *counts, *window)
     moves = (*x.strides[:2], *(t * s for t, s in zip(steps, strides, strict=True)), *(t * d for t, d in zip(steps, dilation, strict=True)))
-    return np.lib.stride_tricks.as_strided(x, shape, moves, writeable=False)
+    raw = x.view(f"V{x.itemsize}")  # NumPy cannot name ml_dtypes' own dtypes in the array interface that as_strided goes through
+    return np.lib.stride_tricks.as_strided(raw, shape, moves, writeable=False).view(x.dtype)
 
 
 # ---------------------------------------------------------------- reduction

@@ -19,7 +19,24 @@ from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import get_op
 from coset.ir.term import input_term, make
-from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I8, I32, I64, TensorType, TokenType, TupleType, Type, quantized, tensor
+from coset.ir.types import (
+    BF16,
+    BOOL,
+    CLASSES,
+    DTYPES,
+    F16,
+    F32,
+    F64,
+    I8,
+    I32,
+    I64,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    quantized,
+    tensor,
+)
 
 S, T, Z = symbol("S"), symbol("T"), symbol("Z")
 C64, U32, U64 = (DTYPES[name] for name in ("c64", "u32", "u64"))
@@ -324,6 +341,16 @@ def test_batch_norm_gradient_is_the_difference_quotient() -> None:
                 moved[position][index] += sign * 1e-6
                 ends.append(loss(*moved))
             assert abs((ends[0] - ends[1]) / 2e-6 - gradient[index]) < 1e-7
+
+
+@pytest.mark.parametrize("dtype", sorted(CLASSES["number"] - {DTYPES["f8e8m0fnu"]}, key=str), ids=str)
+def test_convolution_of_every_dtype(dtype: Any) -> None:
+    """Bug found here: NumPy's as_strided does not take f8e5m2."""
+    x, kernel = cast(np.array([[[1, 0, 1, 1]]]), dtype), cast(np.array([[[1, 0]]]), dtype)
+    padding = np.zeros((1, 2), np.int64)
+    plain = {"strides": (1,), "lhs_dilation": (1,), "rhs_dilation": (1,)}
+    assert widen(run("convolution", x, kernel, padding=((0, 0),), **plain)).tolist() == [[[1, 0, 1]]]
+    assert widen(run("dynamic_conv", x, kernel, padding, shape=(1, 1, Z), **plain)).tolist() == [[[1, 0, 1]]]
 
 
 def test_quantized_arithmetic_is_dequantize_compute_quantize() -> None:
