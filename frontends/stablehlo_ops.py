@@ -13,6 +13,7 @@ from coset.dialects.hub_terms import broadcast, convert, numpy_broadcast, numpy_
 from coset.dialects.mlir_ops import FIELDS, GATHER, HINTS
 from coset.frontends.onnx_values import host_value
 from coset.frontends.stablehlo_attributes import Foreign, dims_of, field_value
+from coset.frontends.stablehlo_collectives import COLLECTIVE_BUILDERS
 from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.frontends.stablehlo_regions import REGION_BUILDERS
 from coset.frontends.stablehlo_shapes import SHAPE_BUILDERS, folded, shape_operand
@@ -227,6 +228,7 @@ _ANY_OPERANDS = frozenset({
 BUILDERS: dict[str, Builder] = {
     **SHAPE_BUILDERS,
     **REGION_BUILDERS,
+    **COLLECTIVE_BUILDERS,
     **{f"chlo.broadcast_{name}": partial(_broadcasting, f"stablehlo.{name}") for name in _BROADCASTING},
     "stablehlo.compare": _compare, "stablehlo.dot_general": _dot_general, "stablehlo.dot": _dot, "stablehlo.convolution": _convolution,
     "chlo.constant_like": _constant_like, "stablehlo.gather": _gather, "stablehlo.dynamic_gather": _dynamic_gather,

@@ -15,6 +15,7 @@ from coset.lowering import stablehlo_numbers as numbers
 from coset.lowering import stablehlo_regions as regions
 from coset.lowering.stablehlo_attributes import attribute_texts, ints
 from coset.lowering.stablehlo_body import Body, result_types
+from coset.lowering.stablehlo_collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo_opaque import print_opaque
 
 Printer = Callable[[Body, Term], str]
@@ -155,5 +156,6 @@ PRINTERS: dict[str, Printer] = {
     "stablehlo.composite": regions.composite, "stablehlo.dot_general": numbers.dot_general, "stablehlo.convolution": numbers.convolution,
     "stablehlo.dynamic_conv": numbers.convolution, "stablehlo.gather": numbers.gather, "stablehlo.dynamic_gather": numbers.gather,
     "stablehlo.dynamic_slice": numbers.dynamic_slice,
+    **COLLECTIVE_PRINTERS,
     "stablehlo.if": regions.choice, "stablehlo.case": regions.choice, "stablehlo.while": regions.loop,
 }  # fmt: skip
