@@ -10,6 +10,7 @@ from typing import Any
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_regions
 from coset.dialects.hub_terms import broadcast, reshape, splat
 from coset.dialects.onnx_node import Built, Node, definition
+from coset.dialects.onnx_pool_positions import largest_positions
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term, absent, make
@@ -112,7 +113,9 @@ def max_pool(node: Node) -> Built:
     if found is None:
         return None
     pooled = make("onnx.MaxPool", node.operands[:1], {**found.attributes, "padding": found.whole})
-    return pooled if node.results == 1 else None
+    if node.results == 1:
+        return pooled
+    return pooled, largest_positions(node.operands[0], found, column_major=bool(node.attributes.get("storage_order", 0)))
 
 
 @definition("AveragePool")
