@@ -1,55 +1,55 @@
-"""ONNX ops that have a form for training: Dropout and BatchNormalization."""
+"""ONNX's optimizers (`ai.onnx.preview.training`): the tensors are sorted out here; a step for one of them is in `onnx_training.rules`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from coset.dialects import onnx_ops
-from coset.dialects.hub_terms import convert, reshape, splat
-from coset.dialects.onnx_node import Built, Node, constant_elements, definition
+import numpy as np
+
+from coset.dialects import chlo, stablehlo
+from coset.dialects.hub_terms import convert, reshape
+from coset.dialects.onnx_node import Built, Node, definition
+from coset.ir.errors import require
 from coset.ir.term import Term, get, make
-from coset.ir.types import BOOL, F32
+from coset.ir.types import I64
 from coset.rules.definition import load_definitions
 
+PRIMITIVES = (chlo, stablehlo)
 RULES = load_definitions(Path(__file__).with_name("onnx_training.rules"))
-DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops
-_MASKED_SINCE = 12  # before, the mask of inference is not said
-_TRAINING_SINCE = 14  # before, the number of results said so
-_WORDS = ("epsilon", "momentum")
+_DOMAIN = "ai.onnx.preview.training."
 
 
-@definition("Dropout")
-def _dropout(node: Node) -> Built:
-    """Nothing is dropped in inference or at the ratio 0: the operand, and a mask of true. What is drawn has no definition."""
-    if node.since < _MASKED_SINCE:
-        return None  # as it is built on import
-    x, ratio, training = node.operands[0], node.operand(1), node.operand(2)
-    if training is None or _is_zero(training) or (ratio is not None and _is_zero(ratio)):
-        return x, splat(True, BOOL, x.tensor.dims)
-    return None
+def _steps(node: Node, kinds: int, **defaults: object) -> Built:
+    """`kinds` tensors belong to each optimized one: all of these come first, then all gradients, and so on; the results likewise."""
+    rate, time, *tensors = node.operands
+    count, rest = divmod(len(tensors), kinds)
+    require(not rest, f"{node.name} takes {kinds} tensors for each that it optimizes, not {len(tensors)} in all")
+    given = {name: node.attributes.get(name, default) for name, default in defaults.items()}
+    results: list[tuple[Term, ...]] = []
+    for index in range(count):
+        group = tensors[index::count]
+        scalars = (reshape(convert(rate, group[0].tensor.dtype), ()), reshape(convert(time, I64), ()))
+        step = make(f"onnx.{node.name.removeprefix(_DOMAIN)}", (*scalars, *group), given)
+        results.append(tuple(get(step, i) for i in range(kinds - 1)))
+    return tuple(result[i] for i in range(kinds - 1) for result in results)
 
 
-def _is_zero(term: Term) -> bool:
-    known = constant_elements(term, 1)
-    return known is not None and not known.astype(bool).any()
+@definition(_DOMAIN + "Momentum")
+def _momentum(node: Node) -> Built:
+    return _steps(node, 3, **{name: node.attributes[name] for name in ("alpha", "beta", "norm_coefficient", "mode")})
 
 
-@definition("BatchNormalization")
-def _batch_normalization(node: Node) -> Built:
-    """In inference by the given mean and variance, in training by those of each channel; computed in the widest type of all operands,
-    f32 at least. One dim is one channel."""
-    x = node.operands[0]
-    training = bool(node.attributes.get("training_mode", 0))
-    if node.since < _TRAINING_SINCE:
-        return None  # as it is built on import
-    if x.tensor.rank == 1:
-        x = reshape(x, (*x.tensor.dims, 1))
-    wide = max((F32, *(operand.tensor.dtype for operand in node.operands)), key=lambda dtype: dtype.bits)
-    same = not training and len({operand.tensor.dtype for operand in node.operands}) == 1
-    operands = [operand if same else convert(operand, wide) for operand in (x, *node.operands[1:])]
-    attributes = {name: node.attributes[name] for name in _WORDS[: 1 + training] if name in node.attributes}
-    built = make("onnx.BatchNormalizationTraining" if training else "onnx.BatchNormalization", operands, attributes)
-    results = tuple(get(built, index) for index in range(3)) if training else (built,)
-    dtypes = (x.tensor.dtype, *(node.operands[3].tensor.dtype for _ in results[1:]))
-    given = [convert(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
-    return (reshape(given[0], node.operands[0].tensor.dims), *given[1:])
+@definition(_DOMAIN + "Adagrad")
+def _adagrad(node: Node) -> Built:
+    return _steps(node, 3, decay_factor=0.0, epsilon=_single(1e-6), norm_coefficient=0.0)
+
+
+@definition(_DOMAIN + "Adam")
+def _adam(node: Node) -> Built:
+    defaults = {"alpha": _single(0.9), "beta": _single(0.999), "epsilon": _single(1e-6)}
+    return _steps(node, 4, **defaults, norm_coefficient=0.0, norm_coefficient_post=0.0)
+
+
+def _single(value: float) -> float:
+    """An attribute's default as ONNX stores it: rounded to f32."""
+    return float(np.float32(value))
