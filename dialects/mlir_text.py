@@ -12,7 +12,7 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import size
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
-from coset.ir.types import DTYPES, DType, TensorType, TokenType, TupleType, Type
+from coset.ir.types import DTYPES, I64, DType, QuantizedType, TensorType, TokenType, TupleType, Type, quantized
 
 TEXT_OF_DTYPE: dict[DType, str] = {
     DTYPES[ours]: theirs
@@ -24,6 +24,9 @@ TEXT_OF_DTYPE: dict[DType, str] = {
     }.items()
 }  # fmt: skip
 DTYPE_OF_TEXT = {text: dtype for dtype, text in TEXT_OF_DTYPE.items()}
+_QUANTIZED = re.compile(
+    r"!quant\.uniform<(?P<storage>[iu]\d+)(?:<(?P<least>-?\d+):(?P<most>-?\d+)>)?:(?P<expressed>\w+)(?::(?P<axis>\d+))?, (?P<values>[^>]*)>"
+)
 PLAIN_ELEMENTS = 16  # constants up to this many elements are printed as numbers, larger ones as bytes
 _TOKEN = re.compile(r'"(0x[0-9A-Fa-f]*)"|([\[\]()])|([^\s,\[\]()]+)')
 
@@ -34,9 +37,33 @@ def element_text(dtype: DType) -> str:
     Raises:
         CosetError: it has none.
     """
+    if isinstance(dtype, QuantizedType):
+        return _quantized_text(dtype)
     if dtype not in TEXT_OF_DTYPE:
         raise CosetError(f"{dtype} elements have no MLIR type", help="convert them first")
     return TEXT_OF_DTYPE[dtype]
+
+
+def _quantized_text(dtype: QuantizedType) -> str:
+    pairs = ", ".join(f"{decimal_text(scale)}:{point}" for scale, point in zip(dtype.scales, dtype.zero_points, strict=True))
+    axis, values = ("", pairs) if dtype.axis is None else (f":{dtype.axis}", f"{{{pairs}}}")
+    return f"!quant.uniform<{dtype.storage}<{dtype.minimum}:{dtype.maximum}>:{dtype.expressed}{axis}, {values}>"
+
+
+def element_type(text: str) -> DType | None:
+    """The element type that MLIR calls `text`, or None; `index` counts dims and is i64."""
+    if text == "index":
+        return I64
+    match = _QUANTIZED.fullmatch(text)
+    if match is None:
+        return DTYPE_OF_TEXT.get(text)
+    storage, expressed = DTYPES.get(match["storage"]), DTYPE_OF_TEXT.get(match["expressed"])
+    if storage is None or expressed is None:
+        return None
+    pairs = [pair.strip().partition(":") for pair in match["values"].strip("{}").split(",")]
+    limits = None if match["least"] is None else (int(match["least"]), int(match["most"]))
+    return quantized(storage, expressed, tuple(float(scale) for scale, _, _ in pairs), tuple(int(point or 0) for _, _, point in pairs),
+                     axis=None if match["axis"] is None else int(match["axis"]), limits=limits)  # fmt: skip
 
 
 def type_text(type: Type) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.mlir_ops import Field
-from coset.dialects.mlir_text import DTYPE_OF_TEXT, bytes_array, dense_array
+from coset.dialects.mlir_text import DTYPE_OF_TEXT, bytes_array, dense_array, element_type
 from coset.frontends.stablehlo_module import Opened, hlo, mlir
 from coset.ir.op import Array
-from coset.ir.types import I64, DType, ForeignType, TensorType, TokenType, TupleType, Type
+from coset.ir.types import DType, ForeignType, TensorType, TokenType, TupleType, Type
 
 _WORD = re.compile(r"#[\w.]+<(?:[\w.]+ )?([\w.]+)>")
 _TYPED = re.compile(r"(dense<.*>|dense_resource<.*>|array<.*>) : (tensor<.*>)", re.DOTALL)
@@ -96,16 +96,10 @@ def sized(type: Any) -> tuple[DType, Sizes] | None:
     """The element type and the sizes (None where dynamic) of a ranked tensor or of a scalar; None for any other type."""
     ir = mlir()
     if isinstance(type, ir.RankedTensorType):
-        dtype = element_of(type.element_type)
+        dtype = element_type(str(type.element_type))
         return None if dtype is None else (dtype, tuple(None if type.is_dynamic_dim(i) else type.get_dim_size(i) for i in range(type.rank)))
-    dtype = element_of(type)
+    dtype = element_type(str(type))
     return None if dtype is None else (dtype, ())
-
-
-def element_of(type: Any) -> DType | None:
-    """Our element type, or None; `index` counts dims and is i64."""
-    text = str(type)
-    return I64 if text == "index" else DTYPE_OF_TEXT.get(text)
 
 
 def other_type(type: Any) -> Type:
@@ -169,7 +163,7 @@ def _typed(array: Array, type: Any) -> Array:
 def _parsed(text: str) -> tuple[DType, tuple[int, ...]]:
     """Element type and shape of the text of a static tensor type."""
     match = re.fullmatch(r"tensor<((?:\d+x)*)(.*)>", text.strip())
-    dtype = None if match is None else (I64 if match.group(2) == "index" else DTYPE_OF_TEXT.get(match.group(2)))
+    dtype = None if match is None else element_type(match.group(2))
     if match is None or dtype is None:
         raise Foreign
     return dtype, tuple(int(size) for size in match.group(1).split("x") if size)

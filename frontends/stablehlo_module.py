@@ -112,7 +112,7 @@ def open_module(source: str | Path | bytes) -> Opened:
         else:
             text = _decoded(raw, name)
             module = ir.Module.parse(text, context=context)
-    except ir.MLIRError as error:
+    except (ir.MLIRError, ValueError) as error:  # ValueError: an artifact that cannot be read
         raise _refused(str(error), name, text) from None
     return Opened(module, name, text)
 

@@ -92,7 +92,7 @@ class Node:
 
 
 Built = Term | Sequence[Term]
-Builder = Callable[[Node], Built]
+Builder = Callable[[Node], Built | None]
 
 
 def solve(a: Dim, b: Dim, age: Callable[[str], int]) -> tuple[str, Dim] | None:

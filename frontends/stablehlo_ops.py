@@ -18,8 +18,8 @@ from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.frontends.stablehlo_regions import REGION_BUILDERS
 from coset.frontends.stablehlo_shapes import SHAPE_BUILDERS, folded, shape_operand
 from coset.ir.op import find_op
-from coset.ir.term import TUPLE, Term, get, make
-from coset.ir.types import DTYPES, TensorType, TupleType
+from coset.ir.term import CONSTANT, DIMS, TUPLE, Term, get, make, topological
+from coset.ir.types import DTYPES, QuantizedType, TensorType, TupleType
 
 
 def build(node: Node) -> Built | None:
@@ -35,6 +35,15 @@ def build(node: Node) -> Built | None:
     if builder is not None:
         return builder(node)
     op = find_op(node.name)
+    if (
+        op is not None
+        and op.has("elementwise")
+        and "uniform" not in node.name
+        and any(isinstance(x.tensor.dtype, QuantizedType) for x in node.operands)
+    ):
+        return _quantized(node)
+    if op is None and node.name in _SIMPLE:
+        return _SIMPLE[node.name](node)
     if op is None or node.name.partition(".")[0] not in ("stablehlo", "chlo"):
         return None
     if node.regions:
@@ -189,6 +198,49 @@ def _rng_bit_generator(node: Node) -> Built:
     return known(node.name, node.operands, {"rng_algorithm": algorithm, "dtype": dtype, "shape": node.shape(1)})
 
 
+def _custom_call(node: Node) -> Built | None:
+    """JAX's assertions about dims are facts of every run that does not fail, and no work; other calls are kept."""
+    if node.value("call_target_name") != "shape_assertion" or not node.operands or not is_about_dims(node.operands[0]):
+        return None
+    stated = node.operands[0]
+    if stated.op.name == "stablehlo.compare" and stated.attribute("direction") == "EQ":
+        left, right = (host_value(operand) for operand in stated.operands)
+        if left is not None and right is not None:
+            for a, b in zip(left.ravel().tolist(), right.ravel().tolist(), strict=True):
+                node.importer.equal(a, b)
+    return ()
+
+
+def is_about_dims(term: Term) -> bool:
+    """True for a value that is computed from numbers of dims alone."""
+    return all(found.operands or found.op in (CONSTANT, DIMS) for found in topological([term]))
+
+
+def _square(node: Node) -> Built:
+    return make("stablehlo.multiply", node.operands * 2)
+
+
+def _conjugate(node: Node) -> Built:
+    (x,) = node.operands
+    return make("stablehlo.complex", (make("stablehlo.real", (x,)), make("stablehlo.negate", (make("stablehlo.imag", (x,)),))))
+
+
+def _quantized(node: Node) -> Built:
+    """An elementwise op on quantized operands: dequantize, compute, quantize, as the specification defines it."""
+    plain_operands = [make("stablehlo.uniform_dequantize", (x,)) if isinstance(x.tensor.dtype, QuantizedType) else x for x in node.operands]
+    attributes = {field.ours: field_value(node.op, field) for field in FIELDS.get(node.name, ())}
+    dtype = node.result()[0]
+    term = make(node.name, plain_operands, attributes)
+    return make("stablehlo.uniform_quantize", (term,), {"dtype": dtype}) if isinstance(dtype, QuantizedType) else term
+
+
+def _uniform_quantize(node: Node) -> Built:
+    """Of floats, or of integers that another quantized type stands for."""
+    (x,) = node.operands
+    x = make("stablehlo.uniform_dequantize", (x,)) if isinstance(x.tensor.dtype, QuantizedType) else x
+    return make(node.name, (x,), {"dtype": node.result()[0]})
+
+
 def _tuple(node: Node) -> Built:
     return make("builtin.tuple", node.operands)
 
@@ -220,6 +272,7 @@ _BROADCASTING = (
     "add", "subtract", "multiply", "divide", "remainder", "power", "maximum", "minimum", "atan2", "and", "or", "xor", "shift_left",
     "shift_right_arithmetic", "shift_right_logical", "compare", "select", "complex",
 )  # fmt: skip
+_SIMPLE: dict[str, Builder] = {"chlo.square": _square, "chlo.conj": _conjugate}  # where CHLO's op is none of ours
 _ANY_OPERANDS = frozenset({
     "stablehlo.tuple", "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.case", "stablehlo.while", "stablehlo.optimization_barrier",
     "stablehlo.composite", "shape.assuming", "shape.assuming_all", "cf.assert",
@@ -233,5 +286,6 @@ BUILDERS: dict[str, Builder] = {
     "stablehlo.compare": _compare, "stablehlo.dot_general": _dot_general, "stablehlo.dot": _dot, "stablehlo.convolution": _convolution,
     "chlo.constant_like": _constant_like, "stablehlo.gather": _gather, "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.dynamic_conv": _dynamic_conv, "stablehlo.rng_bit_generator": _rng_bit_generator, "stablehlo.tuple": _tuple,
-    "stablehlo.get_tuple_element": _get_tuple_element,
+    "stablehlo.get_tuple_element": _get_tuple_element, "stablehlo.custom_call": _custom_call,
+    "stablehlo.uniform_quantize": _uniform_quantize,
 }  # fmt: skip

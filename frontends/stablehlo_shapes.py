@@ -18,6 +18,7 @@ from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.dims import Dim, Poly, Shape
+from coset.ir.errors import TypeRuleError
 from coset.ir.op import find_op
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, I32, I64
@@ -266,7 +267,11 @@ def _dynamic_reshape(node: Node) -> Built:
     target = shape_operand(node.operands[1])
     if target is None:
         return _unknown_shape(node, {})
-    return reshape(node.operands[0], refined(node, target))
+    target = refined(node, target)
+    try:
+        return reshape(node.operands[0], target)
+    except TypeRuleError:  # as many elements, for reasons that dims do not show
+        return _unknown_shape(node, {}, target)
 
 
 def _dynamic_iota(node: Node) -> Built:
@@ -291,8 +296,16 @@ def _dynamic_slice_bounds(node: Node) -> Built:
     start, limit = (shape_operand(operand) for operand in node.operands[1:3])
     strides = _numbers(node.operands[3])
     if start is None or limit is None or strides is None:
-        return _unknown_shape(node, {})
+        sizes = _added(node.operands[1], node.operands[2]) if strides is not None and set(strides) <= {1} else None
+        return _unknown_shape(node, {}, None if sizes is None else refined(node, sizes))
     return make("stablehlo.slice", (x,), {"start": start, "limit": limit, "strides": strides})
+
+
+def _added(start: Term, limit: Term) -> Shape | None:
+    """The sizes of which `limit` is `start` plus them, where they are known: how a slice of known size at a computed place is written."""
+    if limit.op.name != "stablehlo.add" or start not in limit.operands:
+        return None
+    return shape_operand(limit.operands[1 - limit.operands.index(start)])
 
 
 def _numbers(term: Term) -> tuple[int, ...] | None:

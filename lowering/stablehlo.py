@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from coset.dialects.expansion import expanded
 from coset.dialects.mlir_text import element_text, stored
+from coset.dialects.sizes import with_sizes
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import TokenType
@@ -18,8 +20,8 @@ from coset.lowering.stablehlo_ops import has_form
 __all__ = ["element_text", "print_stablehlo", "stored", "write_stablehlo"]
 
 
-def print_stablehlo(program: Program, *, name: str = "main") -> str:
-    """The text of a module whose public function `name` is `program`.
+def print_stablehlo(program: Program, *, binding: Mapping[str, int] | None = None) -> str:
+    """The text of a module whose public function `main` is `program`, with the numbers of `binding` for its dim symbols.
 
     Input names are locations, output names `jax.result_info` attributes, as JAX writes them. Symbolic dims are `?`; what needs
     their numbers computes them from the sizes of the values that introduce them. Ops that a term defines are expanded.
@@ -27,6 +29,7 @@ def print_stablehlo(program: Program, *, name: str = "main") -> str:
     Raises:
         CosetError: a term has no StableHLO form (the error names its op), or a symbol has no value that introduces it.
     """
+    program = with_sizes(program, binding) if binding else program
     program = program.with_roots(tuple(expanded(program.roots, has_form)))
     body = Body(introducers(program.inputs, program.terms()))
     parameters = []
@@ -39,7 +42,7 @@ def print_stablehlo(program: Program, *, name: str = "main") -> str:
     values = [term for _, term in program.outputs]
     results = [f"{body.type(term)} {{jax.result_info = {quoted(out)}}}" for out, term in program.outputs]
     returned = f"    return {', '.join(map(body.value, values))} : {', '.join(map(body.type, values))}" if values else "    return"
-    head = f"  func.func public @{name}({', '.join(parameters)}) -> ({', '.join(results)}) {{"
+    head = f"  func.func public @main({', '.join(parameters)}) -> ({', '.join(results)}) {{"
     private = [line for lines in body.functions for line in lines]
     return "\n".join(["module {", head, *(f"    {line}" for line in body.lines), returned, "  }", *private, "}", ""])
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from coset.dialects.mlir_ops import FIELDS, Field
 from coset.dialects.mlir_text import decimal_text
-from coset.ir.dims import Dim
+from coset.ir.dims import Dim, Poly
+from coset.ir.errors import require
 from coset.ir.term import Term
 
 
@@ -19,11 +20,16 @@ def attribute_texts(term: Term) -> list[str]:
 
 
 def attribute_text(field: Field, value: Any) -> str:
-    """One attribute's value."""
+    """One attribute's value.
+
+    Raises:
+        TypeRuleError: it has symbolic sizes.
+    """
     kind, _, word = field.kind.partition(" ")
     if kind == "enum":
         return f"#stablehlo<{word} {value}>"
     if kind == "i64s":
+        require(not any(isinstance(item, Poly) for item in value), f"`{field.theirs}` has symbolic sizes, for which StableHLO has no form")
         return ints(value)
     if kind == "pairs":
         return pairs(value)

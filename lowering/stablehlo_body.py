@@ -14,6 +14,7 @@ from coset.ir.types import TupleType, Type
 from coset.lowering.stablehlo_dims import Introducers, introducers, needed_symbols
 
 SIZE = "i64"  # what dims are computed in
+NO_VALUE = ""  # the value of a term that is not written
 
 
 class Body:
@@ -128,6 +129,9 @@ class Body:
 
     def typed(self, terms: Sequence[Term]) -> list[tuple[str, str]]:
         """Values with their types."""
+        for term in terms:
+            if self.value(term) == NO_VALUE:
+                self.define(term, self.op("stablehlo.after_all", [], [], [self.type(term)]))
         return [(self.value(term), self.type(term)) for term in terms]
 
     def inner(self, parameters: Sequence[Term]) -> Body:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from coset.dialects.mlir_ops import FIELDS
 from coset.dialects.mlir_text import dense_text, type_text
 from coset.ir.dims import Dim
-from coset.ir.errors import CosetError
+from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import describe
 from coset.ir.term import OPAQUE, Term
-from coset.ir.types import I64, TensorType, TokenType, TupleType
+from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering import stablehlo_numbers as numbers
 from coset.lowering import stablehlo_regions as regions
 from coset.lowering.stablehlo_attributes import attribute_texts, ints
-from coset.lowering.stablehlo_body import Body, result_types
+from coset.lowering.stablehlo_body import NO_VALUE, Body, result_types
 from coset.lowering.stablehlo_collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo_opaque import print_opaque
 
@@ -25,14 +25,34 @@ def print_term(body: Body, term: Term) -> None:
     """Print `term`, whose operands are printed.
 
     Raises:
-        CosetError: it has no StableHLO form.
+        CosetError: it has no StableHLO form; the error names its op.
     """
     printer = PRINTERS.get(term.op.name, _plain)
     if printer is _plain and not has_form(term):
         raise CosetError(
             f"the program cannot be written as StableHLO: `{describe(term)}` has no form there", help="define the op by a term"
         )
-    body.define(term, printer(body, term))
+    if term.op.name in STATIC and symbolic(term.type):
+        raise _needs_sizes(term, "its result has symbolic sizes")
+    try:
+        body.define(term, printer(body, term))
+    except TypeRuleError as error:
+        raise _needs_sizes(term, error.message) from None
+
+
+def _needs_sizes(term: Term, why: str) -> CosetError:
+    return CosetError(
+        f"the program cannot be written as StableHLO: `{describe(term)}`: {why}", help="give numbers for the dims (`binding`)"
+    )
+
+
+def symbolic(type: Type) -> bool:
+    """True for a type with a dim that is no number."""
+    items = type.items if isinstance(type, TupleType) else (type,)
+    return any(isinstance(item, TensorType) and item.static is None for item in items)
+
+
+STATIC = frozenset({"stablehlo.rng_bit_generator"})  # ops whose results have static sizes in StableHLO
 
 
 def has_form(term: Term) -> bool:
@@ -93,8 +113,13 @@ def _get(body: Body, term: Term) -> str:
     return f"{body.value(whole)}#{term.attribute('index')}" if written > 1 else body.value(whole)
 
 
-def _token(body: Body, _: Term) -> str:
-    return body.op("stablehlo.after_all", [], [], [type_text(TokenType())])
+def _token(_: Body, __: Term) -> str:
+    """The token before the first effect: written only where an operation that takes tokens uses it (see `Body.typed`)."""
+    return NO_VALUE
+
+
+def _barrier(body: Body, term: Term) -> str:
+    return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type)) if term.operands else NO_VALUE
 
 
 def _tuple(body: Body, term: Term) -> str:
@@ -153,7 +178,8 @@ PRINTERS: dict[str, Printer] = {
     "stablehlo.reduce": regions.reduce, "stablehlo.reduce_window": regions.reduce, "stablehlo.reduce_region": regions.with_region,
     "stablehlo.reduce_window_region": regions.with_region, "stablehlo.map": regions.with_region,
     "stablehlo.select_and_scatter": regions.select_and_scatter, "stablehlo.sort": regions.sort, "stablehlo.scatter": regions.scatter,
-    "stablehlo.composite": regions.composite, "stablehlo.dot_general": numbers.dot_general, "stablehlo.convolution": numbers.convolution,
+    "stablehlo.optimization_barrier": _barrier, "stablehlo.composite": regions.composite,
+    "stablehlo.dot_general": numbers.dot_general, "stablehlo.convolution": numbers.convolution,
     "stablehlo.dynamic_conv": numbers.convolution, "stablehlo.gather": numbers.gather, "stablehlo.dynamic_gather": numbers.gather,
     "stablehlo.dynamic_slice": numbers.dynamic_slice,
     **COLLECTIVE_PRINTERS,

@@ -265,7 +265,7 @@ def test_values_that_branches_and_loops_capture_are_operands() -> None:
 
 UNKNOWN = {
     "unregistered op": '%0 = "foo.bar"(%x) {a = [1, 2], s = "%x {\\22"} : (tensor<4xf32>) -> tensor<4xf32>',
-    "custom call": "%0 = stablehlo.custom_call @f(%x) {backend_config = {k = 1 : i32}} : (tensor<4xf32>) -> tensor<4xf32>",
+    "custom call": "%0 = stablehlo.custom_call @f(%x) {backend_config = \"{}\"} : (tensor<4xf32>) -> tensor<4xf32>",
     "captured values": """%1 = stablehlo.negate %x : tensor<4xf32>
       %0 = "foo.region"(%x) ({ ^bb0(%a: tensor<f32>):
         %2 = stablehlo.add %1, %x : tensor<4xf32>
