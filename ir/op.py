@@ -42,7 +42,8 @@ class Op:
     instead (its dialect's `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar
     operations as a dim; None means one for each element of the result. `check_regions(name, operand types, attributes, regions)`
     raises TypeRuleError for payload functions that do not fit; an op without it has none. `traits`: elementwise, commutative,
-    associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from), leaf.
+    associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from),
+    effect (ordered by tokens), distributed (the value depends on other processes), leaf.
     """
 
     name: str
