@@ -12,7 +12,7 @@ from coset.ir.errors import CosetError
 from coset.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
-    from coset.ir.term import Region, Term
+    from coset.ir.term import Region
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
