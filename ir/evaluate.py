@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from coset.ir.dims import alone
+from coset.ir.dims import Poly, alone, substitute
 from coset.ir.errors import CosetError, UnboundDim
 from coset.ir.op import Array
 from coset.ir.program import Program
-from coset.ir.term import Region, Term, topological
+from coset.ir.term import Region, Term, intern, topological
 from coset.ir.types import TensorType, TupleType, Type
 
 Evaluated = Array | tuple[Array, ...]
@@ -158,8 +158,20 @@ def _value(
     if term.op.meaning is not None:
         return term.op.meaning(term, operands, binding, fallback) if term.regions else term.op.meaning(term, operands, binding)
     if fallback is not None:
-        return fallback(term, operands)
+        return fallback(_with_numbers(term, binding), operands)
     raise CosetError(f"`{describe(term)}` has no NumPy meaning, so that the program cannot be evaluated")
+
+
+def _with_numbers(term: Term, binding: Mapping[str, int]) -> Term:
+    """`term` with numbers for the dim symbols in its attributes, which a fallback that sees arrays only does not know."""
+    items = tuple((name, _numbered(value, binding)) for name, value in term.attributes)
+    return term if items == term.attributes else intern(term.op, term.operands, items, term.regions, term.type)
+
+
+def _numbered(value: Any, binding: Mapping[str, int]) -> Any:
+    if isinstance(value, Poly):
+        return substitute(value, binding)
+    return tuple(_numbered(item, binding) for item in value) if type(value) is tuple else value
 
 
 def describe(term: Term) -> str:
