@@ -30,7 +30,12 @@ def _matmul(node: Node) -> Built:
 
 
 def _gemm(node: Node) -> Built:
-    if find_op("onnx.Gemm") is None or node.since < 7 or node.operands[0].tensor.dtype not in _WIDE:
+    return None if node.since < 7 or node.operands[0].tensor.dtype not in _WIDE else gemm(node)
+
+
+def gemm(node: Node) -> Built:
+    """The named term, for every element type."""
+    if find_op("onnx.Gemm") is None:
         return None
     defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
     attributes = {name: node.attributes.get(name, default) for name, default in defaults.items()}
@@ -89,12 +94,15 @@ def reduced_axes(node: Node, rank: int) -> tuple[int, ...] | None:
 
 
 def _softmax(node: Node) -> Built:
+    return softmax(node, node.operands[0]) if node.operands[0].tensor.dtype in _FLOATS else None
+
+
+def softmax(node: Node, x: Term) -> Term | None:
     """Along one axis since version 13 (default: the last); before, along all dims from `axis` (default 1) on, flattened."""
-    x = node.operands[0]
     name = f"onnx.{node.name}"
     rank = x.tensor.rank
     axis = axis_of(node.attributes.get("axis", -1 if node.since >= 13 else 1), rank)
-    if find_op(name) is None or axis is None or x.tensor.dtype not in _FLOATS:
+    if find_op(name) is None or axis is None:
         return None
     if node.since >= 13 or axis == rank - 1:
         return make(name, (x,), {"axis": axis})

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coset.dialects import onnx_ops, stablehlo_regions
-from coset.dialects.hub_terms import reshape, splat
-from coset.dialects.onnx_linear import reduced_axes
+from coset.dialects.hub_terms import convert, reshape, splat
+from coset.dialects.onnx_dtypes import USUAL
+from coset.dialects.onnx_linear import reduced_axes, softmax
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.term import Term, make
+from coset.ir.types import F32
 from coset.rules.definition import load_definitions
 
 RULES = load_definitions(Path(__file__).with_name("onnx_reductions.rules"))
@@ -74,6 +76,14 @@ def _hardmax(node: Node) -> Built:
         return make("onnx.Hardmax", (x,), {"axis": axis})
     flat = reshape(x, (dims.product(x.tensor.dims[:axis]), dims.product(x.tensor.dims[axis:])))
     return reshape(make("onnx.Hardmax", (flat,), {"axis": 1}), x.tensor.dims)
+
+
+@definition("Softmax", "LogSoftmax")
+def _softmax(node: Node) -> Built:
+    """Element types that are not built on import are computed as f32."""
+    x = node.operands[0]
+    result = None if x.tensor.dtype in USUAL else softmax(node, convert(x, F32))
+    return None if result is None else convert(result, x.tensor.dtype)
 
 
 @definition("CumSum", "CumProd")

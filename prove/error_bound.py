@@ -43,6 +43,11 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
                 values[term] = inputs[term.attribute("name")]
             elif term.op.name == "builtin.absent":
                 values[term] = None
+            elif term.op.name in ("builtin.tuple", "builtin.get"):
+                for table in (values, errors):
+                    parts = [table[operand] for operand in term.operands]
+                    table[term] = tuple(parts) if term.op.name == "builtin.tuple" else parts[0][term.attribute("index")]
+                continue
             else:
                 assert term.op.meaning is not None, f"{term.op.name} has no meaning"
                 values[term] = term.op.meaning(term, operands, {})
@@ -131,7 +136,7 @@ def _carried(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: 
         for sign in (1.0, -1.0):
             moved = [_real(operand) if i != position else _real(operand) + sign * error for i, operand in enumerate(operands)]
             base = [_real(operand) for operand in operands]
-            difference = np.abs(np.asarray(term.op.meaning(term, moved, {})) - np.asarray(term.op.meaning(term, base, {})))
+            difference = np.abs(_real(term.op.meaning(term, moved, {})) - _real(term.op.meaning(term, base, {})))
             worst = np.maximum(worst, np.nan_to_num(np.asarray(difference, np.float64), nan=np.inf))
         total = total + 2.0 * worst  # the factor covers operands that move together, to first order
     return total

@@ -11,8 +11,8 @@ import numpy as np
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, input_term, intern
-from coset.ir.types import TensorType
+from coset.ir.term import Term, absent, get, input_term, intern
+from coset.ir.types import TensorType, TupleType
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.values import KINDS, draw
 from coset.rules.definition import evaluate_defined
@@ -128,16 +128,23 @@ def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str
         assert isinstance(type, TensorType) and type.static is not None
         inputs[name] = draw(generator, type.dtype, type.static, kind)
     try:
-        with np.errstate(all="ignore"):
-            left, right = (np.asarray(value) for value in evaluate(sides, inputs, fallback=evaluate_defined))
-            difference = difference_of(rule.numerics, left, right, sides, inputs)
+        for pair in _results(sides):
+            with np.errstate(all="ignore"):
+                left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
+                difference = difference_of(rule.numerics, left, right, pair, inputs)
+            if difference is not None:
+                index, why = difference
+                return Counterexample(rule.name, _attributes(instance), inputs, left, right, index, why)
     except CosetError as error:
         nothing, why = np.array(0), f"it cannot be evaluated: {error.message}"
         return Counterexample(rule.name, _attributes(instance), inputs, nothing, nothing, (), why)
-    if difference is None:
-        return None
-    index, why = difference
-    return Counterexample(rule.name, _attributes(instance), inputs, left, right, index, why)
+    return None
+
+
+def _results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
+    """The sides result by result."""
+    type = sides[0].type
+    return [sides] if not isinstance(type, TupleType) else [(get(sides[0], i), get(sides[1], i)) for i in range(len(type.items))]
 
 
 def _attributes(instance: Instance) -> str:
