@@ -1,0 +1,204 @@
+"""From groups of terms to kernels: each stored value as a scalar expression over the kernel's loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coset.ir.dims import Dim, add, multiply
+from coset.ir.op import get_op
+from coset.ir.term import CONSTANT, PARAMETER, Term, make, rebuild
+from coset.ir.types import DTYPES, F32, I32, DType
+from coset.lowering.grouping import LIBRARY, PRODUCT, ROWS, Group, is_arithmetic, is_light
+from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
+from coset.lowering.kernel import (
+    Apply,
+    Bound,
+    Choose,
+    Fold,
+    IndexValue,
+    Kernel,
+    Library,
+    Load,
+    Loop,
+    Number,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Store,
+)
+
+
+def wide(dtype: DType) -> DType:
+    """The type that values of `dtype` are summed in: f32 and 32-bit integers at least."""
+    if dtype.kind == "float":
+        return F32 if dtype.bits < 32 else dtype
+    if dtype.kind in ("int", "uint") and dtype.bits < 32:
+        return I32 if dtype.kind == "int" else DTYPES["u32"]
+    return dtype
+
+
+def number(term: Term) -> Number:
+    """A constant of rank 0 as a number."""
+    value = term.attribute("value").array()[()]
+    dtype = term.tensor.dtype
+    kinds = {"bool": bool, "int": int, "uint": int, "complex": complex}
+    return Number(kinds.get(dtype.kind, float)(value), dtype)
+
+
+@dataclass
+class Emission:
+    """What all kernels share: the buffer of each stored term, and each term's group."""
+
+    buffers: Mapping[Term, str]
+    results: Mapping[Term, tuple[str, ...]]  # of libraries
+    home: Mapping[Term, Group]
+    position: Mapping[Term, int]
+
+
+@dataclass
+class _Body:
+    """The scalars of one kernel; equal values at equal places are one object."""
+
+    emission: Emission
+    group: Group
+    names: dict[Term, str]
+    done: dict[tuple[Term, Index], Scalar] = field(default_factory=dict)
+    used: set[Term] = field(default_factory=set)
+
+    def scalar(self, term: Term, index: Index) -> Scalar:
+        """`term` at `index`."""
+        stack = [(term, index)]
+        while stack:
+            key = stack[-1]
+            if key in self.done:
+                stack.pop()
+                continue
+            found = self._leaf(*key)
+            if found is None:
+                parts = sources(*key, self.group.extents)
+                waiting = [(key[0].operands[part.operand], part.index) for part in parts]
+                left = [child for child in waiting if child not in self.done]
+                if left:
+                    stack += reversed(left)
+                    continue
+                found = self._combined(*key, parts, [self.done[child] for child in waiting])
+            self.done[key] = found
+            stack.pop()
+        return self.done[term, index]
+
+    def _leaf(self, term: Term, index: Index) -> Scalar | None:
+        """The scalar of a term that is not computed from operands here, or None."""
+        if term in self.names:
+            assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
+            kept = term.op.name == "stablehlo.reduce" or self.group.kind == PRODUCT
+            dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
+            return _converted(Result(self.names[term], dtype), term.tensor.dtype)
+        if term.op is CONSTANT and term.tensor.rank == 0:
+            return number(term)
+        if term in self.emission.buffers and (not is_light(term) or self.emission.home.get(term) is not self.group):
+            return Load(self.emission.buffers[term], index, term.tensor.dtype)
+        self.used.add(term)
+        if term.op.name == "stablehlo.iota":
+            return IndexValue(index[term.attribute("dimension")], term.tensor.dtype)
+        if term.op.name == "builtin.dims":
+            return _dims(term, index)
+        assert is_light(term), f"{term} is needed by a kernel that does not make it, and it is not stored"
+        return None
+
+    def _combined(self, term: Term, index: Index, parts: Sequence[Source], values: Sequence[Scalar]) -> Scalar:
+        if is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert":
+            return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes)
+        if term.op.name not in ALTERNATIVES:
+            return values[0]
+        found = values[-1]
+        for part, value in zip(reversed(parts[:-1]), reversed(values[:-1]), strict=True):
+            found = Choose(part.bounds, value, found, term.tensor.dtype)
+        return found
+
+
+def _converted(value: Scalar, dtype: DType) -> Scalar:
+    return value if value.dtype == dtype else Apply(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
+
+
+def _dims(term: Term, index: Index) -> Scalar:
+    """Numbers of the host: the one at `index`, chosen by bounds where the index is no number."""
+    values = [IndexValue(dim, term.tensor.dtype) for dim in term.attribute("dims")]
+    place: Dim = 0
+    for dim, i in zip(term.tensor.dims, index, strict=True):
+        place = add(multiply(place, dim), i)
+    if isinstance(place, int):
+        return values[place]
+    found: Scalar = values[-1]
+    for count in reversed(range(len(values) - 1)):
+        found = Choose((Bound(place, count, count + 1),), values[count], found, term.tensor.dtype)
+    return found
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, frozenset[Term]]:
+    """The kernel of `group`, of whose terms `live` are needed, and the terms that it computes."""
+    if group.kind == LIBRARY:
+        return _library(emission, group)
+    folds = [term for term in group.heavy if term in live]
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    steps: list[tuple[Scalar, ...]] = []
+    for place, term in enumerate(folds):
+        steps.append(tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True)))
+        names[term] = "sum" if group.kind == PRODUCT else f"fold{place}"
+        body.used.add(term)
+    stored = [term for term in group.at if term in emission.buffers]
+    stores = [Store(emission.buffers[term], group.at[term], body.scalar(term, group.at[term])) for term in stored]
+    used = sorted(body.used, key=lambda term: emission.position[term])
+    words = tuple(_word(term) for term in used)
+    name = _name(used)
+    if group.kind == PRODUCT:
+        batch, m, n, k = (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in "bmnk")
+        ((lhs, rhs),) = steps
+        accumulator = wide(folds[0].tensor.dtype)
+        return Product(name, batch, m, n, k, lhs, rhs, accumulator, tuple(stores), words), frozenset(body.used)
+    if group.kind != ROWS:
+        return Pointwise(name, tuple(group.loops.values()), tuple(stores), words), frozenset(body.used)
+    is_row = [group.is_row(group.at[term]) for term in stored]
+    parts = tuple(
+        Fold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype)) for term, step in zip(folds, steps, strict=True)
+    )
+    rows, columns = _rows(group)
+    row_stores = tuple(store for store, row in zip(stores, is_row, strict=True) if row)
+    elements = tuple(store for store, row in zip(stores, is_row, strict=True) if not row)
+    return Rows(name, rows, columns, parts, row_stores, elements, words), frozenset(body.used)
+
+
+def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
+    rows = tuple(loop for loop in group.loops.values() if loop.name not in group.columns)
+    return rows, tuple(loop for loop in group.loops.values() if loop.name in group.columns)
+
+
+def _word(term: Term) -> str:
+    return term.op.name.split(".", 1)[1]
+
+
+def _name(used: Sequence[Term]) -> str:
+    """The first few of a kernel's ops; a number is put before them in launch order."""
+    wanted = [_word(term) for term in used if is_arithmetic(term) or not is_light(term)] or [_word(term) for term in used]
+    short = list(dict.fromkeys(_SHORT.get(word, word) for word in wanted))
+    return "_".join([*short[:3], *(["etc"] if len(short) > 3 else [])])
+
+
+_SHORT = {
+    "dot_general": "dot", "broadcast_in_dim": "broadcast", "exponential": "exp", "maximum": "max", "minimum": "min", "multiply": "mul",
+    "subtract": "sub", "divide": "div", "concatenate": "concat", "negate": "neg",
+}  # fmt: skip
+
+
+def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]]:
+    (term,) = group.heavy
+    alone = rebuild(term, [make(PARAMETER, (), {"index": i, "type": operand.type}) for i, operand in enumerate(term.operands)])
+    operands = tuple(emission.buffers.get(operand) for operand in term.operands)
+    word = _word(term)
+    return Library(_SHORT.get(word, word), alone, operands, emission.results[term], (word,)), frozenset({term})

@@ -1,0 +1,467 @@
+"""Which terms share a kernel: a walk from operands to users in which each term joins the kernel that just made its operands.
+
+A kernel begins with a term that must be somewhere in memory or that folds: a reduction, a product, a library's op, an output, an
+operand of a library. It takes in what is computed only for it (its prologue), and later terms join it as long as they stand at the
+same place of its loops (its epilogue). All other terms float: they are computed wherever they are needed, and `storing` decides for
+which of them it is cheaper to be stored. Each step looks at a term's operands and at a bounded number of kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from coset.ir.dims import Dim, Shape, evaluate, symbols
+from coset.ir.op import Op
+from coset.ir.term import CONSTANT, GET, TUPLE, Term
+from coset.ir.types import TensorType
+from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
+from coset.lowering.kernel import Loop
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one kernel may be, and what counts when bytes and work are compared. The defaults keep a kernel's values in registers."""
+
+    scalars: int = 192  # scalar expressions in one kernel
+    inlined: int = 48  # scalar expressions of one value that is computed where it is used
+    sources: int = 8  # buffers that a value which is computed again may read
+    product_scalars: int = 4  # arithmetic in front of a product, done again for each tile
+    launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
+    search: int = 128  # kernels looked at to see that one does not wait for another
+    long_row: int = 1 << 15  # a row so long is not held by one program ..
+    few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
+
+
+LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
+NOTHING = frozenset({"builtin.absent", "builtin.token"})
+FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
+COSTLY = frozenset(
+    {"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine", "power", "erf", "erfc",
+     "divide", "remainder", "cbrt", "atan2", "sqrt", "rsqrt", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"}
+)  # fmt: skip
+
+
+def is_light(term: Term) -> bool:
+    """True for a term that a kernel can compute at any index from its operands at some index."""
+    if not isinstance(term.type, TensorType) or not all(isinstance(operand.type, TensorType) for operand in term.operands):
+        return False
+    if not all(map(is_plain, (term.tensor, *(operand.tensor for operand in term.operands)))):
+        return False
+    if term.op.name == "stablehlo.bitcast_convert":
+        return term.tensor.rank == term.operands[0].tensor.rank
+    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE
+
+
+def is_plain(type: TensorType) -> bool:
+    """True for element types that a GPU kernel loads and computes with."""
+    return type.shape is not None and type.dtype.kind in ("float", "int", "uint", "bool") and type.dtype.bits >= 8 and (
+        type.dtype.name not in ("f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"))  # fmt: skip
+
+
+def is_arithmetic(term: Term) -> bool:
+    """True for a light term that computes; a movement only moves."""
+    return term.op.has("elementwise")
+
+
+ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
+
+
+@dataclass(eq=False)
+class Group:
+    """The terms of one kernel. `at` has the index of each over `loops`; `columns` are the loops that folds run along."""
+
+    number: int
+    kind: str
+    first: int  # positions of the first and the last term
+    last: int
+    loops: dict[str, Loop] = field(default_factory=dict)  # role and place -> loop
+    columns: frozenset[str] = frozenset()  # names of loops
+    heavy: list[Term] = field(default_factory=list)  # folds in order, or the product, or the library's term
+    at: dict[Term, Index] = field(default_factory=dict)
+    reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
+    outside: list[Term] = field(default_factory=list)  # operands that are not its own
+    size: int = 0
+
+    @property
+    def extents(self) -> dict[str, Dim]:
+        """Loop symbol -> extent."""
+        return {loop.name: loop.extent for loop in self.loops.values()}
+
+    def is_row(self, index: Index) -> bool:
+        """True for an index that does not move along the columns."""
+        return not any(symbols(dim) & self.columns for dim in index)
+
+
+@dataclass
+class Grouping:
+    """What the walk has found: the groups, each term's group, and why a term did not join the group of an operand."""
+
+    order: list[Term]
+    position: dict[Term, int]
+    required: set[Term]
+    groups: list[Group] = field(default_factory=list)
+    home: dict[Term, Group] = field(default_factory=dict)
+    reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
+
+
+class Grouper:
+    """The walk over `order` (operands before users). `required` terms must be in memory; `binding` are numbers for the dim symbols, for
+    estimates only."""
+
+    def __init__(self, order: Sequence[Term], required: Iterable[Term], binding: dict[str, int], limits: Limits) -> None:
+        self.limits, self.binding = limits, binding
+        self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, set(required))
+        self.home, self.position = self.found.home, self.found.position
+        self.seen: dict[Term, int] = {}  # uses by the terms so far
+        self.weight: dict[Term, int] = {}  # scalars of a floating term, an upper bound
+
+    def run(self) -> Grouping:
+        """The groups of all terms."""
+        for term in self.found.order:
+            for operand in term.operands:
+                self.seen[operand] = self.seen.get(operand, 0) + 1
+            self._place(term)
+        return self.found
+
+    def _place(self, term: Term) -> None:
+        if term.op.name in LEAVES or term.op.name in NOTHING:
+            return
+        if term.op in (GET, TUPLE):
+            if term.op is GET and term.operands[0] in self.home:
+                self._add(self.home[term.operands[0]], term, ())
+            return
+        if is_light(term):
+            self._light(term)
+        elif is_fold(term):
+            self._fold(term)
+        elif is_product(term):
+            self._product(term)
+        else:
+            group = self._open(LIBRARY, term)
+            group.heavy.append(term)
+            self._add(group, term, ())
+
+    # ------------------------------------------------------------ groups
+
+    def _open(self, kind: str, term: Term) -> Group:
+        place = self.position[term]
+        group = Group(len(self.found.groups), kind, place, place)
+        self.found.groups.append(group)
+        return group
+
+    def _add(self, group: Group, term: Term, index: Index) -> None:
+        self.home[term] = group
+        group.at[term] = index
+        group.last = max(group.last, self.position[term])
+        group.size += 1
+        for operand in term.operands:
+            if self.home.get(operand) is not group:
+                group.outside.append(operand)
+                group.size += self.weight.get(operand, 0)
+
+    def _waits(self, terms: Iterable[Term], group: Group) -> bool:
+        """True unless it is seen that none of `terms` needs something of `group`."""
+        stack: list[Term] = list(terms)
+        done: set[object] = set()
+        while stack:
+            term = stack.pop()
+            home = self.home.get(term)
+            if home is group:
+                return True
+            node: object = home or term
+            last = home.last if home is not None else self.position[term]
+            if node in done or last < group.first:
+                continue
+            done.add(node)
+            if len(done) > self.limits.search:
+                return True
+            stack += home.outside if home is not None else term.operands
+        return False
+
+    # ------------------------------------------------------------ light terms
+
+    def _light(self, term: Term) -> None:
+        for group in self._candidates(term):
+            index, reason = self._fits(term, group)
+            if index is not None:
+                self._add(group, term, index)
+                return
+            self.found.reasons[group.number, term] = reason
+        self.weight[term] = self._weight(term)
+        if self.weight[term] > self.limits.inlined:
+            self.found.required.add(term)
+        if term in self.found.required:
+            self.pointwise(term)
+
+    def _candidates(self, term: Term) -> list[Group]:
+        """The groups of the operands, the last one first."""
+        homes = {self.home[operand] for operand in term.operands if operand in self.home}
+        return sorted((g for g in homes if g.kind != LIBRARY), key=lambda group: -group.last)
+
+    def _fits(self, term: Term, group: Group) -> tuple[Index | None, str]:
+        """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""
+        if group.size + 1 > self.limits.scalars:
+            return None, "the kernel is full"
+        index: Index | None = None
+        others: list[Term] = []
+        for place, operand in enumerate(term.operands):
+            if self.home.get(operand) is not group:
+                others.append(operand)
+                continue
+            moved = self._moved(term, place, group.at[operand], group)
+            if moved is None:
+                return None, f"`{term.op.name}` takes it to other places than its kernel's loops"
+            if index is not None and index != moved:
+                return None, f"`{term.op.name}` needs two elements of it at once"
+            index = moved
+        assert index is not None
+        if group.columns and not group.is_row(index) and self._is_long(group):
+            return None, "its few rows are too long for one program each"
+        if self._waits(others, group):
+            return None, f"another operand of `{term.op.name}` waits for it"
+        return index, ""
+
+    def _moved(self, term: Term, place: int, index: Index, group: Group) -> Index | None:
+        found = target(term, place, index, group.extents)
+        if found is None and term.op.name == "stablehlo.broadcast_in_dim" and group.columns and group.is_row(index):
+            return _along_columns(term, index, group)
+        return found
+
+    def _is_long(self, group: Group) -> bool:
+        rows = columns = 1
+        for loop in group.loops.values():
+            count = evaluate(loop.extent, self.binding)
+            rows, columns = (rows, columns * count) if loop.name in group.columns else (rows * count, columns)
+        return rows <= self.limits.few_rows and columns >= self.limits.long_row
+
+    def _weight(self, term: Term) -> int:
+        """The scalars that computing a floating `term` takes: by the tree, and where that is large, by counting each term once."""
+        tree = 1 + sum(self.weight.get(operand, 1) for operand in term.operands if operand not in self.home)
+        if tree <= self.limits.inlined:
+            return tree
+        done: set[Term] = set()
+        stack = [term]
+        while stack and len(done) <= self.limits.inlined:
+            top = stack.pop()
+            if top not in done:
+                done.add(top)
+                stack += [operand for operand in top.operands if operand in self.weight and operand not in self.found.required]
+        return len(done)
+
+    # ------------------------------------------------------------ what begins a kernel
+
+    def pointwise(self, term: Term) -> Group:
+        """A group of loops over `term` alone."""
+        group = self._open(POINTWISE, term)
+        index = _loops(group, "i", term.tensor.dims)
+        self._add(group, term, index)
+        self._adopt(group, [(operand, i) for i, operand in enumerate(term.operands)], term, index)
+        return group
+
+    def _adopt(self, group: Group, operands: list[tuple[Term, int]], user: Term, index: Index) -> None:
+        """Take into `group` the floating terms under `user` that nothing else has needed so far and that move no element away."""
+        inside: dict[Term, int] = {}
+        wanted: dict[Term, Index | None] = {}
+        heap: list[tuple[int, Term]] = []
+
+        def push(term: Term, index: Index | None) -> None:
+            if term not in self.weight or term in self.home:
+                return
+            if term not in wanted:
+                heappush(heap, (-self.position[term], term))  # positions differ: terms are never compared
+                wanted[term] = index
+            elif wanted[term] != index:
+                wanted[term] = None
+            inside[term] = inside.get(term, 0) + 1
+
+        def spread(term: Term, index: Index) -> None:
+            kept = term.op.has("elementwise") or term.op.name in BIJECTIVE
+            found = {source.operand: source.index for source in sources(term, index, group.extents)} if kept else {}
+            for place, operand in enumerate(term.operands):
+                push(operand, found.get(place) if operand.tensor.rank == len(found.get(place, ())) and operand.tensor.rank else None)
+
+        if is_light(user):
+            spread(user, index)
+        else:
+            for operand, _ in operands:
+                push(operand, index)
+        while heap and group.size < self.limits.scalars:
+            term = heappop(heap)[1]
+            at = wanted[term]
+            if at is None or inside[term] < self.seen.get(term, 0) or term.op.name in FREE:
+                continue
+            if term.op.name in MOVEMENTS and term.op.name not in BIJECTIVE:
+                continue
+            self._add(group, term, at)
+            spread(term, at)
+
+    def _fold(self, term: Term) -> None:
+        operand = term.operands[0]
+        group = self.home.get(operand)
+        if group is not None and group.kind in (POINTWISE, ROWS):
+            reason = self._fold_reason(term, group)
+            if reason is None:
+                group.kind = ROWS
+                index = tuple(dim for axis, dim in enumerate(group.at[operand]) if axis not in term.attribute("dimensions"))
+                group.heavy.append(term)
+                group.reads[term] = (group.at[operand],)
+                self._add(group, term, index)
+                return
+            self.found.reasons[group.number, term] = reason
+        elif group is not None and group.kind == PRODUCT:
+            self.found.reasons[group.number, term] = "a row of the product is spread over many programs"
+        self._new_fold(term)
+
+    def _new_fold(self, term: Term) -> None:
+        group = self._open(ROWS, term)
+        shape, axes = term.operands[0].tensor.dims, term.attribute("dimensions")
+        index: list[Dim] = [0] * len(shape)
+        columns: list[str] = []
+        for axis, dim in enumerate(shape):
+            if dim == 1:
+                continue
+            role = "c" if axis in axes else "r"
+            place = sum(1 for key in group.loops if key.startswith(role))
+            loop = group.loops[f"{role}{place}"] = Loop(f"loop:{role}{place}", dim)
+            index[axis] = loop.index
+            if role == "c":
+                columns.append(loop.name)
+        group.columns = frozenset(columns)
+        group.heavy.append(term)
+        group.reads[term] = (tuple(index),)
+        self._add(group, term, tuple(dim for axis, dim in enumerate(index) if axis not in axes))
+        self._adopt(group, [(term.operands[0], 0)], term, tuple(index))
+
+    def _fold_reason(self, term: Term, group: Group) -> str | None:
+        """Why the reduction `term` of a term of `group` is no fold of that kernel; None where it is one. The columns of a kernel without
+        folds are set here."""
+        axes = term.attribute("dimensions")
+        index = group.at[term.operands[0]]
+        if group.size + 1 > self.limits.scalars:
+            return "the kernel is full"
+        reduced = frozenset[str]().union(*(symbols(dim) for axis, dim in enumerate(index) if axis in axes)) & group.extents.keys()
+        kept = frozenset[str]().union(*(symbols(dim) for axis, dim in enumerate(index) if axis not in axes)) & group.extents.keys()
+        if reduced & kept:
+            return "rows and columns mix in one loop"
+        if group.kind == ROWS:
+            if reduced != group.columns:
+                return "it folds along other dims"
+            return None
+        group.columns = reduced
+        if self._is_long(group):
+            group.columns = frozenset()
+            return "its few rows are too long for one program each"
+        return None
+
+    def _product(self, term: Term) -> None:
+        for operand in term.operands:
+            if operand in self.weight and operand not in self.home and not self.is_cheap(operand):
+                self.found.required.add(operand)
+                self.pointwise(operand)
+        group = self._open(PRODUCT, term)
+        group.heavy.append(term)
+        lhs, rhs = (operand.tensor.dims for operand in term.operands)
+        axes = {
+            role: tuple(term.attribute(f"{side}_{kind}") for side in ("lhs", "rhs")) for role, kind in (("b", "batch"), ("k", "contract"))
+        }
+        axes["m"], axes["n"] = (_free(term, "lhs", len(lhs)), ()), ((), _free(term, "rhs", len(rhs)))
+        reads: tuple[list[Dim], list[Dim]] = [0] * len(lhs), [0] * len(rhs)
+        result: list[Dim] = []
+        for role in "bmnk":
+            left, right = axes[role]
+            index = _loops(group, role, tuple(lhs[axis] for axis in left) or tuple(rhs[axis] for axis in right))
+            for read, where in zip(reads, (left, right), strict=True):
+                for axis, dim in zip(where, index, strict=False):
+                    read[axis] = dim
+            result += index if role != "k" else ()
+        group.reads[term] = (tuple(reads[0]), tuple(reads[1]))
+        self._add(group, term, tuple(result))
+
+    def is_cheap(self, term: Term) -> bool:
+        """True for a floating term that may be computed anew for each tile of a product: a movement, a cast, a scale."""
+        done: set[Term] = set()
+        stack, work, loads = [term], 0, 0
+        elements = evaluate(term.tensor.elements, self.binding)
+        while stack:
+            top = stack.pop()
+            if top in done:
+                continue
+            done.add(top)
+            if top in self.home or top not in self.weight:
+                loads += top.op is not CONSTANT and 2 * evaluate(top.tensor.elements, self.binding) >= elements
+                continue
+            if is_arithmetic(top):
+                costly = top.op.name.split(".")[1] in COSTLY
+                work += 0 if _is_splat(top) else self.limits.product_scalars + 1 if costly else 1
+            if top.op.name in ALTERNATIVES:
+                work += len(top.operands) - 1
+            if work > self.limits.product_scalars or len(done) > self.limits.inlined:
+                return False
+            stack += top.operands
+        return loads <= 2
+
+
+def _is_splat(term: Term) -> bool:
+    return all(operand.tensor.rank == 0 for operand in term.operands)
+
+
+def _free(term: Term, side: str, rank: int) -> tuple[int, ...]:
+    taken = (*term.attribute(f"{side}_batch"), *term.attribute(f"{side}_contract"))
+    return tuple(axis for axis in range(rank) if axis not in taken)
+
+
+def _loops(group: Group, role: str, shape: Shape) -> Index:
+    """New loops of `group` over `shape`, and the index that they are; a dim of size 1 has none."""
+    index: list[Dim] = []
+    place = 0
+    for dim in shape:
+        if dim == 1:
+            index.append(0)
+            continue
+        loop = group.loops[f"{role}{place}"] = Loop(f"loop:{role}{place}", dim)
+        index.append(loop.index)
+        place += 1
+    return tuple(index)
+
+
+def _along_columns(term: Term, index: Index, group: Group) -> Index | None:
+    """Where a row's value stands when it is spread along the kernel's columns; None where the new dims are not the columns in order."""
+    axes, shape = term.attribute("broadcast_dimensions"), term.tensor.dims
+    given = {axis: (dim, i) for axis, dim, i in zip(axes, term.operands[0].tensor.dims, index, strict=True)}
+    columns = [loop for loop in group.loops.values() if loop.name in group.columns]
+    result: list[Dim] = []
+    for axis, dim in enumerate(shape):
+        if axis in given and given[axis][0] == dim:
+            result.append(given[axis][1])
+        elif dim == 1:
+            result.append(0)
+        elif columns and columns[0].extent == dim:
+            result.append(columns.pop(0).index)
+        else:
+            return None
+    return None if columns else tuple(result)
+
+
+def is_fold(term: Term) -> bool:
+    """True for a reduction that a kernel computes."""
+    return term.op.name == "stablehlo.reduce" and is_plain(term.operands[0].tensor)
+
+
+def is_product(term: Term) -> bool:
+    """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
+    if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
+        return False
+    dtype = term.tensor.dtype
+    return dtype.kind == "float" or (dtype.kind == "int" and dtype.bits <= 32)
+
+
+def work_of(op: Op) -> int:
+    """How many scalar operations an elementwise op counts for."""
+    return 8 if op.name.split(".")[1] in COSTLY else 1
+
+
+def bytes_of(term: Term, binding: dict[str, int]) -> int:
+    """Bytes of a tensor term with its symbols bound."""
+    return int(term.tensor.bytes(binding)) if isinstance(term.type, TensorType) else 0

@@ -1,0 +1,85 @@
+"""Memory of temporaries: how long each lives, and one arena in which those that never live together share bytes."""
+
+from __future__ import annotations
+
+from coset.ir.dims import size
+from coset.lowering.kernel import Buffer, Plan, reads, writes
+
+ALIGNMENT = 256  # bytes; what CUDA's allocations start at, and wide loads want
+
+
+def lifetimes(plan: Plan) -> dict[str, tuple[int, int]]:
+    """The first and the last kernel that touches each temporary, by place in launch order; outputs live to the end."""
+    found: dict[str, tuple[int, int]] = {}
+    for place, kernel in enumerate(plan.kernels):
+        for name in (*reads(kernel), *writes(kernel)):
+            if plan.buffers[name].role == "temporary":
+                found[name] = (found.get(name, (place, place))[0], place)
+    return found
+
+
+def buffer_bytes(buffer: Buffer) -> int | None:
+    """Bytes of a static buffer, rounded up to the alignment; None where a dim is a symbol."""
+    shape = [dim for dim in buffer.shape if isinstance(dim, int)]
+    if len(shape) != len(buffer.shape):
+        return None
+    whole = size(shape) * max(1, buffer.dtype.bits // 8)
+    return -(-whole // ALIGNMENT) * ALIGNMENT
+
+
+def arena(plan: Plan) -> tuple[dict[str, int], int]:
+    """The offset of each static temporary and the bytes of the whole.
+
+    Kernels are taken in launch order; a temporary takes the smallest free gap that holds it (best fit) and gives it back after
+    its last use. A kernel never writes where it reads.
+    """
+    spans = lifetimes(plan)
+    starts: dict[int, list[str]] = {}
+    ends: dict[int, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for name, (first, last) in spans.items():
+        bytes_ = buffer_bytes(plan.buffers[name])
+        if bytes_ is not None:
+            sizes[name] = bytes_
+            starts.setdefault(first, []).append(name)
+            ends.setdefault(last, []).append(name)
+    offsets: dict[str, int] = {}
+    gaps: list[tuple[int, int]] = []  # (offset, bytes), by offset, never touching
+    top = 0
+    for place in range(len(plan.kernels)):
+        for name in sorted(starts.get(place, ()), key=lambda name: -sizes[name]):
+            offset = _taken(gaps, sizes[name])
+            if offset is None:
+                grows = gaps and sum(gaps[-1]) == top  # the last gap reaches the end
+                offset = gaps.pop()[0] if grows else top
+                top = offset + sizes[name]
+            offsets[name] = offset
+        for name in ends.get(place, ()):
+            _give_back(gaps, offsets[name], sizes[name])
+    return offsets, top
+
+
+def _taken(gaps: list[tuple[int, int]], wanted: int) -> int | None:
+    """The offset of the smallest gap of `wanted` bytes or more, which shrinks; None where there is none."""
+    fitting = [(length, place) for place, (_, length) in enumerate(gaps) if length >= wanted]
+    if not fitting:
+        return None
+    length, place = min(fitting)
+    offset = gaps[place][0]
+    gaps[place : place + 1] = [(offset + wanted, length - wanted)] if length > wanted else []
+    return offset
+
+
+def _give_back(gaps: list[tuple[int, int]], offset: int, length: int) -> None:
+    """Enter the gap and join it with the ones beside it."""
+    if not length:
+        return
+    gaps.append((offset, length))
+    gaps.sort()
+    joined: list[tuple[int, int]] = []
+    for start, size_ in gaps:
+        if joined and sum(joined[-1]) == start:
+            joined[-1] = (joined[-1][0], joined[-1][1] + size_)
+        else:
+            joined.append((start, size_))
+    gaps[:] = joined

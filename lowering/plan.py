@@ -1,0 +1,230 @@
+"""`plan`: a `Program` as kernels in launch order over buffers.
+
+The steps, a file each: `primitive` opens definitions, `grouping` says which terms share a kernel, `storing` which values are kept in
+memory, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+
+from coset.ir.dims import alone, symbols
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
+from coset.ir.types import TensorType, TupleType
+from coset.lowering.emission import Emission, emit
+from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping, Limits
+from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
+from coset.lowering.memory import arena
+from coset.lowering.primitive import primitive
+from coset.lowering.storing import Stored, Storer
+from coset.targets.target import Target
+
+ASSUMED = 128  # the number that a dim symbol is taken as where only estimates depend on it
+
+
+def plan(program: Program, target: Target | None = None, *, binding: Mapping[str, int] | None = None, limits: Limits | None = None) -> Plan:
+    """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too.
+
+    Raises:
+        CosetError: a value has no known rank, or a dim symbol can be read from no input.
+    """
+    roots = primitive(program)
+    order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
+    numbers = _numbers(order, program.inputs, binding or {})
+    limits = _limits(target, limits)
+    required = _required(roots, order)
+    grouper = Grouper(order, required, numbers, limits)
+    grouping = grouper.run()
+    stored = Storer(grouper, grouping).run()
+    return _Builder(program, roots, grouping, stored, numbers).build()
+
+
+def _limits(target: Target | None, limits: Limits | None) -> Limits:
+    """The limits given, or the defaults with what the target's data say of a launch."""
+    if limits is not None or target is None:
+        return limits or Limits()
+    launch, rate = target.numbers.get("launch"), target.numbers.get("bandwidth")
+    return replace(Limits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else Limits()
+
+
+def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str, int]) -> dict[str, int]:
+    """A number for each dim symbol."""
+    found: set[str] = set()
+    for term in (*order, *inputs):
+        items = term.type.items if isinstance(term.type, TupleType) else (term.type,)
+        for item in items:
+            if isinstance(item, TensorType):
+                if item.shape is None:
+                    raise CosetError(f"`{term.op.name}` gives a tensor of unknown rank: it has no place in a plan")
+                found |= frozenset[str]().union(*map(symbols, item.shape))
+    return {name: binding.get(name, ASSUMED) for name in found}
+
+
+def _required(roots: Iterable[Term], order: Iterable[Term]) -> set[Term]:
+    """The terms that must be in memory: outputs, and what a library reads."""
+    from coset.lowering.grouping import is_fold, is_light, is_product
+
+    required = {root for root in roots if isinstance(root.type, TensorType)}
+    for term in order:
+        if term.op is not GET and not (is_light(term) or is_fold(term) or is_product(term)):
+            required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
+    return required
+
+
+@dataclass
+class _Builder:
+    """Names buffers and kernels, puts kernels in order, and says why neighbours are apart."""
+
+    program: Program
+    roots: Sequence[Term]
+    grouping: Grouping
+    stored: Stored
+    numbers: dict[str, int]
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    names: dict[Term, str] = field(default_factory=dict)
+    results: dict[Term, tuple[str, ...]] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+
+    def build(self) -> Plan:
+        inputs = tuple(self._input(term) for term in self.program.inputs)
+        groups = self._ordered()
+        outputs = {term: name for (name, _), term in reversed(list(zip(self.program.outputs, self.roots, strict=False)))}
+        for group in groups:
+            self._name_stored(group, outputs)
+        self._name_constants()
+        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.position)
+        kernels: list[Kernel] = []
+        used: list[frozenset[Term]] = []
+        for number, group in enumerate(groups):
+            kernel, terms = emit(emission, group, self.stored.live[group])
+            kernels.append(replace(kernel, name=f"k{number}_{kernel.name}"))
+            used.append(terms)
+        ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), self._apart(groups, kernels, used))
+        offsets, size = arena(plan)
+        return replace(plan, offsets=offsets, arena=size)
+
+    # ------------------------------------------------------------ order
+
+    def _ordered(self) -> list[Group]:
+        """The groups with live terms, each after those whose buffers it reads; of several the one that comes first in the program."""
+        live = [group for group in self.grouping.groups if group in self.stored.live]
+        users: dict[Group, list[Group]] = {group: [] for group in live}
+        waits = dict.fromkeys(live, 0)
+        for term in self.stored.terms:
+            home = self.grouping.home[term]
+            for reader in self.stored.readers[term]:
+                if reader is not home:
+                    users[home].append(reader)
+                    waits[reader] += 1
+        ready = [(group.first, group.number, group) for group in live if not waits[group]]
+        heapify(ready)
+        order: list[Group] = []
+        while ready:
+            group = heappop(ready)[2]
+            order.append(group)
+            for user in users[group]:
+                waits[user] -= 1
+                if not waits[user]:
+                    heappush(ready, (user.first, user.number, user))
+        assert len(order) == len(live), "kernels wait for each other in a circle"
+        return order
+
+    # ------------------------------------------------------------ buffers
+
+    def _fresh(self, wanted: str) -> str:
+        """An identifier like `wanted` that is new."""
+        base = re.sub(r"\W", "_", wanted, flags=re.ASCII).strip("_") or "x"
+        base = f"x{base}" if base[0].isdigit() else base
+        name, count = base, 1
+        while name in self.taken:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
+
+    def _new(self, term: Term, wanted: str, role: str, value: Term | None = None) -> str:
+        name = self._fresh(wanted)
+        self.buffers[name] = Buffer(name, term.tensor.dtype, term.tensor.dims, role, None, value)
+        return name
+
+    def _input(self, term: Term) -> tuple[str, str]:
+        name = str(term.attribute("name"))
+        if term not in self.names:
+            self.names[term] = self._new(term, name, "input")
+        return name, self.names[term]
+
+    def _name_stored(self, group: Group, outputs: Mapping[Term, str]) -> None:
+        """Buffers for what `group` stores; a library's results that nobody reads have one too."""
+        for term in group.at:
+            if term in self.stored.terms and isinstance(term.type, TensorType):
+                count = len(self.buffers)
+                self.names[term] = self._new(term, outputs.get(term, f"t{count}"), "output" if term in outputs else "temporary")
+        if group.kind != LIBRARY:
+            return
+        (whole,) = group.heavy
+        if not isinstance(whole.type, TupleType):
+            if isinstance(whole.type, TensorType):
+                self.results[whole] = (self.names[whole],)
+            else:
+                self.results[whole] = ()
+            return
+        parts = {term.attribute("index"): self.names[term] for term in group.at if term.op is GET and term in self.names}
+        found = []
+        for place, type in enumerate(whole.type.items):
+            if isinstance(type, TensorType):
+                if place not in parts:
+                    parts[place] = self._fresh("unused")
+                    self.buffers[parts[place]] = Buffer(parts[place], type.dtype, type.dims, "temporary")
+                found.append(parts[place])
+        self.results[whole] = tuple(found)
+
+    def _name_constants(self) -> None:
+        for term in self.grouping.order:
+            if term.op is CONSTANT and (term.tensor.rank or term in self.grouping.required) and term in self.stored.readers:
+                self.names[term] = self._new(term, f"c{len(self.buffers)}", "constant", term)
+        for root in self.roots:
+            if root.op is CONSTANT and root not in self.names:
+                self.names[root] = self._new(root, f"c{len(self.buffers)}", "constant", root)
+
+    def _symbols(self) -> dict[str, tuple[str, int]]:
+        """Where each dim symbol is read from: an input, or the result of a library that brings it."""
+        found: dict[str, tuple[str, int]] = {}
+        for role in ("input", "temporary", "output"):
+            for buffer in self.buffers.values():
+                for axis, dim in enumerate(buffer.shape if buffer.role == role else ()):
+                    name = alone(dim)
+                    if name is not None:
+                        found.setdefault(name, (buffer.name, axis))
+        return found
+
+    # ------------------------------------------------------------ reasons
+
+    def _apart(
+        self, groups: Sequence[Group], kernels: Sequence[Kernel], used: Sequence[frozenset[Term]]
+    ) -> tuple[tuple[str, str, str], ...]:
+        maker = {buffer: place for place, kernel in enumerate(kernels) for buffer in writes(kernel)}
+        found: list[tuple[str, str, str]] = []
+        for place, kernel in enumerate(kernels):
+            before = dict.fromkeys(maker[buffer] for buffer in reads(kernel) if buffer in maker)
+            for earlier in before:
+                found.append((kernels[earlier].name, kernel.name, self._reason(groups[earlier], groups[place], used[place])))
+        return tuple(found)
+
+    def _reason(self, earlier: Group, later: Group, used: frozenset[Term]) -> str:
+        if LIBRARY in (earlier.kind, later.kind):
+            return "a library's kernel reads and writes whole buffers"
+        for term in sorted(used, key=lambda term: self.grouping.position[term]):
+            if (earlier.number, term) in self.grouping.reasons:
+                return self.grouping.reasons[earlier.number, term]
+        if later.kind == PRODUCT:
+            return "a product reads each element in many tiles: it would be computed again for each"
+        for term in earlier.at:
+            if term in self.stored.choices and term in self.stored.terms:
+                return f"`{term.op.name}` is needed by several kernels: {self.stored.choices[term]}"
+        return "it reads other elements than the earlier kernel makes at the same place"

@@ -1,0 +1,146 @@
+"""A plan as text: buffers, then each kernel with its loops, loads, steps and stores, then why neighbours are apart."""
+
+from __future__ import annotations
+
+from coset.ir.dims import Dim
+from coset.lowering.kernel import (
+    Apply,
+    Buffer,
+    Choose,
+    IndexValue,
+    Kernel,
+    Library,
+    Load,
+    Loop,
+    Number,
+    Plan,
+    Pointwise,
+    Rows,
+    Scalar,
+    Store,
+    operands_of,
+    scalars,
+)
+
+INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&", "or": "|", "xor": "^"}
+COMPARED = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+
+
+def show(plan: Plan) -> str:
+    """The plan as text for people; equal plans give equal text."""
+    lines = [_buffer(buffer, plan.offsets.get(buffer.name)) for buffer in plan.buffers.values()]
+    lines += [f"arena {plan.arena} bytes"] if plan.arena else []
+    lines += [f"output {name} = {buffer}" for name, buffer in plan.outputs if name != buffer]
+    for kernel in plan.kernels:
+        lines += ["", *show_kernel(kernel)]
+    lines += ["", *(f"apart {a} | {b}: {why}" for a, b, why in plan.apart)] if plan.apart else []
+    lines += ["", *(f"note {note}" for note in plan.notes)] if plan.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def _buffer(buffer: Buffer, offset: int | None) -> str:
+    place = "" if offset is None else f" at {offset}"
+    steps = "" if buffer.strides is None else f" strides ({_dims(buffer.strides)})"
+    return f"{buffer.role} {buffer.name}: {buffer.dtype}[{_dims(buffer.shape)}]{steps}{place}"
+
+
+def _dims(dims: tuple[Dim, ...]) -> str:
+    return ", ".join(map(_dim, dims))
+
+
+def _dim(dim: Dim) -> str:
+    return str(dim).replace("loop:", "")
+
+
+def _loops(loops: tuple[Loop, ...]) -> str:
+    return ", ".join(f"{_dim(loop.index)} < {_dim(loop.extent)}" for loop in loops) or "once"
+
+
+def show_kernel(kernel: Kernel) -> list[str]:
+    """The lines of one kernel. A value that is used twice is given a name first."""
+    head = f"{type(kernel).__name__.lower()} {kernel.name}"
+    if isinstance(kernel, Library):
+        attributes = ", ".join(f"{key}={value}" for key, value in kernel.term.attributes if key not in ("payload", "given"))
+        operands = ", ".join("-" if name is None else name for name in kernel.operands)
+        return [f"{head}:", f"  {', '.join(kernel.results)} = {kernel.term.op.name}({operands}){{{attributes}}}"]
+    text = _Text()
+    if isinstance(kernel, Pointwise):
+        return [f"{head} for {_loops(kernel.loops)}:", *text.stores(kernel.stores)]
+    if isinstance(kernel, Rows):
+        lines = [f"{head} for {_loops(kernel.rows)} along {_loops(kernel.columns)}:"]
+        for fold in kernel.folds:
+            value = text.named(fold.value)
+            lines += [*text.flush(), f"  {fold.name}: {fold.dtype} = fold {fold.combiner} of {value}"]
+        lines += text.stores(kernel.row_stores)
+        return lines + text.stores(kernel.element_stores)
+    parts = (
+        (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
+    )
+    lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:"]
+    lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
+    return [*lines, *text.flush(), f"  sum: {kernel.accumulator} = sum of {lhs} * {rhs}", *text.stores(kernel.stores)]
+
+
+class _Text:
+    """Names for values of one kernel, and the lines that define them."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.kept: list[Scalar] = []  # keeps ids valid
+        self.lines: list[str] = []
+        self.count = 0
+
+    def flush(self) -> list[str]:
+        lines, self.lines = self.lines, []
+        return lines
+
+    def stores(self, stores: tuple[Store, ...]) -> list[str]:
+        lines: list[str] = []
+        for store in stores:
+            value = self.named(store.value)
+            lines += [*self.flush(), f"  {store.buffer}[{_dims(store.index)}] = {value}"]
+        return lines
+
+    def named(self, value: Scalar) -> str:
+        """The text of `value`; what is used more than once in it, or is deep, becomes a line of its own."""
+        uses: dict[int, int] = {}
+        order = list(scalars(value))
+        for item in order:
+            for operand in operands_of(item):
+                uses[id(operand)] = uses.get(id(operand), 0) + 1
+        for item in order:
+            if id(item) in self.names:
+                continue
+            text = self._text(item)
+            self.kept.append(item)
+            if (isinstance(item, (Apply, Choose)) and item is not value) or (isinstance(item, Load) and uses.get(id(item), 0) > 1):
+                name = f"v{self.count}"
+                self.count += 1
+                self.lines.append(f"  {name}: {item.dtype} = {text}")
+                text = name
+            self.names[id(item)] = text
+        return self.names[id(value)]
+
+    def _text(self, item: Scalar) -> str:
+        if isinstance(item, Load):
+            return f"{item.buffer}[{_dims(item.index)}]"
+        if isinstance(item, Number):
+            return repr(item.value)
+        if isinstance(item, IndexValue):
+            return f"{item.dtype}({_dim(item.index)})"
+        if isinstance(item, Choose):
+            bounds = " and ".join(f"{_dim(b.low)} <= {_dim(b.index)} < {_dim(b.high)}" for b in item.bounds)
+            return f"{self.names[id(item.inside)]} if {bounds} else {self.names[id(item.outside)]}"
+        if not isinstance(item, Apply):
+            return item.name
+        operands = [self.names[id(operand)] for operand in item.operands]
+        name = item.op.name.split(".", 1)[1]
+        attributes = dict(item.attributes)
+        if name == "compare":
+            return f"{operands[0]} {COMPARED[attributes['direction']]} {operands[1]}"
+        if name == "convert":
+            return f"{item.dtype}({operands[0]})"
+        if name in INFIX:
+            return f"{operands[0]} {INFIX[name]} {operands[1]}"
+        more = [f"{key}={given}" for key, given in attributes.items()]
+        return f"{name}({', '.join([*operands, *more])})"

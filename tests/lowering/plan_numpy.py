@@ -1,0 +1,208 @@
+"""Plans executed literally in NumPy: every kernel from its scalar expressions, vectorised over its loops. For tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coset.dialects.hub_scalars import cast, narrow, widen
+from coset.dialects.hub_tensors import _FOLDS, identity
+from coset.ir.dims import Dim, evaluate
+from coset.ir.evaluate import evaluate as evaluate_terms
+from coset.ir.term import input_term, intern, rebuild
+from coset.ir.types import DType, TensorType
+from coset.lowering.kernel import (
+    Bound,
+    Choose,
+    IndexValue,
+    Library,
+    Load,
+    Loop,
+    Number,
+    Plan,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Store,
+    operands_of,
+    scalars,
+)
+from coset.rules.definition import evaluate_defined
+
+Array = np.ndarray[Any, Any]
+
+
+def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of `plan` by name. Buffers are poisoned, and each element must be stored exactly once; temporaries are overwritten
+    after their last use is over only if the arena says so (`check_arena` tests that)."""
+    memory: dict[str, Array] = {}
+    for name, buffer in plan.inputs:
+        memory[buffer] = np.asarray(inputs[name])
+    for buffer_ in plan.buffers.values():
+        if buffer_.role == "constant":
+            assert buffer_.value is not None
+            memory[buffer_.name] = buffer_.value.attribute("value").array()
+    binding: dict[str, int] = {}
+    bind(plan, memory, binding)
+    for kernel in plan.kernels:
+        if isinstance(kernel, Library):
+            names = [None if name is None else memory[name] for name in kernel.operands]
+            types = [operand.type for operand in kernel.term.operands]
+            terms = [input_term(f"x{i}", type) if isinstance(type, TensorType) else kernel.term.operands[i] for i, type in enumerate(types)]
+            values = {f"x{i}": value for i, value in enumerate(names) if value is not None}
+            (found,) = evaluate_terms([rebuild(kernel.term, terms)], values, fallback=evaluate_defined, binding=binding)
+            results = [x for x in (found if isinstance(found, tuple) else (found,)) if x is not None]
+            memory.update(zip(kernel.results, results, strict=True))
+            bind(plan, memory, binding)
+        else:
+            _Run(plan, memory, binding).kernel(kernel)
+    return {name: memory[buffer] for name, buffer in plan.outputs}
+
+
+def bind(plan: Plan, memory: Mapping[str, Array], binding: dict[str, int]) -> None:
+    for name, (buffer, axis) in plan.symbols.items():
+        if buffer in memory:
+            binding.setdefault(name, memory[buffer].shape[axis])
+
+
+class _Run:
+    """One kernel: each loop is an axis of every array."""
+
+    def __init__(self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int]) -> None:
+        self.plan, self.memory, self.binding = plan, memory, binding
+
+    def kernel(self, kernel: Pointwise | Rows | Product) -> None:
+        if isinstance(kernel, Pointwise):
+            self._begin(kernel.loops)
+            self._stores(kernel.stores)
+        elif isinstance(kernel, Rows):
+            self._begin((*kernel.rows, *kernel.columns))
+            columns = tuple(range(len(kernel.rows), len(self.loops)))
+            for fold in kernel.folds:
+                value = np.broadcast_to(cast(self.value(fold.value), fold.dtype), self.shape)
+                wide = widen(value)
+                wide = wide.astype(np.float64) if fold.dtype.kind == "float" and fold.combiner in ("add", "multiply") else wide
+                with np.errstate(all="ignore"):
+                    start = widen(identity(fold.combiner, fold.dtype))[()]
+                    folded = _FOLDS[fold.combiner].reduce(wide, axis=columns, initial=start, dtype=wide.dtype, keepdims=True)
+                self.results[fold.name] = narrow(np.asarray(folded), fold.dtype)
+            self._stores(kernel.row_stores, rows=len(kernel.rows))
+            self._stores(kernel.element_stores)
+        else:
+            outer = (*kernel.batch, *kernel.m, *kernel.n)
+            self._begin((*outer, *kernel.k))
+            first, second = len(kernel.batch), len(kernel.batch) + len(kernel.m)
+            lhs, rhs = (self._wide(side, kernel.accumulator) for side in (kernel.lhs, kernel.rhs))
+            _unmoved(lhs, range(second, len(outer)))
+            _unmoved(rhs, range(first, second))
+            self.results["sum"] = narrow(self._product(lhs, rhs, first, second, len(outer)), kernel.accumulator)
+            self.values.clear()
+            self._stores(kernel.stores, rows=len(outer))
+
+    def _wide(self, value: Scalar, dtype: DType) -> Array:
+        found = cast(self.value(value), dtype)
+        return found.astype(np.float64 if dtype.kind == "float" else np.int64).reshape((1,) * (len(self.loops) - found.ndim) + found.shape)
+
+    def _product(self, lhs: Array, rhs: Array, first: int, second: int, last: int) -> Array:
+        batch, m, n, k = self.shape[:first], self.shape[first:second], self.shape[second:last], self.shape[last:]
+        lhs = np.broadcast_to(lhs, (*batch, *m, *(1,) * len(n), *k)).reshape(
+            -1 if 0 not in batch else 0, *(int(np.prod(s)) for s in (m, k))
+        )
+        rhs = np.broadcast_to(rhs, (*batch, *(1,) * len(m), *n, *k)).reshape(lhs.shape[0], *(int(np.prod(s)) for s in (n, k)))
+        with np.errstate(all="ignore"):
+            return np.matmul(lhs, rhs.swapaxes(1, 2)).reshape((*batch, *m, *n, *(1,) * len(k)))
+
+    def _begin(self, loops: Sequence[Loop]) -> None:
+        self.loops = loops
+        self.shape = tuple(evaluate(loop.extent, self.binding) for loop in loops)
+        rank = len(loops)
+        self.index = {
+            loop.name: np.arange(count).reshape([-1 if place == i else 1 for i in range(rank)])
+            for place, (loop, count) in enumerate(zip(loops, self.shape, strict=True))
+        }
+        self.results: dict[str, Array] = {}
+        self.values: dict[int, tuple[Scalar, Array]] = {}
+
+    # ------------------------------------------------------------ scalars
+
+    def dim(self, dim: Dim) -> Array:
+        """A dim over the loops as an array."""
+        if isinstance(dim, int):
+            return np.asarray(dim)
+        total: Array = np.asarray(0)
+        for monomial, coefficient in dim.terms:
+            value: Array = np.asarray(coefficient)
+            for atom in monomial:
+                if not atom.args:
+                    value = value * (self.index[atom.name] if atom.name in self.index else self.binding[atom.name])
+                else:
+                    a, b = map(self.dim, atom.args)
+                    functions = {"floordiv": np.floor_divide, "mod": np.mod, "max": np.maximum, "min": np.minimum}
+                    value = value * functions[atom.name](a, b)
+            total = total + value
+        return total
+
+    def _holds(self, bounds: Sequence[Bound]) -> Array:
+        held: Array = np.asarray(True)
+        for bound in bounds:
+            place = self.dim(bound.index)
+            held = held & (place >= self.dim(bound.low)) & (place < self.dim(bound.high))
+        return held
+
+    def value(self, scalar: Scalar) -> Array:
+        """The value of a scalar for every index of the loops (broadcast)."""
+        for item in scalars(scalar):
+            if id(item) not in self.values:
+                self.values[id(item)] = item, self._value(item)
+        return self.values[id(scalar)][1]
+
+    def _value(self, item: Scalar) -> Array:
+        operands = [self.values[id(operand)][1] for operand in operands_of(item)]
+        if isinstance(item, Load):
+            return self._load(item)
+        if isinstance(item, Number):
+            return cast(np.asarray(item.value), item.dtype)
+        if isinstance(item, IndexValue):
+            return cast(self.dim(item.index), item.dtype)
+        if isinstance(item, Result):
+            return self.results[item.name]
+        if isinstance(item, Choose):
+            inside, outside = operands
+            return np.where(self._holds(item.bounds), inside, outside)
+        types = tuple(input_term(f"x{i}", TensorType(o.dtype, ())) for i, o in enumerate(item.operands))
+        alone = intern(item.op, types, item.attributes, (), TensorType(item.dtype, ()))
+        assert item.op.meaning is not None
+        return np.asarray(item.op.meaning(alone, operands, {}))
+
+    def _load(self, item: Load) -> Array:
+        memory = self.memory[item.buffer]
+        index = [np.clip(self.dim(dim), 0, max(size - 1, 0)) for dim, size in zip(item.index, memory.shape, strict=True)]
+        if 0 in memory.shape:
+            return np.zeros((), memory.dtype)
+        return np.asarray(memory[tuple(index)])
+
+    def _stores(self, stores: Sequence[Store], rows: int | None = None) -> None:
+        for store in stores:
+            buffer = self.plan.buffers[store.buffer]
+            shape = tuple(evaluate(dim, self.binding) for dim in buffer.shape)
+            whole = self.shape if rows is None else (*self.shape[:rows], *(1,) * (len(self.shape) - rows))
+            count = np.zeros(shape, np.int64)
+            place = tuple(np.broadcast_to(self.dim(dim), whole) for dim in store.index)
+            value = np.broadcast_to(self.value(store.value), whole)
+            assert value.dtype == buffer.dtype.numpy, f"{store.buffer} is {buffer.dtype}, the value {value.dtype}"
+            result = np.zeros(shape, buffer.dtype.numpy)
+            if not store.index:
+                result[()], count[()] = value.reshape(()), value.size
+            else:
+                result[place] = value
+                np.add.at(count, place, 1)
+            assert np.all(count == 1), f"{store.buffer}: elements are stored {count.min()} to {count.max()} times"
+            self.memory[store.buffer] = result
+
+
+def _unmoved(value: Array, axes: range) -> None:
+    assert all(value.shape[axis] == 1 for axis in axes), "an operand of a product moves along a loop that is not its own"
