@@ -115,12 +115,11 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
 def show_ops(as_json: bool) -> None:
     """Every registered op with what gives it its meaning, and which of ONNX's ops have none yet."""
     import coset.dialects
-    from coset.frontends.onnx_coverage import standard_ops
     from coset.ir.op import all_ops
 
     assert coset.dialects
     ops = all_ops()
-    standard = standard_ops()
+    standard = _standard()
     missing = [name for name, kind in standard.items() if kind == "none"]
     if as_json:
         entries = [
@@ -137,8 +136,28 @@ def show_ops(as_json: bool) -> None:
     counts = Counter(standard.values())
     _CONSOLE.print(
         f"ONNX: {counts['rules']} ops defined in the rule language, {counts['term']} by the term that a node of them is, "
-        f"{counts['no tensors']} on sequences or optionals, {counts['none']} without a definition: {', '.join(missing) or 'none'}"
+        f"{counts['no tensors']} on strings, sequences or optionals, {counts['none']} without a definition: {', '.join(missing) or 'none'}"
     )
+
+
+def _standard() -> dict[str, str]:
+    """Each op of the ONNX standard with what says what it means: `rules` (a definition in the rule language), `term` (the hub term that a
+    node of it is), `none`, or `no tensors` where it works on something else."""
+    from coset.dialects.onnx_node import BUILDERS, DEFINITIONS
+    from coset.frontends.onnx_coverage import standard_ops
+    from coset.ir.op import find_op
+    from coset.rules.definition import is_defined
+
+    found = {}
+    for name, on_tensors in standard_ops().items():
+        op = find_op(f"onnx.{name}")
+        if op is not None and is_defined(op):
+            found[name] = "rules"
+        elif name in DEFINITIONS or name in BUILDERS:
+            found[name] = "term"
+        else:
+            found[name] = "none" if on_tensors else "no tensors"
+    return found
 
 
 def _meaning(op: Op) -> str:
