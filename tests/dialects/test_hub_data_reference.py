@@ -110,7 +110,7 @@ def same(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], units: int) -
 @pytest.mark.parametrize("op", OPS, ids=str)
 def test_op_is_as_the_reference_interpreter_has_it(op: Op) -> None:
     plain = op.name.removeprefix("stablehlo.")
-    found = [tame(case) for case in drawn(op, 80) if not skipped(case)]
+    found = [tame(case) for case in drawn(op, 240 if plain == "fft" else 80) if not skipped(case)]
     sources = [source_of(plain, case) for case in found]
     agreed = 0
     for case, source, answer in zip(found, sources, interpret(sources), strict=True):
@@ -137,8 +137,10 @@ def skipped(case: Case) -> bool:
         return True
     if name == "fft" and "64" not in str(case.arrays[0].dtype) and "128" not in str(case.arrays[0].dtype):
         return True  # it aborts on f32
-    if name == "fft" and case.arrays[0].dtype == np.complex64:
-        return True
+    if name == "fft" and (case.arrays[0].dtype == np.complex64 or case.term.attribute("fft_type") == "IRFFT"):
+        return True  # of odd length it has the wrong half; XLA has ours (test_hub_data_xla.py)
+    if name == "uniform_quantize" and case.term.operands[0].tensor.dtype == case.term.tensor.dtype:
+        return True  # it takes the op away, although the steps round
     if any(isinstance(t.dtype, QuantizedType) and t.dtype.storage.kind == "uint" for t in types):
         return True  # it takes unsigned storage for signed
     if name == "triangular_solve" and not case.term.attribute("left_side"):
