@@ -51,9 +51,10 @@ class Border:
     padding: str
     centres: bool
 
-    def inside(self, coordinate: Term, dim: Dim) -> Term:
-        """A coordinate where the pixels around it are, before they are looked for."""
-        if self.padding == "border":
+    def inside(self, coordinate: Term, dim: Dim, mode: str) -> Term:
+        """A coordinate where the pixels around it are, before they are looked for. Of a border that is prolonged the cubic's pixels
+        are those beyond it, as ONNX Runtime and PyTorch have it; ONNX's reference moves the coordinate to the border first."""
+        if self.padding == "border" and mode != "cubic":
             return clamp(coordinate, 0, dims.subtract(dim, 1))
         return self.reflected(coordinate, dim) if self.padding == "reflection" else coordinate
 
@@ -113,7 +114,7 @@ def sampled(x: Term, coordinates: Sequence[Term], mode: str, border: Border) -> 
     """
     spatial = x.tensor.dims[2:]
     dtype = coordinates[0].tensor.dtype
-    near = [clamp(border.inside(c, dim), -_FAR, _FAR) for c, dim in zip(coordinates, spatial, strict=True)]
+    near = [clamp(border.inside(c, dim, mode), -_FAR, _FAR) for c, dim in zip(coordinates, spatial, strict=True)]
     axes = [[(*border.position(whole, dim), weight) for whole, weight in _taps(c, mode)] for c, dim in zip(near, spatial, strict=True)]
     total: Term | None = None
     for corner in product(*axes):

@@ -47,6 +47,8 @@ def non_max_suppression(node: Node) -> Built:
     over union with a taken box is above the threshold, until it has as many as it may."""
     boxes, scores = node.operands[:2]
     shape = scores.tensor.dims
+    if 0 in shape:
+        return splat(0, I64, (0, 3))
     most, overlap, least = (_number(node, index) for index in (2, 3, 4))
     most = most or splat(0, I64, ())
     overlap = overlap or splat(0, scores.tensor.dtype, ())
@@ -64,8 +66,6 @@ def _sorted_boxes(boxes: Term, order: Term) -> Term:
         "offset_dims": (3,), "collapsed_slice_dims": (1,), "operand_batching_dims": (0,), "start_indices_batching_dims": (0,),
         "start_index_map": (1,), "index_vector_dim": 3, "slice_sizes": (1, 1, 4),
     }  # fmt: skip
-    if 0 in order.tensor.dims:
-        return splat(0, boxes.tensor.dtype, (*order.tensor.dims, 4))
     return make("stablehlo.gather", (boxes, order), attributes)
 
 
@@ -125,8 +125,6 @@ def _rows(kept: Term, order: Term) -> Term:
     shape = kept.tensor.dims
     count = dims.symbol("count")
     flat: Shape = (kept.tensor.elements,)
-    if 0 in shape:
-        return splat(0, I64, (0, 3))
     place = positions(reshape(kept, flat), count)
     box = take(reshape(order, flat), place, 0)
     row = divide(place, shape[2])  # batch * classes + class
