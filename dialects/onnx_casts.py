@@ -12,7 +12,8 @@ from coset.ir.types import BOOL, DTYPES, F32, I32, U8, DType
 
 _SATURATED = frozenset(DTYPES[name] for name in ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz"))
 _EXPONENT = DTYPES["f8e8m0fnu"]
-_NOT_A_NUMBER = 0xFF  # of f8e8m0, and the exponent of NaN and infinities in f32
+_LARGEST = 0xFE  # the exponent of 2^127 in f8e8m0 and f32; the next one is NaN, and of f32 the infinities too
+_FRACTION, _HALF, _INFINITY = 0x7FFFFF, 0x400000, 0x7F800000  # bits of f32
 
 
 @definition("Cast")
@@ -53,25 +54,26 @@ def _clamped(x: Term, bound: float) -> Term:
 
 def _power_of_two(x: Term, round_mode: str, *, saturate: bool) -> Term | None:
     """|x| (f32) as f8e8m0, whose bits are the exponent of f32: rounded up (`up`), down (`down`), or to nearest and up from half
-    (`nearest`). What is above the largest power becomes that one if it is to saturate, else NaN; infinities and NaN are NaN."""
+    (`nearest`). What is beyond the powers from 2^-127 to 2^127 becomes the nearest of them if it is to saturate, else NaN."""
     whole = DTYPES["u32"]
     bits = make("stablehlo.bitcast_convert", (x,), {"dtype": whole})
-    exponent = _both(make("stablehlo.shift_right_logical", (bits, _like(bits, 23))), 0xFF)
-    fraction = _both(bits, 0x7FFFFF)
-    if round_mode == "up":
-        raised = _compare(fraction, 0, "GT")
-    elif round_mode == "nearest":
-        half, normal = _compare(fraction, 0x400000, "EQ"), _compare(exponent, 0, "GT")
-        raised = make("stablehlo.or", (_compare(fraction, 0x400000, "GT"), make("stablehlo.and", (half, normal))))
-    elif round_mode == "down":
-        raised = _compare(fraction, 0, "LT")
-    else:
+    exponent = _both(make("stablehlo.shift_right_logical", (bits, _like(bits, 23))), _LARGEST + 1)
+    fraction = _both(bits, _FRACTION)
+    subnormal = _compare(exponent, 0, "EQ")  # then the first bit of the fraction is 2^-127
+    least = {"up": (1, _HALF + 1), "nearest": (_HALF, _HALF + _HALF // 2), "down": (_FRACTION + 1, _FRACTION + 1)}.get(round_mode)
+    if least is None:
         return None
+    threshold = make("stablehlo.select", (subnormal, _like(bits, least[1]), _like(bits, least[0])))
+    raised = make("stablehlo.compare", (fraction, threshold), {"direction": "GE"})
     rounded = make("stablehlo.add", (exponent, convert(raised, whole)))
+    magnitude = _both(bits, _INFINITY | _FRACTION)
+    lost = _compare(magnitude, _INFINITY if saturate else _LARGEST << 23, "GT")
     if saturate:
-        rounded = make("stablehlo.minimum", (rounded, _like(rounded, _NOT_A_NUMBER - 1)))
-    special = _compare(exponent, _NOT_A_NUMBER, "EQ")
-    return make("stablehlo.bitcast_convert", (convert(make("stablehlo.select", (special, exponent, rounded)), U8),), {"dtype": _EXPONENT})
+        rounded = make("stablehlo.minimum", (rounded, _like(bits, _LARGEST)))
+    else:
+        lost = make("stablehlo.or", (lost, _compare(magnitude, _HALF, "LT")))
+    found = make("stablehlo.select", (lost, _like(bits, _LARGEST + 1), rounded))
+    return make("stablehlo.bitcast_convert", (convert(found, U8),), {"dtype": _EXPONENT})
 
 
 def _like(x: Term, value: int) -> Term:

@@ -62,11 +62,19 @@ def _bit_shift(node: Node) -> Built:
     return make("onnx.BitShift", broadcast_all(node.operands), {"to_left": int(direction == "LEFT")})
 
 
-@definition("Mod", "Pow")
-def _broadcasting(node: Node) -> Built:
-    """The op of the same name on the operands broadcast to one shape."""
-    op = get_op(f"onnx.{node.name}")
-    return make(op, broadcast_all(node.operands), known_attributes(op, node)) if node.since >= _BROADCAST_SINCE else None
+@definition("Mod")
+def _mod(node: Node) -> Built:
+    """Of floats before version 28 only C's remainder is said."""
+    floor = not node.attributes.get("fmod", 0)
+    if node.since < 28 and floor and node.operands[0].tensor.dtype.kind == "float":
+        return None
+    return make("onnx.Mod", broadcast_all(node.operands), {"fmod": int(not floor)})
+
+
+@definition("Pow")
+def _pow(node: Node) -> Built:
+    """The operands are broadcast to one shape."""
+    return make("onnx.Pow", broadcast_all(node.operands)) if node.since >= _BROADCAST_SINCE else None
 
 
 @definition("PRelu")

@@ -36,7 +36,8 @@ def _constant(node: Node) -> Built:
     for name, dtype in (("value_float", "f32"), ("value_floats", "f32"), ("value_int", "i64"), ("value_ints", "i64")):
         if name in node.attributes:
             return literal(np.array(node.attributes[name], DTYPES[dtype].numpy))
-    return literal(node.attributes["value"]) if "value" in node.attributes else None
+    given = node.attributes.get("value", node.attributes.get("sparse_value"))
+    return None if given is None else literal(given)
 
 
 def _constant_of_shape(node: Node) -> Built:

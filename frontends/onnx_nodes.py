@@ -85,6 +85,8 @@ def attributes_of(node: Model, opened: Opened) -> Attributes | None:
             result[attribute.name] = tuple(text.decode(errors="surrogateescape") for text in attribute.strings)
         elif attribute.type == kinds.TENSOR:
             result[attribute.name] = opened.constant(attribute.t)
+        elif attribute.type == kinds.SPARSE_TENSOR and (dense := opened.dense(attribute.sparse_tensor)) is not None:
+            result[attribute.name] = dense
         else:
             return None
     return result

@@ -20,6 +20,7 @@ from coset.ir.errors import CosetError, Place
 from coset.ir.types import DType, TensorType
 
 Model = Any  # onnx.ModelProto and its parts: the package has no types that mypy knows
+DENSE_ELEMENTS = 1 << 20  # sparse tensors up to this size become dense ones; larger ones stay as they came
 MODEL_HELP = "check the file with `python -m onnx.bin.checker FILE`"
 
 
@@ -55,6 +56,26 @@ class Opened:
             return self._constant(tensor, type)
         except CosetError as error:
             raise CosetError(f"tensor `{tensor.name}`: {error.message}", place=Place(self.name), help=error.help or MODEL_HELP) from None
+
+    def dense(self, sparse: Model) -> Constant | None:
+        """The constant with zeros written out that a SparseTensorProto is; None where it has more than `DENSE_ELEMENTS` elements.
+
+        Raises:
+            CosetError: as `constant`, or an index that lies outside.
+        """
+        values, indices = self.constant(sparse.values).array(), self.constant(sparse.indices).array()
+        shape = tuple(sparse.dims)
+        if any(dim < 0 for dim in shape):
+            raise self.error(f"tensor `{sparse.values.name}` has a negative dim: {list(shape)}", help=MODEL_HELP)
+        if size(shape) > DENSE_ELEMENTS:
+            return None
+        whole = np.zeros(shape, values.dtype)
+        try:
+            flat = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+            whole.reshape(-1)[flat] = values
+        except (ValueError, IndexError) as error:
+            raise self.error(f"tensor `{sparse.values.name}`: {error}", help=MODEL_HELP) from None
+        return constant_of(whole, self.constant(sparse.values).type.dtype)
 
     def _constant(self, tensor: Model, type: TensorType) -> Constant:
         dtype, shape = type.dtype, type.static

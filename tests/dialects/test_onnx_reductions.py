@@ -8,6 +8,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
@@ -175,6 +176,16 @@ def test_cumulative_sum_as_the_runtime_has_it() -> None:
         assert_close(ours(model, inputs), by_runtime(model, inputs))
 
 
+@pytest.mark.parametrize("op", ["CumSum", "CumProd", "ArgMax", "ArgMin", "Hardmax"])
+def test_places_and_cumulative_sums_hold_for_symbolic_dims(op: str) -> None:
+    x = draw(1, "f32", (4, 3))
+    inputs = [x, np.asarray(0, np.int64)] if op.startswith("Cum") else [x]
+    choices = [{"exclusive": e, "reverse": r} for e in (0, 1) for r in (0, 1)] if op.startswith("Cum") else [{"axis": 0}, {"axis": 1}]
+    for attributes in choices:
+        expected = ours(model_of(op, inputs, attributes, opset=26 if op == "CumProd" else 14), inputs)
+        assert_close(symbolic(op, inputs, attributes, {0: {0: "N", 1: "M"}}, since=14, known=(1,)), expected)
+
+
 # ---------------------------------------------------------------- Einsum, products
 
 EQUATIONS = (
@@ -304,6 +315,15 @@ def test_windows(op: str, periodic: int) -> None:
         assert found.dtype == dtype.numpy and found.shape == (size,)
         eps = max(float(ml_dtypes.finfo(dtype.numpy).eps), 1e-12)
         np.testing.assert_allclose(found.astype(np.float64), wide, rtol=4 * eps, atol=4 * eps)
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]])
+def test_sparse_constants_are_dense_ones(indices: Any) -> None:
+    values = onnx.helper.make_tensor("v", onnx.TensorProto.FLOAT, [2], [1.5, -2])
+    places = onnx.helper.make_tensor("i", onnx.TensorProto.INT64, np.shape(indices), np.ravel(indices))
+    sparse = onnx.helper.make_sparse_tensor(values, places, [2, 3])
+    model = model_of("Constant", [], {"sparse_value": sparse}, opset=13)
+    assert_close(ours(model, []), [np.float32([[0, 1.5, 0], [0, 0, -2]])])
 
 
 # ---------------------------------------------------------------- training
