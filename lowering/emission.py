@@ -9,7 +9,7 @@ from coset.ir.dims import Dim, add, multiply
 from coset.ir.op import get_op
 from coset.ir.term import CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
-from coset.lowering.grouping import LIBRARY, PRODUCT, ROWS, Group, is_arithmetic, is_light
+from coset.lowering.grouping import LIBRARY, PRODUCT, ROWS, Group
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
     Apply,
@@ -29,6 +29,7 @@ from coset.lowering.kernel import (
     Scalar,
     Store,
 )
+from coset.lowering.kinds import is_arithmetic, is_light
 
 
 def wide(dtype: DType) -> DType:

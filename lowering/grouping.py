@@ -13,57 +13,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from coset.ir.dims import Dim, Shape, evaluate, symbols
-from coset.ir.op import Op
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
-from coset.ir.types import TensorType
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What one kernel may be, and what counts when bytes and work are compared. The defaults keep a kernel's values in registers."""
-
-    scalars: int = 192  # scalar expressions in one kernel
-    inlined: int = 48  # scalar expressions of one value that is computed where it is used
-    sources: int = 8  # buffers that a value which is computed again may read
-    product_scalars: int = 4  # arithmetic in front of a product, done again for each tile
-    launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
-    search: int = 128  # kernels looked at to see that one does not wait for another
-    long_row: int = 1 << 15  # a row so long is not held by one program ..
-    few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
-
-
-LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
-NOTHING = frozenset({"builtin.absent", "builtin.token"})
-FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
-COSTLY = frozenset(
-    {"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine", "power", "erf", "erfc",
-     "divide", "remainder", "cbrt", "atan2", "sqrt", "rsqrt", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"}
-)  # fmt: skip
-
-
-def is_light(term: Term) -> bool:
-    """True for a term that a kernel can compute at any index from its operands at some index."""
-    if not isinstance(term.type, TensorType) or not all(isinstance(operand.type, TensorType) for operand in term.operands):
-        return False
-    if not all(map(is_plain, (term.tensor, *(operand.tensor for operand in term.operands)))):
-        return False
-    if term.op.name == "stablehlo.bitcast_convert":
-        return term.tensor.rank == term.operands[0].tensor.rank
-    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE
-
-
-def is_plain(type: TensorType) -> bool:
-    """True for element types that a GPU kernel loads and computes with."""
-    return type.shape is not None and type.dtype.kind in ("float", "int", "uint", "bool") and type.dtype.bits >= 8 and (
-        type.dtype.name not in ("f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"))  # fmt: skip
-
-
-def is_arithmetic(term: Term) -> bool:
-    """True for a light term that computes; a movement only moves."""
-    return term.op.has("elementwise")
-
+from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, is_arithmetic, is_costly, is_fold, is_light, is_product
 
 ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
 
@@ -82,6 +35,7 @@ class Group:
     at: dict[Term, Index] = field(default_factory=dict)
     reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
     outside: list[Term] = field(default_factory=list)  # operands that are not its own
+    whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
     size: int = 0
 
     @property
@@ -116,6 +70,7 @@ class Grouper:
         self.home, self.position = self.found.home, self.found.position
         self.seen: dict[Term, int] = {}  # uses by the terms so far
         self.weight: dict[Term, int] = {}  # scalars of a floating term, an upper bound
+        self.reading: dict[tuple[Term, Index, tuple[Loop, ...]], Group] = {}  # the last group of such loops that reads a value whole
 
     def run(self) -> Grouping:
         """The groups of all terms."""
@@ -193,7 +148,7 @@ class Grouper:
         if self.weight[term] > self.limits.inlined:
             self.found.required.add(term)
         if term in self.found.required:
-            self.pointwise(term)
+            self._merged(self.pointwise(term))
 
     def _candidates(self, term: Term) -> list[Group]:
         """The groups of the operands, the last one first."""
@@ -257,17 +212,22 @@ class Grouper:
         group = self._open(POINTWISE, term)
         index = _loops(group, "i", term.tensor.dims)
         self._add(group, term, index)
-        self._adopt(group, [(operand, i) for i, operand in enumerate(term.operands)], term, index)
+        self._adopt(group, term, index)
         return group
 
-    def _adopt(self, group: Group, operands: list[tuple[Term, int]], user: Term, index: Index) -> None:
-        """Take into `group` the floating terms under `user` that nothing else has needed so far and that move no element away."""
+    def _adopt(self, group: Group, user: Term, index: Index) -> None:
+        """Take into `group` the floating terms under `user` that nothing else has needed so far and that move no element away. `index` is
+        that of a light `user`, or of the operand of a fold."""
         inside: dict[Term, int] = {}
         wanted: dict[Term, Index | None] = {}
         heap: list[tuple[int, Term]] = []
 
+        names = {loop.name for loop in group.loops.values()}
+
         def push(term: Term, index: Index | None) -> None:
             if term not in self.weight or term in self.home:
+                if index is not None and names and names == frozenset[str]().union(*map(symbols, index)):
+                    group.whole.append((term, index))
                 return
             if term not in wanted:
                 heappush(heap, (-self.position[term], term))  # positions differ: terms are never compared
@@ -285,8 +245,7 @@ class Grouper:
         if is_light(user):
             spread(user, index)
         else:
-            for operand, _ in operands:
-                push(operand, index)
+            push(user.operands[0], index)
         while heap and group.size < self.limits.scalars:
             term = heappop(heap)[1]
             at = wanted[term]
@@ -316,23 +275,50 @@ class Grouper:
 
     def _new_fold(self, term: Term) -> None:
         group = self._open(ROWS, term)
-        shape, axes = term.operands[0].tensor.dims, term.attribute("dimensions")
-        index: list[Dim] = [0] * len(shape)
-        columns: list[str] = []
-        for axis, dim in enumerate(shape):
-            if dim == 1:
-                continue
-            role = "c" if axis in axes else "r"
-            place = sum(1 for key in group.loops if key.startswith(role))
-            loop = group.loops[f"{role}{place}"] = Loop(f"loop:{role}{place}", dim)
-            index[axis] = loop.index
-            if role == "c":
-                columns.append(loop.name)
-        group.columns = frozenset(columns)
+        axes = term.attribute("dimensions")
+        index = _loops(group, "i", term.operands[0].tensor.dims)
+        group.columns = frozenset(name for axis in axes for name in symbols(index[axis]))
         group.heavy.append(term)
-        group.reads[term] = (tuple(index),)
+        group.reads[term] = (index,)
         self._add(group, term, tuple(dim for axis, dim in enumerate(index) if axis not in axes))
-        self._adopt(group, [(term.operands[0], 0)], term, tuple(index))
+        self._adopt(group, term, index)
+        self._merged(group)
+
+    def _merged(self, group: Group) -> None:
+        """Put a new group, whose terms nobody uses yet, into an earlier one that reads one of the same values along the same loops."""
+        loops = tuple(group.loops.values())
+        for term, index in group.whole:
+            earlier = self.reading.get((term, index, loops))
+            if earlier is not None and earlier is not group and self._merge(group, earlier):
+                return
+        for term, index in group.whole:
+            self.reading[term, index, loops] = group
+
+    def _merge(self, group: Group, into: Group) -> bool:
+        columns = into.columns or group.columns
+        if (group.columns and group.columns != columns) or group.size + into.size > self.limits.scalars:
+            return False
+        if columns != group.columns or columns != into.columns:
+            before, into.columns = into.columns, columns
+            if self._is_long(into):
+                into.columns = before
+                return False
+            into.columns = before
+        if self._waits(group.outside, into):
+            return False
+        into.kind, into.columns = (ROWS if columns else POINTWISE), columns
+        into.first, into.last = min(into.first, group.first), max(into.last, group.last)
+        into.heavy += group.heavy
+        into.at |= group.at
+        into.reads |= group.reads
+        into.outside += group.outside
+        into.size += group.size
+        for term in group.at:
+            self.home[term] = into
+        assert self.found.groups.pop() is group
+        for term, index in group.whole:
+            self.reading[term, index, tuple(into.loops.values())] = into
+        return True
 
     def _fold_reason(self, term: Term, group: Group) -> str | None:
         """Why the reduction `term` of a term of `group` is no fold of that kernel; None where it is one. The columns of a kernel without
@@ -357,9 +343,12 @@ class Grouper:
 
     def _product(self, term: Term) -> None:
         for operand in term.operands:
-            if operand in self.weight and operand not in self.home and not self.is_cheap(operand):
-                self.found.required.add(operand)
-                self.pointwise(operand)
+            if operand in self.weight and not self.is_cheap(operand):
+                while operand.op.name in MOVEMENTS - ALTERNATIVES and operand.operands[0] in self.weight:
+                    operand = operand.operands[0]  # the movement is done by the product's loads
+                if operand not in self.home:
+                    self.found.required.add(operand)
+                    self.pointwise(operand)
         group = self._open(PRODUCT, term)
         group.heavy.append(term)
         lhs, rhs = (operand.tensor.dims for operand in term.operands)
@@ -393,10 +382,9 @@ class Grouper:
                 loads += top.op is not CONSTANT and 2 * evaluate(top.tensor.elements, self.binding) >= elements
                 continue
             if is_arithmetic(top):
-                costly = top.op.name.split(".")[1] in COSTLY
-                work += 0 if _is_splat(top) else self.limits.product_scalars + 1 if costly else 1
+                work += 0 if _is_splat(top) else self.limits.product_scalars + 1 if is_costly(top) else 1
             if top.op.name in ALTERNATIVES:
-                work += len(top.operands) - 1
+                work += 2 * len(top.operands) - 2
             if work > self.limits.product_scalars or len(done) > self.limits.inlined:
                 return False
             stack += top.operands
@@ -442,26 +430,3 @@ def _along_columns(term: Term, index: Index, group: Group) -> Index | None:
         else:
             return None
     return None if columns else tuple(result)
-
-
-def is_fold(term: Term) -> bool:
-    """True for a reduction that a kernel computes."""
-    return term.op.name == "stablehlo.reduce" and is_plain(term.operands[0].tensor)
-
-
-def is_product(term: Term) -> bool:
-    """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
-    if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
-        return False
-    dtype = term.tensor.dtype
-    return dtype.kind == "float" or (dtype.kind == "int" and dtype.bits <= 32)
-
-
-def work_of(op: Op) -> int:
-    """How many scalar operations an elementwise op counts for."""
-    return 8 if op.name.split(".")[1] in COSTLY else 1
-
-
-def bytes_of(term: Term, binding: dict[str, int]) -> int:
-    """Bytes of a tensor term with its symbols bound."""
-    return int(term.tensor.bytes(binding)) if isinstance(term.type, TensorType) else 0

@@ -17,8 +17,9 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import TensorType, TupleType
 from coset.lowering.emission import Emission, emit
-from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping, Limits
+from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
+from coset.lowering.kinds import Limits, is_library
 from coset.lowering.memory import arena
 from coset.lowering.primitive import primitive
 from coset.lowering.storing import Stored, Storer
@@ -67,11 +68,9 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
 
 def _required(roots: Iterable[Term], order: Iterable[Term]) -> set[Term]:
     """The terms that must be in memory: outputs, and what a library reads."""
-    from coset.lowering.grouping import is_fold, is_light, is_product
-
     required = {root for root in roots if isinstance(root.type, TensorType)}
     for term in order:
-        if term.op is not GET and not (is_light(term) or is_fold(term) or is_product(term)):
+        if is_library(term):
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
     return required
 

@@ -14,6 +14,7 @@ from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.program import Program
 from coset.ir.term import ABSENT, TUPLE, Term, make, rebuild, topological
 from coset.ir.types import F32, AbsentType, TupleType
+from coset.lowering import contraction
 
 SHOWN = 1 << 12  # elements of an operand up to which a definition sees the values
 MOST_INNER = 64  # rounds of opening one term; definitions have no circle, regions nest shallowly
@@ -35,7 +36,7 @@ def _opened(roots: Sequence[Term]) -> list[Term]:
     done: dict[Term, Term] = {}
     for term in topological(roots):
         current = rebuild(term, [done[operand] for operand in term.operands])
-        open_ = _OPENERS.get(current.op.name)
+        open_ = _OPENERS.get(current.op.name, contraction.known)
         found = open_(current) if open_ is not None else None
         done[term] = current if found is None else found
     return [done[root] for root in roots]
@@ -208,6 +209,10 @@ def _gradient(term: Term) -> Term | None:
 _OPENERS = {
     "builtin.get": _get,
     "onnx.node": _node,
+    "stablehlo.dot_general": contraction.dot,
+    "stablehlo.reduce": contraction.reduction,
+    "stablehlo.gather": contraction.gather,
+    "stablehlo.dynamic_slice": contraction.dynamic_slice,
     "stablehlo.optimization_barrier": _barrier,
     "stablehlo.composite": _composite,
     "stablehlo.map": _map,

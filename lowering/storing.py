@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coset.ir.term import Term
-from coset.lowering.grouping import FREE, LEAVES, LIBRARY, PRODUCT, Group, Grouper, Grouping, bytes_of, is_arithmetic, is_light
+from coset.ir.term import CONSTANT, Term
+from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
+from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, is_light
 
 
 @dataclass
@@ -31,7 +32,6 @@ class Storer:
         self.limits = grouper.limits
         self.stored = Stored()
         self.needs: dict[Term, dict[Group, None]] = {}
-        self.source = _Sources(grouper, grouping)
 
     def run(self) -> Stored:
         """The stored terms of the whole program."""
@@ -83,64 +83,62 @@ class Storer:
             self._need(term, group)
 
     def _is_better_stored(self, term: Term, home: Group | None, readers: list[Group]) -> bool:
-        """Compare the bytes moved: `term` written once and read by each of `readers`, or its sources read by each of them."""
-        sources = self.source.of(term)
-        if sources is None:
+        """Compare the bytes moved: `term` written once and read by each of `readers`, or what it is made from read by each of them."""
+        found = self._frontier(term)
+        if found is None:
             return self._choose(term, True, "it is made from too much to be computed again")
-        work = self.source.work[term]
-        if any(reader.kind == PRODUCT for reader in readers) and work > 0 and (home is not None or work > self.limits.product_scalars):
+        sources, work = found
+        if any(reader.kind == PRODUCT for reader in readers) and work > (self.limits.product_scalars if home is None else 0):
             return self._choose(term, True, "a product would compute it again for each tile")
+        if any(reader.size + work > self.limits.scalars for reader in readers):
+            return self._choose(term, True, "a kernel that needs it is full")
         size = bytes_of(term, self.binding)
-        again, extra = 0, 0
-        for source, bytes_ in sources.items():
-            again += len(readers) * bytes_
-            owner = self.grouping.home.get(source)
-            if owner is not None and owner is home and not any(group is not home for group in self.needs.get(source, {})):
-                extra += bytes_of(source, self.binding)
+        again = read = 0
+        for source in sources:
+            bytes_ = self._read_bytes(source, term, size)
+            needed = self.needs.get(source, {})
+            again += bytes_ * sum(1 for reader in readers if reader not in needed)
+            read += bytes_
+            if home is not None and self.grouping.home.get(source) is home and all(group is home for group in needed):
+                again += bytes_of(source, self.binding)  # it would have to be written for them
         kept = size * (1 + len(readers))
         if home is None:
-            kept += sum(sources.values()) + self.limits.launch_bytes
-        better = kept < again + extra or (kept == again + extra and work > 0)
-        words = f"stored it moves {kept} bytes, computed again {again + extra}"
-        return self._choose(term, better, words)
+            kept += read + self.limits.launch_bytes
+        better = kept < again or (kept == again and work > 0)
+        if not better:
+            for reader in readers:
+                reader.size += work
+        return self._choose(term, better, f"stored it moves {kept} bytes, computed again {again}")
+
+    def _read_bytes(self, source: Term, term: Term, size: int) -> int:
+        """The bytes of `source` that computing `term` reads: at most one element of it for each of its own."""
+        if source.op is CONSTANT and not source.tensor.rank:
+            return 0
+        return min(bytes_of(source, self.binding), size * source.tensor.dtype.bits // term.tensor.dtype.bits)
+
+    def _frontier(self, term: Term) -> tuple[list[Term], int] | None:
+        """The values nearest to `term` that are in memory or needed elsewhere too, and the number of scalar operations from them to it.
+        None where they are too many."""
+        found: list[Term] = []
+        work = int(is_arithmetic(term))
+        done: set[Term] = set()
+        stack = list(term.operands)
+        while stack:
+            top = stack.pop()
+            if top in done:
+                continue
+            done.add(top)
+            home = self.grouping.home.get(top)
+            known = any(group is not home for group in self.needs.get(top, {}))
+            if not is_light(top) or top in self.grouping.required or known:
+                found.append(top)
+            elif top.op.name not in FREE:
+                work += is_arithmetic(top)
+                stack += top.operands
+            if len(found) > self.limits.sources or len(done) > self.limits.inlined:
+                return None
+        return found, work
 
     def _choose(self, term: Term, stored: bool, words: str) -> bool:
         self.stored.choices[term] = words
         return stored
-
-
-class _Sources:
-    """What a light term is computed from, if nothing between is stored: leaves, and what folds, products and libraries make."""
-
-    def __init__(self, grouper: Grouper, grouping: Grouping) -> None:
-        self.known: dict[Term, dict[Term, int] | None] = {}
-        self.work: dict[Term, int] = {}
-        self.limit, self.most = grouper.limits.sources, grouper.limits.inlined
-        for term in grouping.order:
-            self._enter(term, grouping, grouper.binding)
-
-    def of(self, term: Term) -> dict[Term, int] | None:
-        """The sources of a light term with the bytes that it reads of each; None where they are too many."""
-        return self.known[term]
-
-    def _enter(self, term: Term, grouping: Grouping, binding: dict[str, int]) -> None:
-        self.work[term] = 0
-        if not is_light(term):
-            self.known[term] = {term: bytes_of(term, binding)} if term.op.name != "builtin.constant" or term.tensor.rank else {}
-            return
-        if term.op.name in FREE:
-            self.known[term] = {}
-            return
-        work = is_arithmetic(term) + sum(0 if o in grouping.required else self.work[o] for o in term.operands)
-        self.work[term] = min(work, self.most + 1)
-        most = bytes_of(term, binding)
-        found: dict[Term, int] = {}
-        for operand in term.operands:
-            inner = {operand: bytes_of(operand, binding)} if operand in grouping.required else self.known[operand]
-            if inner is None:
-                self.known[term] = None
-                return
-            for source, bytes_ in inner.items():
-                ratio = source.tensor.dtype.bits / term.tensor.dtype.bits
-                found[source] = max(found.get(source, 0), min(bytes_, int(most * ratio)))
-        self.known[term] = found if len(found) <= self.limit and work <= self.most else None

@@ -1,0 +1,84 @@
+"""What a planner may do with a term: compute it anywhere (light), fold rows with it, tile it as a product, or hand it to a library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coset.ir.term import Term
+from coset.ir.types import TensorType
+from coset.lowering.indexing import MOVEMENTS
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one kernel may be, and what counts when bytes and work are compared. The defaults keep a kernel's values in registers."""
+
+    scalars: int = 192  # scalar expressions in one kernel
+    inlined: int = 48  # scalar expressions of one value that is computed where it is used
+    sources: int = 8  # buffers that a value which is computed again may read
+    product_scalars: int = 3  # arithmetic in front of a product, done again for each tile
+    launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
+    search: int = 128  # kernels looked at to see that one does not wait for another
+    long_row: int = 1 << 15  # a row so long is not held by one program ..
+    few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
+
+
+LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
+NOTHING = frozenset({"builtin.absent", "builtin.token"})
+FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
+COSTLY = frozenset(
+    {"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine", "power", "erf", "erfc",
+     "divide", "remainder", "cbrt", "atan2", "sqrt", "rsqrt", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"}
+)  # fmt: skip
+_UNUSUAL = frozenset({"f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"})
+
+
+def is_plain(type: TensorType) -> bool:
+    """True for element types that a GPU kernel loads and computes with."""
+    dtype = type.dtype
+    return type.shape is not None and dtype.kind in ("float", "int", "uint", "bool") and dtype.bits >= 8 and dtype.name not in _UNUSUAL
+
+
+def is_light(term: Term) -> bool:
+    """True for a term that a kernel can compute at any index from its operands at some index."""
+    if not isinstance(term.type, TensorType) or not all(isinstance(operand.type, TensorType) for operand in term.operands):
+        return False
+    if not all(map(is_plain, (term.tensor, *(operand.tensor for operand in term.operands)))):
+        return False
+    if term.op.name == "stablehlo.bitcast_convert":
+        return term.tensor.rank == term.operands[0].tensor.rank
+    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE
+
+
+def is_arithmetic(term: Term) -> bool:
+    """True for a light term that computes; a movement only moves."""
+    return term.op.has("elementwise")
+
+
+def is_costly(term: Term) -> bool:
+    """True for an elementwise op of many instructions."""
+    return term.op.name.split(".", 1)[1] in COSTLY
+
+
+def is_fold(term: Term) -> bool:
+    """True for a reduction that a kernel computes."""
+    return term.op.name == "stablehlo.reduce" and is_plain(term.operands[0].tensor)
+
+
+def is_product(term: Term) -> bool:
+    """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
+    if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
+        return False
+    dtype = term.tensor.dtype
+    return dtype.kind == "float" or (dtype.kind == "int" and dtype.bits <= 32)
+
+
+def is_library(term: Term) -> bool:
+    """True for a term that has operands or results in memory as wholes."""
+    known = is_light(term) or is_fold(term) or is_product(term)
+    return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
+
+
+def bytes_of(term: Term, binding: dict[str, int]) -> int:
+    """Bytes of a tensor term with its symbols bound."""
+    return int(term.tensor.bytes(binding)) if isinstance(term.type, TensorType) else 0

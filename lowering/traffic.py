@@ -1,0 +1,98 @@
+"""What a plan moves: bytes and launches, beside the same program one op at a time and beside the least that any plan could move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coset.ir.dims import Dim, evaluate, symbols
+from coset.ir.program import Program
+from coset.ir.term import Term, topological
+from coset.ir.types import TensorType, TupleType
+from coset.lowering.kernel import Buffer, Kernel, Library, Load, Plan, Pointwise, Product, Rows, reads, scalars, values_of, writes
+from coset.lowering.kinds import LEAVES, NOTHING, bytes_of
+from coset.lowering.primitive import primitive
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that go to or come from memory, and kernels."""
+
+    bytes: int
+    kernels: int
+
+
+def kernel_traffic(plan: Plan, kernel: Kernel, binding: Mapping[str, int]) -> int:
+    """The bytes of one kernel: each element of a buffer that it touches once, whatever it is read for."""
+    touched = sum(_size(plan.buffers[name], binding) for name in writes(kernel))
+    if isinstance(kernel, Library):
+        return touched + sum(_size(plan.buffers[name], binding) for name in reads(kernel))
+    return touched + sum(_part(plan, kernel, name, binding) for name in reads(kernel))
+
+
+def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
+    count = 1
+    for dim in buffer.shape:
+        count *= evaluate(dim, binding)
+    return int(count * buffer.dtype.bytes)
+
+
+def _part(plan: Plan, kernel: Pointwise | Rows | Product, name: str, binding: Mapping[str, int]) -> int:
+    """At most one element for each index of the loops that each load of the buffer moves along, and at most the whole buffer."""
+    buffer = plan.buffers[name]
+    extents = _extents(kernel)
+    total = 0
+    for value in scalars(*values_of(kernel)):
+        if isinstance(value, Load) and value.buffer == name:
+            loops = {loop for dim in value.index for loop in symbols(dim) & extents.keys()}
+            count = 1
+            for loop in loops:
+                count *= evaluate(extents[loop], binding)
+            total += int(count * buffer.dtype.bytes)
+    return min(total, _size(buffer, binding))
+
+
+def _extents(kernel: Pointwise | Rows | Product) -> dict[str, Dim]:
+    if isinstance(kernel, Pointwise):
+        loops = kernel.loops
+    elif isinstance(kernel, Rows):
+        loops = (*kernel.rows, *kernel.columns)
+    else:
+        loops = (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+    return {loop.name: loop.extent for loop in loops}
+
+
+def traffic(plan: Plan, binding: Mapping[str, int] | None = None) -> Traffic:
+    """What the plan moves with its dim symbols bound; each kernel reads each element once."""
+    return Traffic(sum(kernel_traffic(plan, kernel, binding or {}) for kernel in plan.kernels), len(plan.kernels))
+
+
+def unfused(program: Program, binding: Mapping[str, int] | None = None) -> Traffic:
+    """One kernel for each primitive op, each reading its operands and writing its result; reshapes, broadcasts, numbers of the host and
+    constants of one element move nothing."""
+    numbers = dict(binding or {})
+    total = count = 0
+    for term in topological(primitive(program)):
+        free = term.op.name in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple", "builtin.dims", "stablehlo.reshape")
+        if free or term.op.name == "stablehlo.broadcast_in_dim":
+            continue
+        operands = [_unbroadcast(operand) for operand in term.operands]
+        results = term.type.items if isinstance(term.type, TupleType) else (term.type,)
+        total += sum(bytes_of(operand, numbers) for operand in operands)
+        total += sum(int(item.bytes(numbers)) for item in results if isinstance(item, TensorType))
+        count += 1
+    return Traffic(total, count)
+
+
+def _unbroadcast(term: Term) -> Term:
+    while term.op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
+        term = term.operands[0]
+    return term
+
+
+def least(plan: Plan, binding: Mapping[str, int] | None = None) -> int:
+    """Bytes of the inputs and constants that the plan reads, once, and of its outputs, once: no plan moves fewer."""
+    numbers = binding or {}
+    used = {name for kernel in plan.kernels for name in reads(kernel)} | {name for _, name in plan.outputs}
+    ends = {name for name in used if plan.buffers[name].role in ("input", "constant")}
+    return sum(_size(plan.buffers[name], numbers) for name in ends | {name for _, name in plan.outputs})
