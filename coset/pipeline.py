@@ -311,11 +311,17 @@ def _report(
         },
         "rules": [u.summary() for u in usage],
         "folded": folded,
-        "opaque": sorted({describe(term) for term in task.program.terms() if term.op.name == "builtin.opaque"}),
+        "opaque": _names(task.program, "builtin.opaque"),
+        "kept": _names(task.program, "onnx.node"),
         "host": [],
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
+
+
+def _names(program: Program, op: str) -> list[str]:
+    """The foreign names of the nodes that are `op`: no rule sees into them, as they are unknown or written back as they came."""
+    return sorted({describe(term) for term in program.terms() if term.op.name == op})
 
 
 def save_report(report: Mapping[str, Any], path: Path) -> None:

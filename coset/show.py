@@ -50,6 +50,8 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(table)
     else:
         print_line("rules      none was needed")
+    if report["kept"]:
+        print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)")
     if report["opaque"]:
         print_line(f"opaque     {', '.join(report['opaque'])}")
     if "output" in report:
