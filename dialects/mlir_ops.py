@@ -67,6 +67,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "stablehlo.rng": (Field("rng_distribution", "rng_distribution", "enum rng_distribution"),),
     "stablehlo.reduce": _same("i64s", "dimensions"),
     "stablehlo.reduce_region": _same("i64s", "dimensions"),
+    "chlo.top_k": _same("i64", "k"),
     "stablehlo.map": _same("i64s", "dimensions"),
     "stablehlo.reduce_window": (Field("window_dimensions", "window_dimensions", "i64s"), *WINDOW),
     "stablehlo.reduce_window_region": (Field("window_dimensions", "window_dimensions", "i64s"), *WINDOW),
