@@ -44,7 +44,7 @@ def build(node: Node) -> Built | None:
         return _quantized(node)
     if op is None and node.name in _SIMPLE:
         return _SIMPLE[node.name](node)
-    if op is None or node.name.partition(".")[0] not in ("stablehlo", "chlo"):
+    if op is None or op.has("effect") or node.name.partition(".")[0] not in ("stablehlo", "chlo"):
         return None
     if node.regions:
         return None

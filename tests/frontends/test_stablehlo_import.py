@@ -295,6 +295,18 @@ def test_effects_stay_in_order_and_are_never_doubled_or_dropped() -> None:
     assert print_stablehlo(program).count('"stablehlo.custom_call"') == 2
 
 
+def test_two_draws_are_two_draws() -> None:
+    draw = "stablehlo.rng %a, %a, %s, distribution = NORMAL : (tensor<f32>, tensor<f32>, tensor<1xi64>) -> tensor<4xf32>"
+    body = f"""%a = stablehlo.constant dense<1.0> : tensor<f32>
+      %s = stablehlo.constant dense<4> : tensor<1xi64>
+      %0 = {draw}
+      %1 = {draw}
+      %2 = stablehlo.subtract %0, %1 : tensor<4xf32>
+      return %2 : tensor<4xf32>"""
+    program = import_stablehlo(module(body, ""))
+    assert program.effects is not None and print_stablehlo(program).count('"stablehlo.rng"') == 2
+
+
 # ---------------------------------------------------------------- errors
 
 
