@@ -24,6 +24,7 @@ _PASSES = {  # what the interpreter has no code for, in terms of what it has
     "real_dynamic_slice": "builtin.module(func.func(stablehlo-canonicalize-dynamism))",
 }
 _LOADS_CHLO = "builtin.module(func.func(convert-torch-to-stablehlo))"  # the bindings cannot register CHLO, a pass that writes it does
+_COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter", "_id")
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
@@ -152,6 +153,7 @@ def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays) -
     """Complex results come apart and narrow ones as bytes: the bindings have no arrays of them."""
     context = ir.Context()
     hlo.register_dialect(context, True)
+    hlo.register_interpreter_dialect(context)
     context.allow_unregistered_dialects = True  # in attributes: the interpreter runs no op of theirs
     with context, ir.Location.unknown():
         passmanager.PassManager.parse(_LOADS_CHLO).run(ir.Module.parse("module {}").operation)
@@ -160,9 +162,30 @@ def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays) -
             if word in text:
                 passmanager.PassManager.parse(passes).run(module.operation)
         kinds = _split_results(ir, module)
+        if any(name in text for name in _COLLECTIVES):
+            module = _in_a_grid(ir, module)
         given = [_attribute(ir, array) for array in arrays]
         results = iter([_array(value) for value in hlo.eval_module(module, given)])
         return [_joined(dtype, results) for dtype in kinds]
+
+
+def _in_a_grid(ir: Any, module: Any) -> Any:
+    """The module with `main` as the one process of a grid: the interpreter runs collectives nowhere else."""
+    function = next(op for op in module.body.operations if op.attributes["sym_name"].value == "main")
+    function.attributes["sym_name"] = ir.StringAttr.get("process")
+    function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    signature = function.attributes["function_type"].value
+    names = [f"%x{index}" for index in range(len(signature.inputs))]
+    heads = ", ".join(f"{name}: {type}" for name, type in zip(names, signature.inputs, strict=True))
+    inputs, results = (", ".join(map(str, types)) for types in (signature.inputs, signature.results))
+    count = len(signature.results)
+    values = ", ".join(f"%r#{index}" for index in range(count)) if count > 1 else "%r"
+    main = (
+        f"func.func @main({heads}) -> ({results}) {{\n"
+        f'  %r:{count} = "interpreter.run_parallel"({", ".join(names)}) {{programs = [[@process]]}} : ({inputs}) -> ({results})\n'
+        f"  return {values} : {results}\n}}\n"
+    )
+    return ir.Module.parse(f"{main}{function.operation.get_asm()}\n")
 
 
 def _split_results(ir: Any, module: Any) -> list[DType]:
