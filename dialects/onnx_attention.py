@@ -6,18 +6,20 @@ The text: https://onnx.ai/onnx/operators/onnx__Attention.html, onnx__RotaryEmbed
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from coset.dialects import onnx_arithmetic as a
 from coset.dialects import onnx_ops
 from coset.dialects.hub_terms import broadcast, convert, dot, numpy_broadcast, reshape, splat, transpose
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
+from coset.dialects.onnx_graphs import CAPTURED, instantiate
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.term import Term, make
-from coset.ir.types import BOOL, I64, DType
+from coset.ir.types import BOOL, F32, F64, I64, DType
 
 DEFINED = onnx_ops.RULES  # Softmax is used here
 _OUTPUT = {"raw": 0, "capped": 1, "biased": 2, "probabilities": 3}
@@ -149,6 +151,30 @@ def _padded_mask(mask: Term, total: Dim) -> Term:
     require(isinstance(missing, int), f"whether the mask {mask.type} reaches all {total} keys is not known")
     assert isinstance(missing, int)
     return a.pad(mask, -1, 0, missing, 0 if mask.tensor.dtype is BOOL else -a.INFINITY)
+
+
+@definition("ai.onnx.preview.FlexAttention")
+def _flex_attention(node: Node) -> Built:
+    """prob_mod(softmax(score_mod(sqrt(s) q (sqrt(s) k)^T))) v; the modifiers are bodies; computed in f32 or wider unless said otherwise."""
+    captured = node.attributes.get(CAPTURED, 0)
+    query, key, value = node.operands[:3]
+    outer = node.operands[len(node.operands) - captured :]
+    require(all(x.tensor.rank == 4 for x in (query, key, value)), "FlexAttention takes tensors of rank 4")
+    default = F64 if query.tensor.dtype == F64 else F32
+    precision = DTYPE_OF_CODE[node.attributes["softmax_precision"]] if "softmax_precision" in node.attributes else default
+    root = _root(node.attributes.get("scale"), query.tensor.dims[3], query.tensor.dtype)
+    scores = convert(_grouped(a.multiply(query, root), a.multiply(key, root), 3), precision)
+    scores = _modified(node, "score_mod", scores, outer)
+    probabilities = _modified(node, "prob_mod", make("onnx.Softmax", (scores,), {"axis": 3}), outer)
+    return convert(_grouped(probabilities, convert(value, precision), 2), value.tensor.dtype)
+
+
+def _modified(node: Node, name: str, x: Term, captured: Sequence[Term]) -> Term:
+    if name not in node.attributes:
+        return x
+    (result,) = instantiate(node.attributes[name], [x, *captured])
+    require(result.tensor.shape == x.tensor.shape, f"`{name}` of FlexAttention makes {result.type} of {x.type}")
+    return convert(result, x.tensor.dtype)
 
 
 @definition("RotaryEmbedding")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_terms import literal
+from coset.dialects.onnx_graphs import node_of
 from coset.dialects.onnx_node import Node, define
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
@@ -29,11 +30,9 @@ def _meaning(term: Term, arrays: Sequence[Array | None], _: Mapping[str, int]) -
     for index, array in enumerate(arrays):
         operands.append(_operand(f"x{index}", array, inputs))
     types = term.attribute("results")
-    wanted = max((index + 1 for index, type in enumerate(types) if not isinstance(type, AbsentType)), default=1)
     host = tuple(None if array is None or np.size(array) > SHOWN else _numbers(np.asarray(array)) for array in arrays)
-    domain, name = str(term.attribute("domain")), str(term.attribute("name"))
-    name = f"{domain}.{name}" if domain else name
-    node = Node(name, tuple(operands), dict(term.attribute("given")), host, int(term.attribute("since")), wanted, len(types))
+    node = node_of(term, operands, host)
+    wanted, name = node.results, node.name
     try:
         results = define(node)
     except TypeRuleError as error:

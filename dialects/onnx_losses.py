@@ -8,6 +8,7 @@ import numpy as np
 
 from coset.dialects import onnx_ops, stablehlo_regions
 from coset.dialects.onnx_node import Built, Node, axes_of, axis_of, definition
+from coset.ir.errors import require
 from coset.ir.term import Term, absent, make
 from coset.rules.definition import load_definitions
 
@@ -28,7 +29,9 @@ def _cross_entropy(node: Node) -> Built:
 
 def _loss(op: str, node: Node, x: Term) -> Term:
     """No target is ignored where nothing is said: -1 is no class."""
-    given = {"reduction": node.attributes.get("reduction", "mean"), "ignore_index": node.attributes.get("ignore_index", -1)}
+    reduction = node.attributes.get("reduction", "mean")
+    require(reduction in ("none", "sum", "mean"), f"{node.name} has no reduction `{reduction}`")
+    given = {"reduction": reduction, "ignore_index": node.attributes.get("ignore_index", -1)}
     return make(op, (x, node.operands[1], node.operand(2) or absent()), given)
 
 
@@ -36,7 +39,8 @@ def _loss(op: str, node: Node, x: Term) -> Term:
 def _lp(node: Node) -> Built:
     x = node.operands[0]
     axis = axis_of(node.attributes.get("axis", -1), x.tensor.rank)
-    return None if axis is None else make("onnx.LpNormalization", (x,), {"axis": axis, "p": node.attributes.get("p", 2)})
+    order = node.attributes.get("p", 2)
+    return None if axis is None or order not in (1, 2) else make("onnx.LpNormalization", (x,), {"axis": axis, "p": order})
 
 
 @definition("MeanVarianceNormalization")

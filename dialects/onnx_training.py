@@ -36,6 +36,7 @@ def _steps(node: Node, kinds: int, **defaults: object) -> Built:
 
 @definition(_DOMAIN + "Momentum")
 def _momentum(node: Node) -> Built:
+    require(node.attributes["mode"] in ("standard", "nesterov"), f"Momentum has no mode `{node.attributes['mode']}`")
     return _steps(node, 3, **{name: node.attributes[name] for name in ("alpha", "beta", "norm_coefficient", "mode")})
 
 

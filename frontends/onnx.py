@@ -9,19 +9,20 @@ from typing import Any
 import onnx
 
 from coset.dialects import onnx as dialect
-from coset.dialects.hub_terms import literal
+from coset.dialects.hub_terms import is_splat, literal
 from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, rename_free
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model
-from coset.frontends.onnx_types import Inference, Symbols, merged_type, named_dims, type_of
+from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, type_of
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, OPAQUE, TOKEN, Term, absent, get, input_term, make
+from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
 
 STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")  # the domains whose ops can have definitions
@@ -60,16 +61,19 @@ class _Bounded(Exception):
 class _Importer:
     """The state of one import: what each name means so far."""
 
-    def __init__(self, opened: Opened, most: Mapping[str, int]) -> None:
+    def __init__(self, opened: Opened, most: Mapping[str, int], *, outer: _Importer | None = None, graph: Model = None) -> None:
+        """`outer` is the importer of the graph that holds the node whose body `graph` is."""
         model = opened.proto
         self.most = most
         self.opened = opened
-        self.graph = model.graph
+        self.graph = model.graph if outer is None else graph
         self.opsets = _opsets(opened)
         self.functions = {(function.domain, function.name, function.overload): function for function in model.functions}
         self.random = random_functions(self.functions)
-        self.symbols = Symbols(named_dims([value.type for value in (*self.graph.input, *self.graph.output)]))
-        self.inference = Inference(self.opsets, model.ir_version, self.functions)
+        named = named_dims([value.type for value in (*self.graph.input, *self.graph.output)])
+        self.symbols: Symbols = Symbols(named) if outer is None else outer.symbols
+        asked = Inference(self.opsets, model.ir_version, self.functions)
+        self.inference: Inference = asked if outer is None else outer.inference
         declared = (*self.graph.value_info, *self.graph.output)
         self.declared = {value.name: value.type for value in declared if value.type.WhichOneof("value")}
         self.scope: dict[str, Term] = {}
@@ -97,6 +101,28 @@ class _Importer:
             "introduces": self.introduces, "most": dict(self.most), "external": self.external, "folder": self.opened.folder,
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
+
+    def body(self, captured: Mapping[str, Term]) -> Region | None:
+        """The graph as a function of its inputs and then of the captured values; None where it has an effect or an unknown node."""
+        initializers = self._initializers()
+        parameters = [make(PARAMETER, (), {"index": i, "type": self._formal(value)}) for i, value in enumerate(self.graph.input)]
+        self.scope.update(zip((value.name for value in self.graph.input), parameters, strict=True))
+        for name, term in captured.items():
+            parameters.append(make(PARAMETER, (), {"index": len(parameters), "type": term.type}))
+            known = term.op is CONSTANT or is_splat(term) is not None
+            self.scope.setdefault(name, term if known else parameters[-1])
+        self.pending = {name: tensor for name, tensor in initializers.items() if name not in self.scope}
+        self.wanted = used_names(self.graph)
+        for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
+            self._node(node)
+        results = tuple(self._value(value.name, "a body's output") for value in self.graph.output)
+        unknown = any(term.op is OPAQUE for term in topological(results))
+        return None if self.token is not None or unknown else Region(tuple(parameters), results)
+
+    def _formal(self, value: Model) -> Type:
+        return (
+            type_of(value.type, self.symbols, self.opened, f"input `{value.name}` of a body") if value.type.WhichOneof("value") else UNKNOWN
+        )
 
     # ------------------------------------------------------------ leaves
 
@@ -188,10 +214,31 @@ class _Importer:
             return None
         if attributes is None:
             return None
+        if any(True for _ in bodies(node)):
+            regions = self._regions(node, domain)
+            if regions is None:
+                return None
+            attributes |= regions
+            operands = [*operands, *(self._value(name, node.op_type) for name in captured_names(node))]
         wanted = max((i + 1 for i, name in enumerate(node.output) if name in self.wanted), default=1)
         host = tuple(values.host_value(operand) for operand in operands)
         name = f"{domain}.{node.op_type}" if domain else node.op_type
         return dialect.Node(name, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
+
+    def _regions(self, node: Model, domain: str) -> Attributes | None:
+        """The bodies of a node whose op has a definition, by attribute, and how many values they capture; None where one stays unknown."""
+        name = f"{domain}.{node.op_type}" if domain else node.op_type
+        if not dialect.known(name, 1):
+            return None
+        captured = {name: self._value(name, f"a body of {node.op_type}") for name in captured_names(node)}
+        regions: Attributes = {CAPTURED: len(captured)}
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                region = _Importer(self.opened, self.most, outer=self, graph=attribute.g).body(captured)
+                if region is None:
+                    return None
+                regions[attribute.name] = region
+        return regions
 
     def _known(self, node: dialect.Node) -> tuple[Term, ...] | None:
         """The results of `node` as hub or named terms, up to the last one that is used; None where it is to stay as it is."""
@@ -293,7 +340,7 @@ class _Importer:
             types.append(TokenType())
             operands = [self.token or make(TOKEN), *operands]
         attributes = {"domain": domain, "name": node.op_type, "payload": payload, "results": tuple(types), "effect": effect}
-        if seen is not None and not effect and not captures and dialect.known(seen.name, seen.since):
+        if seen is not None and not effect and dialect.known(seen.name, seen.since):
             given = {"since": seen.since, "given": tuple(sorted(seen.attributes.items()))}
             term = make(KEPT, operands, {**attributes, **given})
         else:

@@ -65,12 +65,14 @@ def ordered(opened: Opened, graph: Model, available: set[str]) -> Iterator[Model
 
 
 def attributes_of(node: Model, opened: Opened) -> Attributes | None:
-    """The attributes as numbers, text, tuples and Constants; None when one is of another kind (a body, a type, a reference)."""
+    """The attributes as numbers, text, tuples and Constants, without bodies; None when one is of another kind (a type, a reference)."""
     kinds = onnx.AttributeProto
     result: Attributes = {}
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             return None
+        if attribute.type == kinds.GRAPH:
+            continue
         if attribute.type == kinds.INT:
             result[attribute.name] = int(attribute.i)
         elif attribute.type == kinds.FLOAT:
