@@ -182,13 +182,13 @@ def _interpolated(node: Node, x: Term, axis: Axis, coordinates: Term) -> Term | 
     near = clamp(coordinates, -1, axis.old)
     taps = {"stretch": stretch, "kernel": "cubic" if mode == "cubic" else "linear", "a": node.attributes.get("cubic_coeff_a", -0.75)}
     if exclude:
-        weights = make("onnx.Taps", (near,), {**taps, "first": 0, "count": (axis.old,)})
+        weights = make("part.taps", (near,), {**taps, "first": 0, "count": (axis.old,)})
     else:
-        wide = make("onnx.Taps", (near,), {**taps, "first": -margin, "count": (dims.add(axis.old, 2 * margin),)})
-        weights = make("onnx.Folded", (wide,), {"margin": margin})
+        wide = make("part.taps", (near,), {**taps, "first": -margin, "count": (dims.add(axis.old, 2 * margin),)})
+        weights = make("part.folded", (wide,), {"margin": margin})
     if antialias or exclude:
-        weights = make("onnx.Normalized", (weights,))
-    return make("onnx.Interpolated", (x, weights), {"axis": axis.index})
+        weights = make("part.normalized", (weights,))
+    return make("part.interpolated", (x, weights), {"axis": axis.index})
 
 
 def _extrapolated(node: Node, x: Term, axes: Sequence[Axis], coordinates: Sequence[Term]) -> Term:

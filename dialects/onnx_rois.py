@@ -124,7 +124,7 @@ def _largest(images: Term, down: _Samples, across: _Samples) -> Term:
     for row, row_weight in down.corners():
         for column, column_weight in across.corners():
             whole = broadcast(convert(row, I64), shape, (0, 1, 2)), broadcast(convert(column, I64), shape, (0, 3, 4))
-            pixels = make("onnx.Pixels", (images, concatenate([unsqueeze(part, -1) for part in whole], -1)))
+            pixels = make("part.pixels", (images, concatenate([unsqueeze(part, -1) for part in whole], -1)))
             weight = multiply(broadcast(row_weight, shape, (0, 1, 2)), broadcast(column_weight, shape, (0, 3, 4)))
             value = multiply(pixels, unsqueeze(weight, 1))
             best = value if best is None else maximum(best, value)

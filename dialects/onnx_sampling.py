@@ -63,7 +63,7 @@ class Border:
         dtype = coordinate.tensor.dtype
         last = counted(dims.subtract(dim, 1), dtype)
         low, high = (counted(0, dtype), last) if self.centres else (counted(-0.5, dtype), add(last, 0.5))
-        return make("onnx.Reflected", (coordinate, low, high))
+        return make("part.reflected", (coordinate, low, high))
 
     def position(self, whole: Term, dim: Dim) -> tuple[Term, Term | None]:
         """The pixel at a whole coordinate, and whether there is one (None: always)."""
@@ -119,7 +119,7 @@ def sampled(x: Term, coordinates: Sequence[Term], mode: str, border: Border) -> 
     total: Term | None = None
     for corner in product(*axes):
         index = concatenate([unsqueeze(position, -1) for position, _, _ in corner], -1)
-        pixels = convert(make("onnx.Pixels", (x, index)), dtype)
+        pixels = convert(make("part.pixels", (x, index)), dtype)
         for _, found, _ in corner:
             pixels = pixels if found is None else select(unsqueeze(found, 1), pixels, 0)
         for _, _, weight in corner:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_regions
-from coset.dialects.hub_terms import broadcast, reshape, splat
+from coset.dialects.hub_terms import broadcast, reshape
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.dialects.onnx_pool_positions import largest_positions
 from coset.ir import dims
@@ -188,15 +188,17 @@ def conv(node: Node) -> Built:
 
 @definition("ConvInteger")
 def conv_integer(node: Node) -> Built:
-    """A zero point of the filters for all of them is repeated for each; one that is not given is 0."""
+    """A zero point of the filters for all of them is repeated for each."""
     x, w = node.operands[:2]
     found = _filter_windows(node, x, w)
     if found is None:
         return None
-    x_zero, w_zero = (node.operand(i) or splat(0, zeroed.tensor.dtype, ()) for i, zeroed in ((2, x), (3, w)))
+    x_zero, w_zero = node.operand(2), node.operand(3)
     channels = w.tensor.dims[:1]
-    w_zero = w_zero if w_zero.tensor.shape == channels else broadcast(reshape(w_zero, ()), channels, ())
-    return make("onnx.ConvInteger", (x, w, reshape(x_zero, ()), w_zero), _convolution_attributes(node, found))
+    if w_zero is not None and w_zero.tensor.shape != channels:
+        w_zero = broadcast(reshape(w_zero, ()), channels, ())
+    zeros = (absent() if x_zero is None else reshape(x_zero, ()), w_zero or absent())
+    return make("onnx.ConvInteger", (x, w, *zeros), _convolution_attributes(node, found))
 
 
 @definition("ConvTranspose")
