@@ -172,3 +172,38 @@ def test_nothing_is_read_from_an_empty_dim() -> None:
     same("Gather", [np.zeros((0, 3), np.float32), np.zeros((2, 0), np.int64)], {"axis": 0})
     same("GatherElements", [np.zeros((0, 3), np.float32), np.zeros((0, 2), np.int64)], {"axis": 0})
     same("ScatterElements", [np.ones((2, 3), np.float32), np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32)], {"axis": 0})
+
+
+# ---------------------------------------------------------------- slices and splits whose numbers are inputs
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slice_at_run_time(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = shape_of(rng, int(rng.integers(1, 4)), least=0)
+    axes = rng.permutation(len(shape))[: int(rng.integers(1, len(shape) + 1))]
+    starts, ends = (np.array(rng.choice([-(1 << 62), -9, -3, -1, 0, 1, 2, 4, 9, 1 << 62], len(axes))) for _ in range(2))
+    steps = np.array(rng.choice([-3, -2, -1, 1, 2, 5], len(axes)))
+    dtype = rng.choice([np.float32, np.int8, np.bool_])
+    rest = [axes - len(shape) * int(rng.integers(0, 2)), steps][: int(rng.integers(1, 3))]
+    same("Slice", [values(rng, shape, dtype), starts, ends, *rest], {}, opset=13)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("given", ["sizes", "count", "even"])
+def test_split_at_run_time(seed: int, given: str) -> None:
+    rng = np.random.default_rng(seed)
+    shape = shape_of(rng, 3, least=2)
+    axis, count = int(rng.integers(-3, 3)), int(rng.integers(1, 4))
+    if given == "sizes":
+        ends = np.sort(rng.integers(0, shape[axis] + 1, count - 1))
+        sizes = np.diff([0, *ends, shape[axis]])
+        same("Split", [values(rng, shape, np.float32), sizes], {"axis": axis}, outputs=count, opset=18)
+    elif given == "count":
+        count = min(count, shape[axis])
+        if -(-shape[axis] // count) * (count - 1) >= shape[axis]:  # no part may be empty
+            count = 1
+        same("Split", [values(rng, shape, np.float32)], {"axis": axis, "num_outputs": count}, outputs=count, opset=18)
+    else:
+        whole = tuple(size * count if i == axis % 3 else size for i, size in enumerate(shape))
+        same("Split", [values(rng, whole, np.float32)], {"axis": axis}, outputs=count, opset=13)
