@@ -134,12 +134,17 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 @_JSON
 def rules(ops: bool, as_json: bool) -> int:
     """List the rules of the library with their promises (or the ops)."""
+    import coset.dialects
+    from coset.ir.op import all_ops
     from coset.rules.library import DEFAULT, load
     from coset.show import show_ops, show_rules
+
+    assert coset.dialects
 
     if ops:
         show_ops(as_json)
         return SUCCESS
+    all_ops()
     show_rules(load(DEFAULT), as_json)
     return SUCCESS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from coset.dialects import chlo, stablehlo, stablehlo_data, stablehlo_regions
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions)  # the definitions mention their ops
 
-OPS = load_definitions(Path(__file__).with_name("chlo.rules"))
+OPS = defer_definitions(Path(__file__).with_name("chlo.rules"))

@@ -13,9 +13,9 @@ from coset.dialects.onnx_pointwise import broadcast_all, named_attributes
 from coset.ir.op import Op, get_op
 from coset.ir.term import Term, make
 from coset.ir.types import F32
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
-RULES = load_definitions(Path(__file__).with_name("onnx_elementwise.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_elementwise.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops
 _BROADCAST_SINCE = 7  # before, broadcasting was asked for by attributes
 

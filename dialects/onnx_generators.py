@@ -14,9 +14,9 @@ from coset.dialects.onnx_node import Built, Node, constant_elements, definition
 from coset.ir.errors import require
 from coset.ir.term import make
 from coset.ir.types import DType
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
-RULES = load_definitions(Path(__file__).with_name("onnx_generators.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_generators.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops
 
 

@@ -18,10 +18,10 @@ from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, I64
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions, onnx_ops)  # the definitions mention their ops
-RULES = load_definitions(Path(__file__).with_name("onnx_indexing.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_indexing.rules"))
 _COMBINERS = {"none": "second", "add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
 
 

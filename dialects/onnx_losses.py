@@ -10,10 +10,10 @@ from coset.dialects import onnx_ops, stablehlo_regions
 from coset.dialects.onnx_node import Built, Node, axes_of, axis_of, definition
 from coset.ir.errors import require
 from coset.ir.term import Term, absent, make
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (onnx_ops, stablehlo_regions)  # the definitions mention their ops
-RULES = load_definitions(Path(__file__).with_name("onnx_losses.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_losses.rules"))
 
 
 @definition("NegativeLogLikelihoodLoss")

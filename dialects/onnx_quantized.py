@@ -15,9 +15,9 @@ from coset.ir import dims
 from coset.ir.errors import require
 from coset.ir.term import Term, absent, get, make
 from coset.ir.types import DTYPES, F32, I32, U8, DType
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
-RULES = load_definitions(Path(__file__).with_name("onnx_quantized.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_quantized.rules"))
 _COMPUTED = frozenset(DTYPES[name] for name in ("f64", "f32", "f16", "bf16"))  # the floats that divisions are done in
 
 

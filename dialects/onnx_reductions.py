@@ -13,9 +13,9 @@ from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.term import Term, make
 from coset.ir.types import F32
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
-RULES = load_definitions(Path(__file__).with_name("onnx_reductions.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_reductions.rules"))
 DEFINED_FIRST = (onnx_ops, stablehlo_regions)  # the definitions mention their ops
 _COMBINERS = {"ReduceSum": "add", "ReduceProd": "multiply", "ReduceMax": "maximum", "ReduceMin": "minimum"}
 

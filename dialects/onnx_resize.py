@@ -22,10 +22,10 @@ from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import F32, F64, I64, DType
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, onnx_ops, onnx_indexing)  # the definitions mention their ops
-RULES = load_definitions(Path(__file__).with_name("onnx_resize.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_resize.rules"))
 _LARGEST_DENOMINATOR = 64  # of a scale that a symbolic dim is multiplied by
 _MOST_SCALES = 64
 _KERNELS = {"linear": 1, "bilinear": 1, "cubic": 2}  # and how far they reach

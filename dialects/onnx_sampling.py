@@ -35,10 +35,10 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.term import Term, make
 from coset.ir.types import F32, F64, I64, DType
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, onnx_ops, onnx_indexing)  # the definitions mention their ops
-RULES = load_definitions(Path(__file__).with_name("onnx_sampling.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_sampling.rules"))
 _FAR = 1 << 30  # pixels: what lies farther out is cut off there, so that it can be an integer
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}  # the names before version 20
 _CUBIC = -0.75  # Keys' parameter in GridSample

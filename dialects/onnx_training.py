@@ -12,10 +12,10 @@ from coset.dialects.onnx_node import Built, Node, definition
 from coset.ir.errors import require
 from coset.ir.term import Term, get, make
 from coset.ir.types import I64
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo)
-RULES = load_definitions(Path(__file__).with_name("onnx_training.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_training.rules"))
 _DOMAIN = "ai.onnx.preview.training."
 
 

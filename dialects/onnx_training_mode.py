@@ -9,9 +9,9 @@ from coset.dialects.hub_terms import convert, reshape, splat
 from coset.dialects.onnx_node import Built, Node, constant_elements, definition
 from coset.ir.term import Term, get, make
 from coset.ir.types import BOOL, F32
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
-RULES = load_definitions(Path(__file__).with_name("onnx_training_mode.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_training_mode.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops
 _MASKED_SINCE = 12  # before, the mask of inference is not said
 _TRAINING_SINCE = 14  # before, the number of results said so

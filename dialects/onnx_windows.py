@@ -14,10 +14,10 @@ from coset.dialects.onnx_pool_positions import largest_positions
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term, absent, make
-from coset.rules.definition import load_definitions
+from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_regions, onnx_ops)  # the definitions mention their ops
-RULES = load_definitions(Path(__file__).with_name("onnx_windows.rules"))
+RULES = defer_definitions(Path(__file__).with_name("onnx_windows.rules"))
 Pairs = tuple[tuple[int, int], ...]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,7 @@ class Op:
 
 
 _REGISTRY: dict[str, Op] = {}
+_DEFERRED: dict[str, Callable[[], object]] = {}  # ops whose file is read when one of them is wanted
 
 
 def register(op: Op) -> Op:
@@ -108,9 +109,24 @@ def withdraw(op: Op) -> None:
     del _REGISTRY[op.name]
 
 
+def defer(names: Iterable[str], load: Callable[[], object]) -> None:
+    """Promise that `load()` registers the ops `names`: it is called when the first of them is looked up."""
+    for name in names:
+        assert name not in _DEFERRED and name not in _REGISTRY, f"op {name} is declared twice"
+        _DEFERRED[name] = load
+
+
 def find_op(name: str) -> Op | None:
     """The op called `name` (`dialect.op`), or None."""
+    if name in _DEFERRED:
+        _load(_DEFERRED[name])
     return _REGISTRY.get(name)
+
+
+def _load(load: Callable[[], object]) -> None:
+    for name in [name for name, other in _DEFERRED.items() if other is load]:
+        del _DEFERRED[name]
+    load()
 
 
 def get_op(name: str) -> Op:
@@ -119,14 +135,21 @@ def get_op(name: str) -> Op:
     Raises:
         CosetError: there is none.
     """
-    op = _REGISTRY.get(name)
+    op = find_op(name)
     if op is None:
         raise CosetError(f"there is no op `{name}`", help="`coset rules --ops` lists the ops")
     return op
 
 
 def all_ops() -> list[Op]:
-    """Every registered op, by name."""
+    """Every op, by name; those whose files were not needed so far are read now."""
+    while _DEFERRED:
+        _load(next(iter(_DEFERRED.values())))
+    return loaded_ops()
+
+
+def loaded_ops() -> list[Op]:
+    """The ops that a program of this process can hold, by name: all but those whose files nothing has asked for."""
     return [_REGISTRY[name] for name in sorted(_REGISTRY)]
 
 

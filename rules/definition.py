@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -13,7 +14,7 @@ import numpy as np
 
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Attribute, Attributes, Op, find_op, register, withdraw
+from coset.ir.op import Attribute, Attributes, Op, defer, find_op, register, withdraw
 from coset.ir.term import AttributeItems, Term, absent, exact_key, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
 from coset.rules import syntax
@@ -131,6 +132,16 @@ def is_defined(op: Op) -> bool:
     return op.name in _DEFINITIONS
 
 
+def defer_definitions(path: Path) -> tuple[str, ...]:
+    """The names of the ops that the file defines; it is read when the first of them is looked up (most programs need few files).
+
+    Until then no rule over all ops of a dialect is written out for them: a program without them has no use for it.
+    """
+    names = tuple(re.findall(r"^op\s+([\w.]+)", path.read_text(), re.MULTILINE))
+    defer(names, partial(load_definitions, path))
+    return names
+
+
 def load_definitions(path: Path) -> list[Op]:
     """Register the ops that the file defines and give them; its definitions may use each other in any order.
 
@@ -153,10 +164,11 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
     errors: list[RuleError] = []
     fresh: list[tuple[syntax.OpEntry, Op]] = []
     for entry in sorted(entries, key=lambda entry: entry.name):
+        there = find_op(entry.name) is not None  # which reads its file, if it was put off
         if entry.name in _DEFINITIONS and _DEFINITIONS[entry.name].text == entry.text:
             continue
         try:
-            if find_op(entry.name) is not None:
+            if there:
                 raise RuleError(f"the op `{entry.name}` is there already", place=entry.place, help="give yours another name")
             fresh.append((entry, register(_signature(entry, _own(entry.name, dialects)))))
         except RuleError as error:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from coset.ir.errors import CosetError, Place
+from coset.ir.op import all_ops
 from coset.rules import syntax
 from coset.rules.definition import define_all, definition_texts, definitions, trials
 from coset.rules.elaborate import rules_of
@@ -89,7 +90,8 @@ def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> R
 
 
 def check_files(paths: Sequence[Path]) -> tuple[RuleSet, list[RuleError]]:
-    """The rules that are well formed, type-checked anew, and every mistake in all the files."""
+    """The rules that are well formed, type-checked anew, and every mistake in all the files. Rules over all ops speak of every one."""
+    all_ops()
     return _load(rule_files(paths), with_definitions=True, trust_lock=False)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coset.ir.errors import Place
-from coset.ir.op import Op, all_ops, find_op
+from coset.ir.op import Op, find_op, loaded_ops
 from coset.ir.types import CLASSES, DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
@@ -69,7 +69,7 @@ def _nearest(name: str, dialects: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     used = set(dialects)
-    spelled = {op.name.split(".", 1)[1]: op.name for op in all_ops() if op.dialect in used}
+    spelled = {op.name.split(".", 1)[1]: op.name for op in loaded_ops() if op.dialect in used}
     spelled |= {function: function for function in (*SUGAR, *FUNCTIONS)}
     close = get_close_matches(name.split(".")[-1], spelled, 3)
     return f"did you mean {' or '.join(spelled[c] for c in close)}?" if close else f"ops of {', '.join(sorted(used))} can be named"
@@ -174,5 +174,5 @@ def imply(names: Names, name: str, word: str, place: Place) -> None:
 def ops_with(variable: syntax.OpVariable, dialects: Mapping[str, str]) -> list[Op]:
     """The ops of the dialects in use that an op variable ranges over, by name."""
     count, used = OP_TRAITS[variable.trait], set(dialects.values())
-    fits = (op for op in all_ops() if op.dialect in used and op.has("elementwise") and not op.optional and not op.variadic)
+    fits = (op for op in loaded_ops() if op.dialect in used and op.has("elementwise") and not op.optional and not op.variadic)
     return [op for op in fits if len(op.operands) == count and (variable.trait != "commutative" or op.has("commutative"))]
