@@ -85,7 +85,7 @@ def _elements(term: Term) -> Array:
         return np.array(term.attribute("dims"), term.tensor.dtype.numpy).reshape(term.tensor.static)
     core = is_splat(term)
     whole = term.attribute("value").array() if core is None else core.array()
-    return np.broadcast_to(whole, term.tensor.static)
+    return np.broadcast_to(whole, term.tensor.static or ())
 
 
 def _clamped(starts: list[int], operand: TensorType, sizes: tuple[Dim, ...]) -> list[int] | None:

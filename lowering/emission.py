@@ -80,7 +80,8 @@ class _Body:
             found = self._leaf(*key)
             if found is None:
                 parts = sources(*key, self.group.extents)
-                waiting = [(key[0].operands[part.operand], part.index) for part in parts]
+                own = self.group.at if self.group.at.get(key[0]) == key[1] else {}  # operands of its own stand where the walk put them
+                waiting = [(key[0].operands[part.operand], own.get(key[0].operands[part.operand], part.index)) for part in parts]
                 left = [child for child in waiting if child not in self.done]
                 if left:
                     stack += reversed(left)

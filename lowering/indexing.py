@@ -175,7 +175,7 @@ def _only_atom(dim: Dim) -> Atom | None:
 
 
 def joined(dim: Dim) -> Dim:
-    """`dim` with quotients and remainders of one thing put together: n * (x // n) + x % n is x."""
+    """`dim` with quotients and remainders of one thing put together: n * (x // n) + x % n is x, n * (x // n % m) + x % n is x % (n * m)."""
     if isinstance(dim, int):
         return dim
     for monomial, coefficient in dim.terms:
@@ -184,12 +184,23 @@ def joined(dim: Dim) -> Dim:
                 continue
             inner, divisor = atom.args
             rest = _sum([(monomial[:place] + monomial[place + 1 :], coefficient)])
-            for quotient in {floordiv(inner, divisor), _nested(inner, divisor)}:
-                wanted = multiply(multiply(rest, divisor), quotient)
+            for wanted, whole in _partners(dim, inner, divisor, multiply(rest, divisor)):
                 if len(_terms(wanted)) == 1 and _terms(wanted)[0] in dim.terms:
                     less = subtract(subtract(dim, wanted), _sum([(monomial, coefficient)]))
-                    return joined(add(less, multiply(rest, inner)))
+                    return joined(add(less, multiply(rest, whole)))
     return dim
+
+
+def _partners(dim: Poly, inner: Dim, divisor: Dim, factor: Dim) -> list[tuple[Dim, Dim]]:
+    """What may stand in `dim` beside inner % divisor, times `factor`, and what both are together."""
+    quotients = {floordiv(inner, divisor), _nested(inner, divisor)}
+    found = [(multiply(factor, quotient), inner) for quotient in quotients]
+    for monomial, _ in dim.terms:
+        for atom in monomial:
+            if atom.name == "mod" and atom.args and atom.args[0] in quotients:
+                one = Poly((((atom,), 1),))
+                found.append((multiply(factor, one), mod(inner, multiply(divisor, atom.args[1]))))
+    return found
 
 
 def _nested(inner: Dim, divisor: Dim) -> Dim:
@@ -251,6 +262,16 @@ def reshaped(index: Index, shape: Shape, other: Shape, extents: Extents) -> Inde
 def strides_of(shape: Shape) -> Shape:
     """The row-major strides of `shape`, in elements."""
     return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def offset(index: Index, shape: Shape, *, strides: Shape | None = None) -> Dim:
+    """The place in memory, in elements, of the element `index` of a row-major tensor of `shape` (or with other `strides`); quotients and
+    remainders of one loop are one term again where they are next to each other in memory."""
+    steps = strides_of(shape) if strides is None else strides
+    total: Dim = 0
+    for i, step in zip(index, steps, strict=True):
+        total = add(total, multiply(i, step))
+    return joined(total)
 
 
 # ---------------------------------------------------------------- from result to operand

@@ -1,7 +1,8 @@
 """`plan`: a `Program` as kernels in launch order over buffers.
 
-The steps, a file each: `primitive` opens definitions, `grouping` says which terms share a kernel, `storing` which values are kept in
-memory, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
+The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions, `grouping`
+says which terms share a kernel, `storing` which values are kept in memory, `merging` puts launches together, `emission` writes each
+kernel as scalar expressions, `memory` places temporaries in one arena.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
 
 from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
@@ -21,7 +21,9 @@ from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_library
 from coset.lowering.memory import arena
+from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
+from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
 from coset.targets.target import Target
 
@@ -34,14 +36,15 @@ def plan(program: Program, target: Target | None = None, *, binding: Mapping[str
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
     """
-    roots = primitive(program)
+    limits = _limits(target, limits)
+    roots = split(primitive(program), limits)
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
     numbers = _numbers(order, program.inputs, binding or {})
-    limits = _limits(target, limits)
     required = _required(roots, order)
     grouper = Grouper(order, required, numbers, limits)
     grouping = grouper.run()
     stored = Storer(grouper, grouping).run()
+    merge(grouping, stored, limits)
     return _Builder(program, roots, grouping, stored, numbers).build()
 
 
@@ -91,7 +94,7 @@ class _Builder:
 
     def build(self) -> Plan:
         inputs = tuple(self._input(term) for term in self.program.inputs)
-        groups = self._ordered()
+        groups = ordered(self.grouping, self.stored)
         outputs = {term: name for (name, _), term in reversed(list(zip(self.program.outputs, self.roots, strict=False)))}
         for group in groups:
             self._name_stored(group, outputs)
@@ -107,32 +110,6 @@ class _Builder:
         plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), self._apart(groups, kernels, used))
         offsets, size = arena(plan)
         return replace(plan, offsets=offsets, arena=size)
-
-    # ------------------------------------------------------------ order
-
-    def _ordered(self) -> list[Group]:
-        """The groups with live terms, each after those whose buffers it reads; of several the one that comes first in the program."""
-        live = [group for group in self.grouping.groups if group in self.stored.live]
-        users: dict[Group, list[Group]] = {group: [] for group in live}
-        waits = dict.fromkeys(live, 0)
-        for term in self.stored.terms:
-            home = self.grouping.home[term]
-            for reader in self.stored.readers[term]:
-                if reader is not home:
-                    users[home].append(reader)
-                    waits[reader] += 1
-        ready = [(group.first, group.number, group) for group in live if not waits[group]]
-        heapify(ready)
-        order: list[Group] = []
-        while ready:
-            group = heappop(ready)[2]
-            order.append(group)
-            for user in users[group]:
-                waits[user] -= 1
-                if not waits[user]:
-                    heappush(ready, (user.first, user.number, user))
-        assert len(order) == len(live), "kernels wait for each other in a circle"
-        return order
 
     # ------------------------------------------------------------ buffers
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from coset.ir.dims import Dim
 from coset.lowering.kernel import (
     Apply,
@@ -20,6 +22,7 @@ from coset.lowering.kernel import (
     Store,
     operands_of,
     scalars,
+    values_of,
 )
 
 INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&", "or": "|", "xor": "^"}
@@ -63,7 +66,7 @@ def show_kernel(kernel: Kernel) -> list[str]:
         attributes = ", ".join(f"{key}={value}" for key, value in kernel.term.attributes if key not in ("payload", "given"))
         operands = ", ".join("-" if name is None else name for name in kernel.operands)
         return [f"{head}:", f"  {', '.join(kernel.results)} = {kernel.term.op.name}({operands}){{{attributes}}}"]
-    text = _Text()
+    text = _Text(kernel)
     if isinstance(kernel, Pointwise):
         return [f"{head} for {_loops(kernel.loops)}:", *text.stores(kernel.stores)]
     if isinstance(kernel, Rows):
@@ -78,15 +81,26 @@ def show_kernel(kernel: Kernel) -> list[str]:
     )
     lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:"]
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
-    return [*lines, *text.flush(), f"  sum: {kernel.accumulator} = sum of {lhs} * {rhs}", *text.stores(kernel.stores)]
+    return [
+        *lines,
+        *text.flush(),
+        f"  sum: {kernel.accumulator} = sum of {_bracketed(lhs)} * {_bracketed(rhs)}",
+        *text.stores(kernel.stores),
+    ]
+
+
+def _bracketed(text: str) -> str:
+    return f"({text})" if " " in text.split("[", 1)[0] or " * " in text else text
 
 
 class _Text:
     """Names for values of one kernel, and the lines that define them."""
 
-    def __init__(self) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.names: dict[int, str] = {}
-        self.kept: list[Scalar] = []  # keeps ids valid
+        self.uses = Counter(id(value) for value in values_of(kernel))
+        for item in scalars(*values_of(kernel)):
+            self.uses.update(map(id, operands_of(item)))
         self.lines: list[str] = []
         self.count = 0
 
@@ -102,18 +116,13 @@ class _Text:
         return lines
 
     def named(self, value: Scalar) -> str:
-        """The text of `value`; what is used more than once in it, or is deep, becomes a line of its own."""
-        uses: dict[int, int] = {}
-        order = list(scalars(value))
-        for item in order:
-            for operand in operands_of(item):
-                uses[id(operand)] = uses.get(id(operand), 0) + 1
-        for item in order:
+        """The text of `value`: its last step, whose operands have lines of their own where they are computed or loaded for several."""
+        for item in scalars(value):
             if id(item) in self.names:
                 continue
             text = self._text(item)
-            self.kept.append(item)
-            if (isinstance(item, (Apply, Choose)) and item is not value) or (isinstance(item, Load) and uses.get(id(item), 0) > 1):
+            computed, again = isinstance(item, (Apply, Choose)), self.uses[id(item)] > 1
+            if (computed and (again or item is not value)) or (again and isinstance(item, Load)):
                 name = f"v{self.count}"
                 self.count += 1
                 self.lines.append(f"  {name}: {item.dtype} = {text}")

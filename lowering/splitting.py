@@ -1,0 +1,60 @@
+"""Long reductions in two steps: where few rows are very long, each is folded in parts, so that the whole machine works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coset.dialects.hub_tensors import identity
+from coset.dialects.hub_terms import convert, reshape
+from coset.ir.dims import size
+from coset.ir.term import Term, constant, make, rebuild, topological
+from coset.ir.types import F32
+from coset.lowering.kinds import Limits, is_fold
+
+PARTS = 512  # rows and parts together: some programs for each of a GPU's processors
+
+
+def split(roots: Iterable[Term], limits: Limits) -> tuple[Term, ...]:
+    """`roots` with each reduction of few long rows (of known length) as one over parts of rows and one over the parts. Sums of floats are
+    rounded in another order; between the steps they are f32."""
+    given = tuple(roots)
+    done: dict[Term, Term] = {}
+    for term in topological(given):
+        current = rebuild(term, [done[operand] for operand in term.operands])
+        done[term] = _split(current, limits) if is_fold(current) else current
+    return tuple(done[root] for root in given)
+
+
+def _split(term: Term, limits: Limits) -> Term:
+    x, axes = term.operands[0], term.attribute("dimensions")
+    shape = x.tensor.static
+    if shape is None or 0 in shape:
+        return term
+    rows = size(dim for axis, dim in enumerate(shape) if axis not in axes)
+    columns = size(shape[axis] for axis in axes)
+    if rows > limits.few_rows or columns < limits.long_row:
+        return term
+    axis = max(axes, key=lambda axis: shape[axis])
+    parts = _parts(shape[axis], max(2, PARTS // rows))
+    length = -(-shape[axis] // parts)
+    dtype, combiner = term.tensor.dtype, term.attribute("combiner")
+    if dtype.kind == "float" and dtype.bits < 32:
+        x = convert(x, F32)
+    missing = parts * length - shape[axis]
+    if missing:
+        edge = constant(identity(combiner, x.tensor.dtype), x.tensor.dtype)
+        high = tuple(missing if place == axis else 0 for place in range(len(shape)))
+        x = make("stablehlo.pad", (x, edge), {"low": (0,) * len(shape), "high": high, "interior": (0,) * len(shape)})
+    folded = reshape(x, (*shape[:axis], parts, length, *shape[axis + 1 :]))
+    inner = tuple(place + (place >= axis) for place in axes)  # the dim of parts stays
+    first = make("stablehlo.reduce", (folded,), {"dimensions": inner, "combiner": combiner})
+    place = axis - sum(1 for other in axes if other < axis)
+    return convert(make("stablehlo.reduce", (first,), {"dimensions": (place,), "combiner": combiner}), dtype)
+
+
+def _parts(length: int, wanted: int) -> int:
+    """A number of parts near `wanted`, one that divides the length where there is one between a half and twice that."""
+    if length <= wanted:
+        return length
+    dividing = [parts for parts in range(max(2, wanted // 2), 2 * wanted + 1) if length % parts == 0]
+    return min(dividing, key=lambda parts: abs(parts - wanted)) if dividing else wanted

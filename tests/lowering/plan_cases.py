@@ -1,0 +1,263 @@
+"""Programs of the kernel families, as hub terms: what people write in models, small, with inputs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
+from coset.ir.dims import Dim, multiply, symbol
+from coset.ir.program import Program
+from coset.ir.term import Term, input_term, make
+from coset.ir.types import BF16, F16, F32, I8, I32, DType, TensorType
+
+Feeds = dict[str, Any]
+Case = Callable[[], tuple[Program, Feeds]]
+CASES: dict[str, Case] = {}
+LEAN = {"gelu", "softmax", "layer_norm", "rms_norm", "group_norm", "moved", "two_norms", "wide_sum", "batch_norm", "argmax", "logsumexp"}
+"""Pointwise and normalization groups: their plans move at most 1.1 times the least."""
+
+
+def case(build: Callable[[], tuple[list[Term], list[Term]]]) -> Callable[[], tuple[list[Term], list[Term]]]:
+    """Enter a builder of (inputs, outputs) as a case by its name."""
+
+    def made() -> tuple[Program, Feeds]:
+        inputs, outputs = build()
+        draw = np.random.default_rng(7)
+        sizes = {"n": 5, "s": 7}
+        feeds: Feeds = {}
+        for term in inputs:
+            shape = [dim if isinstance(dim, int) else sizes[str(dim)] for dim in term.tensor.dims]
+            values = draw.normal(size=shape) if term.tensor.dtype.kind == "float" else draw.integers(-9, 9, shape)
+            feeds[term.attribute("name")] = values.astype(term.tensor.dtype.numpy)
+        return Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(outputs))), feeds
+
+    CASES[build.__name__.strip("_")] = made
+    return build
+
+
+def x_(name: str, dtype: DType, *shape: Dim) -> Term:
+    return input_term(name, TensorType(dtype, shape))
+
+
+def op(name: str, *operands: Term, **attributes: Any) -> Term:
+    return make(f"stablehlo.{name}" if "." not in name else name, operands, attributes)
+
+
+def fold(x: Term, combiner: str, *axes: int) -> Term:
+    return op("reduce", x, dimensions=axes, combiner=combiner)
+
+
+def along(row: Term, x: Term, *axes: int) -> Term:
+    """A row's value beside every element of `x` that it was folded from."""
+    return broadcast(row, x.tensor.dims, tuple(i for i in range(x.tensor.rank) if i not in axes))
+
+
+def last(vector: Term, x: Term) -> Term:
+    return broadcast(vector, x.tensor.dims, (x.tensor.rank - 1,))
+
+
+def like(value: float, x: Term) -> Term:
+    return splat(value, x.tensor.dtype, x.tensor.dims)
+
+
+def gelu_of(x: Term) -> Term:
+    inner = op("chlo.erf", op("multiply", x, like(0.7071067811865476, x)))
+    return op("multiply", op("multiply", x, like(0.5, x)), op("add", inner, like(1.0, x)))
+
+
+def softmax_of(x: Term) -> Term:
+    axis = x.tensor.rank - 1
+    e = op("exponential", op("subtract", x, along(fold(x, "maximum", axis), x, axis)))
+    return op("divide", e, along(fold(e, "add", axis), e, axis))
+
+
+def normalized(x: Term, count: int, *axes: int) -> Term:
+    mean = fold(x, "add", *axes)
+    centered = op("subtract", x, along(op("divide", mean, like(count, mean)), x, *axes))
+    squares = fold(op("multiply", centered, centered), "add", *axes)
+    variance = op("add", op("divide", squares, like(count, squares)), like(1e-5, squares))
+    return op("multiply", centered, along(op("rsqrt", variance), x, *axes))
+
+
+@case
+def gelu() -> tuple[list[Term], list[Term]]:
+    x, b = x_("x", F32, symbol("n"), 24), x_("b", F32, 24)
+    return [x, b], [gelu_of(op("add", x, last(b, x)))]
+
+
+@case
+def softmax() -> tuple[list[Term], list[Term]]:
+    x, mask = x_("x", BF16, 2, 3, symbol("n"), 33), x_("mask", F32, symbol("n"), 33)
+    scaled = op("multiply", convert(x, F32), splat(0.125, F32, x.tensor.dims))
+    return [x, mask], [convert(softmax_of(op("add", scaled, broadcast(mask, x.tensor.dims, (2, 3)))), BF16)]
+
+
+@case
+def logsumexp() -> tuple[list[Term], list[Term]]:
+    x = x_("x", F32, 6, 50)
+    top = fold(x, "maximum", 1)
+    e = op("exponential", op("subtract", x, along(top, x, 1)))
+    return [x], [op("add", op("log", fold(e, "add", 1)), top)]
+
+
+@case
+def layer_norm() -> tuple[list[Term], list[Term]]:
+    """A residual is added first and given out too."""
+    x, r, w, b = x_("x", F16, symbol("n"), 48), x_("r", F16, symbol("n"), 48), x_("w", F16, 48), x_("b", F16, 48)
+    h = op("add", x, r)
+    y = normalized(convert(h, F32), 48, 1)
+    y = op("add", op("multiply", y, last(convert(w, F32), y)), last(convert(b, F32), y))
+    return [x, r, w, b], [h, convert(y, F16)]
+
+
+@case
+def rms_norm() -> tuple[list[Term], list[Term]]:
+    x, w = x_("x", F32, 3, symbol("s"), 32), x_("w", F32, 32)
+    mean = fold(op("multiply", x, x), "add", 2)
+    root = op("rsqrt", op("add", op("multiply", mean, like(1 / 32, mean)), like(1e-6, mean)))
+    return [x, w], [op("multiply", op("multiply", x, along(root, x, 2)), last(w, x))]
+
+
+@case
+def group_norm() -> tuple[list[Term], list[Term]]:
+    """Over [N, groups, channels of a group * height * width], then a scale for each channel and SiLU."""
+    x, w, b = x_("x", F32, 2, 8, 5, 6), x_("w", F32, 8), x_("b", F32, 8)
+    y = reshape(normalized(reshape(x, (2, 4, 60)), 60, 2), x.tensor.dims)
+    y = op("add", op("multiply", y, broadcast(w, y.tensor.dims, (1,))), broadcast(b, y.tensor.dims, (1,)))
+    return [x, w, b], [op("multiply", y, op("logistic", y))]
+
+
+@case
+def batch_norm() -> tuple[list[Term], list[Term]]:
+    x, w, b = x_("x", F32, 4, 6, 5, 3), x_("w", F32, 6), x_("b", F32, 6)
+    whole = op("batch_norm_training", x, w, b, epsilon=1e-5, feature_index=1)
+    return [x, w, b], [make("builtin.get", (whole,), {"index": i}) for i in range(3)]
+
+
+@case
+def two_norms() -> tuple[list[Term], list[Term]]:
+    """Sums of x and of its squares along the same rows: one kernel."""
+    x = x_("x", F32, 9, 40)
+    mean, square = (op("multiply", fold(y, "add", 1), splat(1 / 40, F32, (9,))) for y in (x, op("multiply", x, x)))
+    root = op("rsqrt", op("add", op("subtract", square, op("multiply", mean, mean)), splat(1e-5, F32, (9,))))
+    return [x], [op("multiply", op("subtract", x, along(mean, x, 1)), along(root, x, 1)), mean]
+
+
+@case
+def wide_sum() -> tuple[list[Term], list[Term]]:
+    x = x_("x", BF16, 70000)
+    return [x], [fold(op("multiply", x, x), "add", 0)]
+
+
+@case
+def argmax() -> tuple[list[Term], list[Term]]:
+    """The first index of the largest element, by two folds."""
+    x = x_("x", F32, 5, 30)
+    places = op("iota", shape=(5, 30), dtype=I32, dimension=1)
+    hit = op("compare", x, along(fold(x, "maximum", 1), x, 1), direction="EQ")
+    return [x], [fold(op("select", hit, places, like(30, places)), "minimum", 1)]
+
+
+@case
+def moved() -> tuple[list[Term], list[Term]]:
+    """Slices, a pad, a reverse, a transpose and a concatenate between elementwise ops."""
+    x, y = x_("x", F32, 6, symbol("s")), x_("y", F32, symbol("s"), 6)
+    both = op("add", x, transpose(y, (1, 0)))
+    n = symbol("s")
+    upper = op("slice", both, start=(0, 0), limit=(3, n), strides=(1, 1))
+    lower = op("slice", both, start=(3, 0), limit=(6, n), strides=(1, 1))
+    turned = op("concatenate", op("negate", lower), op("reverse", upper, dimensions=(1,)), dimension=0)
+    return [x, y], [op("pad", op("tanh", turned), splat(0, F32, ()), low=(1, 0), high=(0, 2), interior=(1, 0))]
+
+
+@case
+def linear() -> tuple[list[Term], list[Term]]:
+    x, w, b, r = x_("x", F16, symbol("n"), 20), x_("w", F16, 12, 20), x_("b", F16, 12), x_("r", F16, symbol("n"), 12)
+    y = dot(x, w, lhs_contract=(1,), rhs_contract=(1,))
+    return [x, w, b, r], [op("add", gelu_of(convert(op("add", y, last(b, y)), F32)), convert(r, F32))]
+
+
+@case
+def swiglu() -> tuple[list[Term], list[Term]]:
+    x, gate, up = x_("x", F32, symbol("n"), 16), x_("gate", F32, 16, 24), x_("up", F32, 16, 24)
+    g, u = (dot(x, w, lhs_contract=(1,), rhs_contract=(0,)) for w in (gate, up))
+    return [x, gate, up], [op("multiply", op("multiply", g, op("logistic", g)), u)]
+
+
+@case
+def dequantized() -> tuple[list[Term], list[Term]]:
+    x, w, scale = x_("x", F32, 6, 16), x_("w", I8, 16, 10), x_("scale", F32, 10)
+    wide = op("multiply", convert(w, F32), broadcast(scale, (16, 10), (1,)))
+    return [x, w, scale], [dot(x, wide, lhs_contract=(1,), rhs_contract=(0,))]
+
+
+@case
+def integers() -> tuple[list[Term], list[Term]]:
+    x, w = x_("x", I8, 6, 16), x_("w", I8, 16, 10)
+    return [x, w], [convert(dot(convert(x, I32), convert(w, I32), lhs_contract=(1,), rhs_contract=(0,)), F32)]
+
+
+@case
+def attention() -> tuple[list[Term], list[Term]]:
+    """Four heads of queries on two of keys, from one projection, unfused."""
+    n = symbol("s")
+    x, w = x_("x", F32, n, 32), x_("w", F32, 32, 64)
+    qkv = dot(x, w, lhs_contract=(1,), rhs_contract=(0,))
+
+    def heads(first: int, count: int) -> Term:
+        part = op("slice", qkv, start=(0, first), limit=(n, first + 8 * count), strides=(1, 1))
+        return transpose(reshape(part, (n, count, 8)), (1, 0, 2))
+
+    def repeated(y: Term) -> Term:
+        return reshape(broadcast(y, (2, 2, n, 8), (0, 2, 3)), (4, n, 8))
+
+    q, k, v = heads(0, 4), repeated(heads(32, 2)), repeated(heads(48, 2))
+    scores = dot(q, k, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
+    rows, columns = (op("iota", shape=scores.tensor.dims, dtype=I32, dimension=axis) for axis in (1, 2))
+    causal = op("select", op("compare", rows, columns, direction="GE"), op("multiply", scores, like(0.35, scores)), like(-1e9, scores))
+    y = dot(softmax_of(causal), v, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(1,))
+    return [x, w], [reshape(transpose(y, (1, 0, 2)), (n, 32))]
+
+
+@case
+def training_step() -> tuple[list[Term], list[Term]]:
+    """One layer with ReLU, squared error, its gradients and a step against them."""
+    n = symbol("n")
+    x, w, b, t = x_("x", F32, n, 12), x_("w", F32, 12, 6), x_("b", F32, 6), x_("t", F32, n, 6)
+    z = dot(x, w, lhs_contract=(1,), rhs_contract=(0,))
+    z = op("add", z, last(b, z))
+    error = op("subtract", op("maximum", z, like(0, z)), t)
+    g = op("select", op("compare", z, like(0, z), direction="GT"), error, like(0, z))
+    dw, db = dot(x, g, lhs_contract=(0,), rhs_contract=(0,)), fold(g, "add", 0)
+    stepped = [op("subtract", p, op("multiply", d, like(0.01, d))) for p, d in ((w, dw), (b, db))]
+    return [x, w, b, t], [fold(op("multiply", error, error), "add", 0, 1), *stepped]
+
+
+@case
+def library() -> tuple[list[Term], list[Term]]:
+    """A convolution and a sort between elementwise ops."""
+    x, w, b = x_("x", F32, 2, 3, 8, 8), x_("w", F32, 4, 3, 3, 3), x_("b", F32, 4)
+    y = op("convolution", x, w, strides=(1, 1), padding=((1, 1), (1, 1)), lhs_dilation=(1, 1), rhs_dilation=(1, 1))
+    y = op("maximum", op("add", y, broadcast(b, y.tensor.dims, (1,))), like(0, y))
+    return [x, w, b], [op("negate", op("sort", reshape(y, (2, 256)), dimension=1, direction="LT")), y]
+
+
+@case
+def one_row() -> tuple[list[Term], list[Term]]:
+    """A matrix times a vector with an epilogue, and an outer product."""
+    x, w = x_("x", F16, 1, 40), x_("w", F16, 40, 24)
+    y = op("tanh", dot(x, w, lhs_contract=(1,), rhs_contract=(0,)))
+    row = reshape(y, (24,))
+    return [x, w], [y, dot(row, row)]
+
+
+@case
+def symbolic_merge() -> tuple[list[Term], list[Term]]:
+    """Symbolic dims merged, normalized and split again."""
+    n, s = symbol("n"), symbol("s")
+    x = x_("x", F32, n, s, 8)
+    y = softmax_of(reshape(x, (multiply(n, s), 8)))
+    return [x], [transpose(reshape(y, (n, s, 8)), (1, 0, 2))]
