@@ -181,7 +181,8 @@ agraph (bool c, float[b, 4] x) => (float[p, q] z)
   z = If (c) <
     then_branch = g1 () => (float[p, q] r)
     <float[4, 2] w = {1., 2., 3., 4., 5., 6., 7., 8.}>
-    { h = MatMul (x, w)  s = Shape <start = 0, end = 1> (x)  one = Constant <value_ints = [2]> ()  t = Concat <axis = 0> (s, one)  r = Reshape (h, t) },
+    { h = MatMul (x, w)  s = Shape <start = 0, end = 1> (x)  one = Constant <value_ints = [2]> ()
+      t = Concat <axis = 0> (s, one)  r = Reshape (h, t) },
     else_branch = g2 () => (float[p, q] r) { two = Constant <value = float {2.}> ()  r = Mul (x, two) }
   >
 }
