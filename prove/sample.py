@@ -172,7 +172,7 @@ def difference_of(
         allowed = float(numerics.bound.split()[0]) * np.maximum(1.0, np.abs(a))
         return _first(finite & ~excused & (np.abs(a - b) > allowed), f"the sides differ by more than {numerics.bound}")
     bounds = sum(evaluate_bounded(side, inputs)[1] for side in sides)
-    beyond = finite & ~excused & ~(np.abs(a - b) <= SAFETY * np.asarray(bounds) + 1e-300)
+    beyond = finite & ~excused & (a != b) & ~(np.abs(a - b) <= SAFETY * np.asarray(bounds) + 1e-300)
     return _first(beyond, "the sides differ by more than rounding explains")
 
 

@@ -85,7 +85,8 @@ class Definition:
         for a few numbers of operands. One that is tagged `sugar` has none: it is expanded on import."""
         entries = [] if "sugar" in self.entry.tags else self.few
         pairs = [_read(entry, self.op, self.dialects) for entry in entries]
-        expand, recognise = (tuple(assure(_numbered([rule for pair in pairs for rule in pair[i]]), self.directory)) for i in (0, 1))
+        both = (self.hinted(_numbered([rule for pair in pairs for rule in pair[position]])) for position in (0, 1))
+        expand, recognise = (tuple(assure(rules, self.directory)) for rules in both)
         return expand, recognise
 
     @property
@@ -106,7 +107,20 @@ class Definition:
                 name, name, head, head, None, clause.promise, entry.document, entry.place, entry.text, definition=self.op.name, trial=True
             )
             found += variants(direction, collect(entry.parameters, (), self.dialects))
-        return tuple(assure(_numbered(found), self.directory))
+        return tuple(assure(_numbered(self.hinted(found)), self.directory))
+
+    def hinted(self, rules: Sequence[Rule]) -> list[Rule]:
+        """`rules` with values of attributes that are worth trying: defaults, and what the entry compares them with."""
+        hints: dict[str, list[Any]] = {
+            attribute.name: [] if attribute.required else [attribute.default] for attribute in self.op.attributes
+        }
+        for clause in self.entry.clauses:
+            for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
+                for part in syntax.walk(expression):
+                    name = part.operands[0] if isinstance(part, syntax.Operation) and part.operator in ("==", "!=", "in") else None
+                    if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
+                        hints[name.value] += [_written(each) for each in syntax.walk(part.operands[1]) if _written(each) is not None]
+        return [replace(rule, hints={name: tuple(values) for name, values in hints.items()}) for rule in rules]
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -182,11 +196,12 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
             _lint_parameters(entry)
             for clause in entry.clauses:
                 numerics_of(clause.promise)
-            assert definition.rules
-            assert definition.trials
+            assert all(_names(few, clause, definition.dialects) for few in definition.few for clause in few.clauses)
+            assert definition.rules and definition.trials
         except RuleError as error:
             errors.append(error)
-    errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
+    if not errors:
+        errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
     if errors:
         for _, op in fresh:
             _DEFINITIONS.pop(op.name, None)
@@ -277,6 +292,13 @@ def _head(entry: syntax.OpEntry, op: Op) -> syntax.Invocation:
     keywords = tuple((attribute.name, syntax.Name(attribute.name, entry.place)) for attribute in op.attributes)
     operands = tuple(syntax.Name(operand.name, operand.place) for operand in _operands(entry))
     return syntax.Invocation(entry.name, operands, keywords, None, entry.place)
+
+
+def _written(expression: Any) -> Any:
+    """The value of a text or an integer as it is written, else None."""
+    if isinstance(expression, syntax.Text):
+        return expression.value
+    return int(expression.value) if isinstance(expression, syntax.Number) and expression.integral else None
 
 
 def _mirrored(body: syntax.Expression, head: syntax.Invocation) -> list[tuple[syntax.Expression, syntax.Expression]]:

@@ -15,15 +15,18 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
-from coset.ir.term import AttributeItems
+from coset.ir.op import Op
+from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import TensorType, Type
-from coset.rules.algebra import Call, Expression, Literal, Ref, Scope, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, representatives, values_of
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
+EXPANSION = 20  # what the type of a defined op costs, in those of other ops
+SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Search:
     attempts: int = 300
     pool: Sequence[int] = NUMBERS
     failures: list[tuple[int, str]] = field(default_factory=list)
+    budget: int = 1500 * EXPANSION
+    spent: int = 0
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -53,6 +58,16 @@ class Search:
         if self.random is not None:
             self.random.shuffle(chosen)
         return chosen
+
+    def ordered(self, hints: Sequence[Any], options: Sequence[Any]) -> list[Any]:
+        """Values in the order in which they are tried: the first hint, which is a default, and then all others."""
+        found = list({exact_key(value): value for value in (*hints, *options)}.values())
+        return [*found[:1], *self.arrange(found[1:])] if hints else self.arrange(found)
+
+    def spend(self, op: Op) -> bool:
+        """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up."""
+        self.spent += 1 if op.meaning is not None else EXPANSION
+        return self.spent <= self.budget
 
     def dim(self, name: str) -> Dim:
         """A value for the dim `name`."""
@@ -98,7 +113,11 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
     elements = search.arrange(list(itertools.product(*(representatives(kinds[name].classes, search.dtypes) for name in dtypes))))
-    for chosen_ranks, chosen_dtypes in itertools.islice(itertools.product(ranks, elements), search.attempts):
+    search.spent = 0
+    chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
+    for chosen_ranks, chosen_dtypes in itertools.islice(chosen, search.attempts):
+        if search.spent > search.budget:
+            return
         search.refresh()
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
@@ -164,6 +183,8 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
         options = ([bound_rest[a.name]] if a.name in bound_rest else search.arrange(_or_default(a, known)) for a in free)
         for choice in itertools.islice(itertools.product(*options), 120):
+            if not search.spend(node.op):
+                return found
             try:
                 given = {name: evaluate(value, attempt) for name, value in written.items if name not in wild}
                 given |= {a.name: value for a, value in zip(free, choice, strict=True)}
@@ -207,23 +228,16 @@ def _open_values(
             kind = rule.compiled.kinds[part.name]
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
-            own = _texts(rule, part.name) if word == "string" else []
-            names[part.name] = search.arrange(list(dict.fromkeys([*values_of(word, name, operands, rank), *own])))
+            hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
+            names[part.name] = search.ordered(hints, values_of(word, name, operands, rank))
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
 
 
-def _texts(rule: Rule, name: str) -> list[str]:
-    """The texts that the rule compares the attribute `name` with."""
-    written = [*rule.compiled.conditions, *(value for attributes in rule.compiled.right for _, value in attributes.items)]
-    calls = [part for expression in written for part in parts(expression) if isinstance(part, Call) and Ref(name) in part.arguments]
-    return [part.value for call in calls for part in parts(call) if isinstance(part, Literal) and isinstance(part.value, str)]
-
-
 def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:
-    """All choices of one value from each, or where they are very many as many of them as the search attempts."""
-    if search.random is None or math.prod(map(len, options)) <= search.attempts:
-        yield from itertools.islice(itertools.product(*options), 4 * search.attempts)
+    """Choices of one value from each: all in order, or at random a few, half of them the first value, which is an attribute's default."""
+    if search.random is None or math.prod(map(len, options)) <= SAMPLES:
+        yield from itertools.islice(itertools.product(*options), search.attempts)
     elif all(options):
-        for _ in range(search.attempts):
-            yield tuple(search.random.choice(each) for each in options)
+        for _ in range(SAMPLES):
+            yield tuple(each[0] if search.random.random() < 0.5 else search.random.choice(each) for each in options)

@@ -85,7 +85,8 @@ def collect(
     """
     names = Names(dialects=dialects)
     for declaration in declarations:
-        _not_taken(names, declaration.name, declaration.place)
+        kind = declaration.kind if isinstance(declaration, syntax.Declaration) else None
+        _not_taken(names, declaration.name, declaration.place, attribute=isinstance(kind, syntax.ValueKind))
         names.places[declaration.name] = declaration.place
         if isinstance(declaration, syntax.OpVariable):
             if declaration.trait not in OP_TRAITS:
@@ -107,10 +108,12 @@ def collect(
     return names
 
 
-def _not_taken(names: Names, name: str, place: Place) -> None:
+def _not_taken(names: Names, name: str, place: Place, *, attribute: bool = False) -> None:
+    """Refuse a name that has a meaning. Attributes are named by others and may be called as a function is (`bits: 4`, `bits(T)`)."""
     if names.known(name):
         raise RuleError(f"`{name}` is declared twice", place=place, help="give one of them another name")
-    if (name in FUNCTIONS and name.isidentifier()) or name in SCALAR_FUNCTIONS or name in SUGAR or name in DTYPES or name == "_":
+    called = (name in FUNCTIONS and name.isidentifier()) or name in SCALAR_FUNCTIONS or name in SUGAR
+    if (called and not attribute) or name in DTYPES or name == "_":
         raise RuleError(f"`{name}` shadows a word of the language", place=place, help="give it another name")
 
 

@@ -115,6 +115,7 @@ class Rule:
     limit: int | None = None
     tags: tuple[str, ...] = ()
     mirrors: tuple["Rule", ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
+    hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
 
     def __str__(self) -> str:

@@ -43,6 +43,8 @@ class Drafter:
         self.values, self.judging = Values(names, left=left), Values(names, left=False)  # of attributes; of conditions
         self.values.absent = self.judging.absent = self.absent
         self.values.typed = self.type_of_term
+        if guide is not None:  # a rule's conditions come before its right side has types
+            self.judging.typed = self.type_of_term
         self.conditions: dict[str, Expression] = {}  # what the chosen branches need, by place
 
     def choose(self, key: str, *forms: Sequence[Expression]) -> int:

@@ -7,12 +7,13 @@ import random
 from collections.abc import Mapping, Sequence
 
 from coset.ir.types import TensorType, Type
-from coset.rules.instance import Search, instances
+from coset.rules.instance import EXPANSION, Search, instances
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule, RuleTypeError
 from coset.rules.syntax import RuleError
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
+BUDGET = 800 * EXPANSION  # questions to type rules for each
 
 
 def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
@@ -46,8 +47,8 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     fired, typed = False, False
     first: tuple[Rule, Search] | None = None
     for rule in forms:
-        search = Search()
-        numeric = Search(random.Random(0))
+        search = Search(budget=BUDGET)
+        numeric = Search(random.Random(0), attempts=2000, budget=BUDGET)
         first = first or (rule, search)
         drawn = (itertools.islice(instances(rule, search), SYMBOLIC), itertools.islice(instances(rule, numeric), NUMERIC))
         for instance in itertools.chain(*drawn):
