@@ -1,0 +1,79 @@
+"""Triton's interpreter made to compute what Triton's compiler does, where the two differ (Triton 3.9).
+
+The interpreter truncates where f32 becomes bf16 or an 8-bit float (devices round to nearest even), lets the order of the operands
+decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), and calls the function of a
+reduction once for each element, which takes minutes for one small model.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+_FLOATS = {
+    "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp8e4nv": ml_dtypes.float8_e4m3fn,
+    "fp8e5": ml_dtypes.float8_e5m2, "fp8e4b8": ml_dtypes.float8_e4m3fnuz, "fp8e5b16": ml_dtypes.float8_e5m2fnuz,
+}  # fmt: skip
+
+
+def correct_interpreter() -> None:
+    """Replace the differing parts of `triton.runtime.interpreter`; to be called once, with TRITON_INTERPRET=1 set before."""
+    from triton.runtime import interpreter
+
+    interpreter._convert_float = _convert
+    builder = interpreter.InterpreterBuilder
+    builder.create_maximumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _maximum)
+    builder.create_minimumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _minimum)
+    interpreter.ReduceOps.generic_reduce = _reduce
+
+
+def _convert(data: Array, source: Any, target: Any, _: Any) -> Array:
+    """`data` (numbers, or bits where NumPy has no such float) as the bits of `target`, rounded to nearest even."""
+    old, new = _FLOATS[source.name], _FLOATS[target.name]
+    with np.errstate(all="ignore"):
+        values = np.ascontiguousarray(data).view(old).astype(new)
+    bits: Array = values.view(f"u{np.dtype(new).itemsize}")
+    return bits.reshape(np.shape(data))
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))
+
+
+def _reduce(self: Any, values: Any) -> list[Any]:
+    """Halves folded together until one element is left, as the compiler does; a part that is left over waits its turn."""
+    whole = self.axis is None
+    arrays = [value.handle.data.reshape(-1) if whole else value.handle.data for value in values]
+    axis = 0 if whole else self.axis % arrays[0].ndim
+    kinds = [value.dtype for value in values]
+    rest: list[list[Array]] = []
+    while (count := arrays[0].shape[axis]) > 1:
+        if count % 2:
+            rest.append([np.take(array, [count - 1], axis) for array in arrays])
+        half = count // 2
+        left = [np.take(array, range(half), axis) for array in arrays]
+        right = [np.take(array, range(half, 2 * half), axis) for array in arrays]
+        arrays = self_fold(self, left, right, kinds)
+    for part in rest:
+        arrays = self_fold(self, arrays, part, kinds)
+    if whole:
+        rank = values[0].handle.data.ndim
+        arrays = [array.reshape((1,) * rank) if self.keep_dims else array.reshape(-1)[0] for array in arrays]
+    elif not self.keep_dims:
+        arrays = [np.squeeze(array, axis) for array in arrays]
+    return [self.to_tensor(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
+
+
+def self_fold(reduction: Any, left: list[Array], right: list[Array], kinds: list[Any]) -> list[Array]:
+    """One call of the reduction's function on whole arrays."""
+    pairs = [[reduction.to_tensor(array, kind) for array, kind in zip(side, kinds, strict=True)] for side in (left, right)]
+    result = reduction.combine_fn.fn(*pairs[0], *pairs[1])
+    found = result if isinstance(result, tuple) else (result,)
+    return [value.handle.data for value in found]

@@ -1,0 +1,54 @@
+"""A plan's kernels as Triton source: readable text, made without a device and without Triton.
+
+`emit` gives a kernel's functions with the launches that start them; `kernel_source` and `module_source` give text that can be
+imported. Which elementwise ops have a Triton form is `can_emit`.
+"""
+
+from __future__ import annotations
+
+from coset.lowering.kernel import Kernel, Library, Plan, Pointwise
+from coset.lowering.triton_helpers import helper_text, helpers_of
+from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton_pointwise import emit_pointwise
+from coset.lowering.triton_scalars import can_emit
+
+__all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source"]
+
+HEAD = "import triton\nimport triton.language as tl\n\n\n"
+_WIDTH = 110
+
+
+def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
+    """The Triton functions of a kernel and their launches; a library's kernel has none."""
+    options = options or Options()
+    if isinstance(kernel, Library):
+        return Emission("", ())
+    comment = describe(kernel.terms)
+    assert isinstance(kernel, Pointwise)
+    return emit_pointwise(kernel, plan, options, comment)
+
+
+def describe(terms: tuple[str, ...]) -> list[str]:
+    """The ops of a kernel as lines of a comment."""
+    lines: list[str] = []
+    for term in terms:
+        if lines and len(lines[-1]) + len(term) + 2 <= _WIDTH:
+            lines[-1] += f", {term}"
+        else:
+            lines.append(term)
+    return lines
+
+
+def kernel_source(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> str:
+    """One kernel as a module of its own."""
+    return _module([emit(kernel, plan, options=options)])
+
+
+def module_source(plan: Plan, *, options: Options | None = None) -> str:
+    """All kernels of a plan as one module."""
+    return _module([emit(kernel, plan, options=options) for kernel in plan.kernels])
+
+
+def _module(emissions: list[Emission]) -> str:
+    text = "\n\n".join(emission.source for emission in emissions if emission.source)
+    return HEAD + helper_text(helpers_of(text)) + text

@@ -1,0 +1,169 @@
+"""Dims as Triton text: index arithmetic of kernels, and loops joined where no address tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from coset.ir.dims import Atom, Dim, Poly, Shape, add, multiply, product, substitute, subtract, symbol, symbols
+from coset.lowering.indexing import joined
+from coset.lowering.kernel import Buffer, Loop
+
+_FUNCTIONS = {"max": "tl.maximum", "min": "tl.minimum"}
+
+
+def terms_of(dim: Dim) -> tuple[tuple[tuple[Atom, ...], int], ...]:
+    """The (monomial, coefficient) pairs of a dim; those of a number too."""
+    return dim.terms if isinstance(dim, Poly) else ((((), dim),) if dim else ())
+
+
+def is_natural(dim: Dim) -> bool:
+    """True when `dim` is seen to be 0 or more, as all its symbols are."""
+    return all(coefficient > 0 and all(_natural_atom(atom) for atom in monomial) for monomial, coefficient in terms_of(dim))
+
+
+def _natural_atom(atom: Atom) -> bool:
+    return all(is_natural(arg) for arg in atom.args)
+
+
+def dim_text(dim: Dim, names: Mapping[str, str]) -> str:
+    """`dim` as Triton text over the names of its symbols; it may need parentheses beside `*`."""
+    text = ""
+    for monomial, coefficient in sorted(terms_of(dim), key=lambda term: (not term[0], term[1] < 0)):
+        factors = [_atom_text(atom, names) for atom in monomial]
+        if abs(coefficient) != 1 or not factors:
+            factors.append(str(abs(coefficient)))
+        sign = "-" if coefficient < 0 else "+"
+        body = " * ".join(factors)
+        text = f"{text} {sign} {body}" if text else ("-" if sign == "-" else "") + body
+    return text or "0"
+
+
+def factor_text(dim: Dim, names: Mapping[str, str]) -> str:
+    """`dim` as an operand of `*`, `//`, `%` or a comparison."""
+    text = dim_text(dim, names)
+    return text if len(terms_of(dim)) <= 1 and not text.startswith("-") and " * " not in text else f"({text})"
+
+
+def _atom_text(atom: Atom, names: Mapping[str, str]) -> str:
+    if not atom.args:
+        return names[atom.name]
+    first, second = atom.args
+    if atom.name in _FUNCTIONS:
+        return f"{_FUNCTIONS[atom.name]}({dim_text(first, names)}, {dim_text(second, names)})"
+    if not (is_natural(first) and is_natural(second)):
+        return f"floor_{'quotient' if atom.name == 'floordiv' else 'rest'}({dim_text(first, names)}, {dim_text(second, names)})"
+    sign = "//" if atom.name == "floordiv" else "%"
+    return f"({factor_text(first, names)} {sign} {factor_text(second, names)})"
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def strides_of(buffer: Buffer) -> Shape:
+    """The strides of a buffer in elements."""
+    if buffer.strides is not None:
+        return buffer.strides
+    return tuple(product(buffer.shape[axis + 1 :]) for axis in range(len(buffer.shape)))
+
+
+def address(buffer: Buffer, index: Sequence[Dim]) -> Dim:
+    """The offset of an element from the buffer's begin, in elements, with quotients and remainders of one thing joined."""
+    total: Dim = 0
+    for place, stride in zip(index, strides_of(buffer), strict=True):
+        total = add(total, multiply(place, stride))
+    return joined(total)
+
+
+def span(buffer: Buffer) -> Dim:
+    """One more than the largest offset in a buffer whose dims are 1 or more."""
+    total: Dim = 1
+    for dim, stride in zip(buffer.shape, strides_of(buffer), strict=True):
+        total = add(total, multiply(subtract(dim, 1), stride))
+    return total
+
+
+# ---------------------------------------------------------------- joining loops
+
+
+def linear(dim: Dim, name: str) -> Dim | None:
+    """The factor of the symbol `name` in `dim` when it occurs to the first power and outside quotients, else None."""
+    total: Dim = 0
+    for monomial, coefficient in terms_of(dim):
+        count = sum(atom.name == name and not atom.args for atom in monomial)
+        inside = any(name in symbols(arg) for atom in monomial for arg in atom.args)
+        if count > 1 or inside:
+            return None
+        if count:
+            rest = tuple(atom for atom in monomial if atom.args or atom.name != name)
+            total = add(total, Poly(((rest, coefficient),)) if rest else coefficient)
+    return total
+
+
+def _joins(dim: Dim, outer: str, inner: str, extent: Dim) -> bool:
+    """True when `dim` depends on the two loops only through outer * extent + inner."""
+    known = symbols(dim)
+    if outer not in known and inner not in known:
+        return True
+    plain: list[tuple[tuple[Atom, ...], int]] = []
+    for monomial, coefficient in terms_of(dim):
+        inside = [arg for atom in monomial for arg in atom.args if symbols(arg) & {outer, inner}]
+        if not inside:
+            plain.append((monomial, coefficient))
+        elif any(atom.name in (outer, inner) for atom in monomial) or not all(_joins(arg, outer, inner, extent) for arg in inside):
+            return False
+    rest: Dim = 0
+    for term in plain:
+        rest = add(rest, Poly((term,)) if term[0] else term[1])
+    a, b = linear(rest, outer), linear(rest, inner)
+    return a is not None and b is not None and not symbols(b) & {outer, inner} and a == multiply(b, extent)
+
+
+def join_loops(loops: Sequence[Loop], uses: Iterable[Dim]) -> tuple[tuple[Loop, ...], dict[str, Dim]]:
+    """Fewer loops for the same index space in the same order, and what the old indices are over the new ones where they occur in
+    `uses` (all dims of the kernel): neighbours that every use sees as one index are one loop, and loops of extent 1 are 0."""
+    dims = list(uses)
+    binding: dict[str, Dim] = {loop.name: 0 for loop in loops if loop.extent == 1}
+    dims = [substitute(dim, binding) for dim in dims]
+    left: list[Loop] = []
+    for loop in loops:
+        if loop.extent == 1:
+            continue
+        if left and all(_joins(dim, left[-1].name, loop.name, loop.extent) for dim in dims):
+            outer = left.pop()
+            whole = Loop(loop.name, multiply(outer.extent, loop.extent))
+            dims = [substitute(dim, {outer.name: 0}) for dim in dims]  # inner alone stands for outer * extent + inner
+            binding[outer.name] = 0
+            left.append(whole)
+        else:
+            left.append(loop)
+    return tuple(left), binding
+
+
+def split_index(loops: Sequence[Loop], flat: str, names: Mapping[str, str]) -> dict[str, str]:
+    """The text of each loop's index where `flat` numbers the points of the index space in row-major order."""
+    found: dict[str, str] = {}
+    inner: Dim = 1
+    for place in reversed(range(len(loops))):
+        loop = loops[place]
+        text = flat if inner == 1 else f"{flat} // {factor_text(inner, names)}"
+        found[loop.name] = text if place == 0 else (f"{text} % " if inner == 1 else f"({text}) % ") + factor_text(loop.extent, names)
+        inner = multiply(inner, loop.extent)
+    return found
+
+
+def largest_index(dim: Dim, extents: Mapping[str, Dim]) -> Dim:
+    """A dim that no absolute value of `dim`, or of a sum of some of its terms, is above; loops run to their extents."""
+    total: Dim = 0
+    for monomial, coefficient in terms_of(dim):
+        bound: Dim = abs(coefficient)
+        for atom in monomial:
+            bound = multiply(bound, _largest_atom(atom, extents))
+        total = add(total, bound)
+    return total
+
+
+def _largest_atom(atom: Atom, extents: Mapping[str, Dim]) -> Dim:
+    if not atom.args:
+        return extents.get(atom.name, symbol(atom.name))
+    first, second = (largest_index(arg, extents) for arg in atom.args)
+    return first if atom.name in ("floordiv", "min") else second if atom.name == "mod" else add(first, second)

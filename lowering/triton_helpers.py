@@ -1,0 +1,239 @@
+"""Functions that emitted kernels call: Triton text for what `triton.language` lacks or has with another meaning than the hub.
+
+Only the ones that a module uses are written into it. They need no library beside `triton.language`, so that they run in Triton's
+interpreter as on a device. Formulas were derived here; the accuracy of each is what its docstring says, given `tl.exp` and `tl.log`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SOURCES = (
+    '''
+def largest(a, b):
+    """The larger; NaN wins, 0.0 is above -0.0."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    '''
+def smallest(a, b):
+    """The smaller; NaN wins, -0.0 is below 0.0."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    """
+def multiplied(a, b):
+    return a * b
+""",
+    """
+def largest_integer(a, b):
+    return tl.maximum(a, b)
+""",
+    """
+def smallest_integer(a, b):
+    return tl.minimum(a, b)
+""",
+    """
+def both(a, b):
+    return a & b
+""",
+    """
+def either(a, b):
+    return a | b
+""",
+    '''
+def with_sign(magnitude, x):
+    """`magnitude` with the sign of `x`, both f32."""
+    return tl.where(x.to(tl.int32, bitcast=True) < 0, -magnitude, magnitude)
+''',
+    """
+def with_sign_f64(magnitude, x):
+    return tl.where(x.to(tl.int64, bitcast=True) < 0, -magnitude, magnitude)
+""",
+    '''
+def round_even(x):
+    """The nearest integer, ties to even: from 2^23 on an f32 is one, below it the addition rounds."""
+    magnitude = tl.abs(x)
+    return with_sign(tl.where(magnitude < 8388608.0, (magnitude + 8388608.0) - 8388608.0, magnitude), x)
+''',
+    """
+def round_even_f64(x):
+    magnitude = tl.abs(x)
+    return with_sign_f64(tl.where(magnitude < 4503599627370496.0, (magnitude + 4503599627370496.0) - 4503599627370496.0, magnitude), x)
+""",
+    '''
+def round_away(x):
+    """The nearest integer, ties away from zero."""
+    magnitude = tl.abs(x)
+    whole = tl.floor(magnitude)
+    return with_sign(tl.where(magnitude - whole >= 0.5, whole + 1.0, whole), x)
+''',
+    """
+def round_away_f64(x):
+    magnitude = tl.abs(x)
+    whole = tl.floor(magnitude)
+    return with_sign_f64(tl.where(magnitude - whole >= 0.5, whole + 1.0, whole), x)
+""",
+    '''
+def exp_minus_one(x):
+    """exp(x) - 1 in f32, to 3 units in the last place: the series near 0, where the subtraction would cancel."""
+    series = 2.48015873015873e-05
+    series = 1.984126984126984e-04 + x * series
+    series = 1.388888888888889e-03 + x * series
+    series = 8.333333333333333e-03 + x * series
+    series = 4.166666666666667e-02 + x * series
+    series = 1.666666666666667e-01 + x * series
+    series = 0.5 + x * series
+    return tl.where(tl.abs(x) < 0.5, x + x * x * series, tl.exp(x) - 1.0)
+''',
+    '''
+def log_plus_one(x):
+    """log(1 + x): what rounding took from 1 + x is given back by x / (sum - 1)."""
+    total = 1.0 + x
+    usual = tl.log(total) * (x / (total - 1.0))
+    return tl.where(total == 1.0, x, tl.where(total == float("inf"), total, usual))
+''',
+    '''
+def hyperbolic_tangent(x):
+    """tanh(x) in f32, to 5 units in the last place, without overflow."""
+    below = exp_minus_one(-2.0 * tl.abs(x))
+    return with_sign(-below / (below + 2.0), x)
+''',
+    '''
+def logistic(x):
+    """1 / (1 + exp(-x)) without overflow."""
+    small = tl.exp(-tl.abs(x))
+    return tl.where(x >= 0, 1.0, small) / (1.0 + small)
+''',
+    '''
+def power(x, y):
+    """x to the power y for f32, by way of f64, with IEEE 754's special cases."""
+    raised = tl.exp2(y.to(tl.float64) * tl.log2(tl.abs(x).to(tl.float64))).to(tl.float32)
+    half = y * 0.5
+    whole = tl.floor(y) == y
+    odd = whole & (tl.floor(half) != half)
+    signed = tl.where(odd, with_sign(raised, x), raised)
+    undefined = (x < 0) & (x != float("-inf")) & (y == y) & (tl.abs(y) != float("inf")) & (whole == 0)
+    one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (tl.abs(y) == float("inf")))
+    return tl.where(one, 1.0, tl.where(undefined, float("nan"), signed))
+''',
+    '''
+def integer_power(x, y, BITS: tl.constexpr):
+    """x to the power y, wrapped; a negative power is 0 but of 1 and -1."""
+    result = tl.where(y == y, 1, x)
+    square = x
+    exponent = tl.where(y < 0, 0, y)
+    for _ in range(BITS):
+        result = tl.where((exponent & 1) == 1, result * square, result)
+        square = square * square
+        exponent = exponent >> 1
+    unit = tl.where(x == 1, 1, tl.where((y & 1) == 1, x, 1))
+    return tl.where(y < 0, tl.where((x == 1) | (x + 1 == 0), unit, 0), result).to(x.dtype)
+''',
+    '''
+def signed_quotient(a, b):
+    """a / b truncated; -1 where b is 0."""
+    safe = tl.where((b == 0) | (b == -1), 1, b)
+    return tl.where(b == 0, -1, tl.where(b == -1, 0 - a, a // safe)).to(a.dtype)
+''',
+    '''
+def unsigned_quotient(a, b):
+    """a / b truncated; all bits where b is 0."""
+    return tl.where(b == 0, ~b, a // tl.where(b == 0, 1, b)).to(a.dtype)
+''',
+    '''
+def signed_rest(a, b):
+    """a - b * (a / b), with the sign of a; a where b is 0."""
+    safe = tl.where((b == 0) | (b == -1), 1, b)
+    return tl.where(b == 0, a, a % safe).to(a.dtype)
+''',
+    """
+def unsigned_rest(a, b):
+    return tl.where(b == 0, a, a % tl.where(b == 0, 1, b)).to(a.dtype)
+""",
+    '''
+def floor_quotient(a, b):
+    """a // b rounded to minus infinity, b > 0 (Triton's `//` truncates)."""
+    return tl.where(a < 0, -((b - 1 - a) // b), a // b)
+''',
+    """
+def floor_rest(a, b):
+    return a - b * floor_quotient(a, b)
+""",
+    '''
+def shifted_left(a, b, BITS: tl.constexpr):
+    """a << b; 0 where b, taken as unsigned, is the width or more."""
+    beyond = (b < 0) | (b >= BITS)
+    return tl.where(beyond, 0, a << tl.where(beyond, 0, b)).to(a.dtype)
+''',
+    '''
+def shifted_right(a, b, BITS: tl.constexpr):
+    """The bits of an unsigned a moved down; 0 where b is the width or more."""
+    beyond = (b < 0) | (b >= BITS)
+    return tl.where(beyond, 0, a >> tl.where(beyond, 0, b)).to(a.dtype)
+''',
+    '''
+def shifted_right_signed(a, b, BITS: tl.constexpr):
+    """a moved down with copies of its sign bit; only those are left where b is the width or more."""
+    return (a >> tl.where((b < 0) | (b >= BITS), BITS - 1, b)).to(a.dtype)
+''',
+    '''
+def from_f8e4m3fn(bits):
+    """The f32 that the 8 bits mean: as an f16 with the same fields it is 2^8 too small."""
+    wide = bits.to(tl.int16)
+    value = (((wide & 128) << 8) | ((wide & 127) << 7)).to(tl.float16, bitcast=True).to(tl.float32) * 256.0
+    return tl.where((wide & 127) == 127, float("nan"), value)
+''',
+    '''
+def to_f8e4m3fn(x):
+    """The 8 bits nearest to an f32, ties to even; NaN beyond 464, as the type has no infinity."""
+    magnitude = tl.abs(x)
+    pattern = magnitude.to(tl.int32, bitcast=True)
+    normal = ((pattern + 0x7FFFF + ((pattern >> 20) & 1)) >> 20) - 960
+    small = (magnitude + 16384.0).to(tl.int32, bitcast=True) - 0x46800000
+    code = tl.where(magnitude < 0.015625, small, tl.where(magnitude <= 464.0, normal, 127))
+    sign = (x.to(tl.int32, bitcast=True) >> 24) & 128
+    return (code | sign).to(tl.uint8)
+''',
+    '''
+def from_f8e5m2(bits):
+    """The f32 that the 8 bits mean: the high byte of an f16."""
+    return (bits.to(tl.int16) << 8).to(tl.float16, bitcast=True).to(tl.float32)
+''',
+    '''
+def to_f8e5m2(x):
+    """The 8 bits nearest to an f32, ties to even; an infinity from 61440 on."""
+    magnitude = tl.abs(x)
+    pattern = magnitude.to(tl.int32, bitcast=True)
+    normal = ((pattern + 0xFFFFF + ((pattern >> 21) & 1)) >> 21) - 448
+    small = (magnitude + 128.0).to(tl.int32, bitcast=True) - 0x43000000
+    code = tl.where(magnitude < 0.00006103515625, small, tl.where(magnitude < 61440.0, normal, 124))
+    code = tl.where(x == x, code, 126)
+    sign = (x.to(tl.int32, bitcast=True) >> 24) & 128
+    return (code | sign).to(tl.uint8)
+''',
+)
+
+
+def _name(source: str) -> str:
+    match = re.match(r"\s*def (\w+)", source)
+    assert match is not None
+    return match.group(1)
+
+
+HELPERS = {_name(source): source.strip() + "\n" for source in _SOURCES}
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def helpers_of(text: str) -> list[str]:
+    """The names of the helpers that `text` calls or passes on, with those that they call, in the order of this file."""
+    wanted: set[str] = set()
+    stack = [text]
+    while stack:
+        found = set(_WORD.findall(stack.pop())) & HELPERS.keys() - wanted
+        wanted |= found
+        stack += [HELPERS[name] for name in found]
+    return [name for name in HELPERS if name in wanted]
+
+
+def helper_text(names: list[str]) -> str:
+    """Their definitions as Triton source."""
+    return "".join(f"@triton.jit\n{HELPERS[name]}\n\n" for name in names)

@@ -1,0 +1,76 @@
+"""How a Triton kernel is started: its arguments, its grid and its compile-time numbers, as data. The host code is written from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from coset.ir.dims import Dim, evaluate
+from coset.lowering.kernel import Buffer
+
+INT32_LIMIT = 2**31
+
+
+class Rounding(Enum):
+    """Where results of floats narrower than f32 are rounded to their dtype: where they are stored, converted or folded, or after
+    each op, which is the hub's meaning to the bit and costs two conversions an op."""
+
+    STORES = "stores"
+    EACH = "each"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction."""
+
+    rounding: Rounding = Rounding.STORES
+    tf32: bool = False
+    processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One run-time argument: the parameter's `name`; a buffer's pointer (of `type`, Triton's name for it), or a number of the host.
+
+    A pointer of `*u8` may stand for a buffer of 8-bit floats: the host hands over the same bytes as unsigned integers.
+    """
+
+    name: str
+    type: str
+    buffer: str | None = None
+    dim: Dim = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One start of the Triton function `function`: `arguments` in order, then `constexprs` by name, over `grid` programs.
+
+    Where `extents` is not empty, the function has one more constexpr, `WIDE`: true when any of these dims is 2^31 or more, so that
+    offsets need 64 bits. A grid with a 0 in it is not launched.
+    """
+
+    function: str
+    arguments: tuple[Argument, ...]
+    grid: tuple[Dim, ...]
+    constexprs: tuple[tuple[str, int], ...] = ()
+    extents: tuple[Dim, ...] = ()
+    num_warps: int = 4
+    num_stages: int = 3
+
+    def numbers(self, binding: Mapping[str, int]) -> dict[str, int | bool]:
+        """The constexprs by name for the sizes of `binding`, with `WIDE`."""
+        found: dict[str, int | bool] = dict(self.constexprs)
+        if self.extents:
+            found["WIDE"] = any(evaluate(dim, binding) >= INT32_LIMIT for dim in self.extents)
+        return found
+
+
+@dataclass(frozen=True)
+class Emission:
+    """A kernel of the plan as Triton functions: their source (helpers and imports left out), their launches in order, and the
+    buffers that they need between them (`scratch`: written and read here only)."""
+
+    source: str
+    launches: tuple[Launch, ...]
+    scratch: tuple[Buffer, ...] = field(default=())

@@ -1,0 +1,52 @@
+"""Pointwise kernels as Triton: the index space in row-major order, cut into blocks; each program does one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coset.ir.dims import Dim, add, ceildiv, product, symbols
+from coset.lowering.kernel import Plan, Pointwise, reads, writes
+from coset.lowering.triton_dims import join_loops, largest_index, span, split_index
+from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_values import Axis, Body, Scope, Space, dims_of, function_text, wideness
+
+_AXES = frozenset({"all"})
+
+
+def block_size(total: Dim, processors: int) -> int:
+    """Elements of a program: enough programs to fill the device, then enough elements to load 16 bytes at once."""
+    if not isinstance(total, int):
+        return 1024
+    return next((block for block in (1024, 512) if total >= block * processors * 4), 256)
+
+
+def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: list[str]) -> Emission:
+    """One Triton function that gives every element of the kernel's stores."""
+    total = product(loop.extent for loop in kernel.loops)
+    block = block_size(total, options.processors)
+    dims = dims_of((), kernel.stores, plan)
+    loops, binding = join_loops(kernel.loops, dims)
+    extents = {loop.name: loop.extent for loop in kernel.loops}
+    wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, block)]))
+    body = Body(plan, options, wide=wide)
+    names = {name: body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
+    scope = Scope(_AXES)
+    flat = body.name("offsets")
+    start = "tl.program_id(0)" if wide is False else f"tl.program_id(0).to({body.index_type})"
+    scope.lines.append(f"{flat} = {start} * BLOCK + tl.arange(0, BLOCK)")
+    whole = isinstance(total, int) and total % block == 0
+    if not whole:
+        scope.lines.append(f"mask = {flat} < {body.text(total)}")
+    space = Space(body, {"all": Axis(flat, None if whole else "mask")}, [scope], binding)
+    for name, text in split_index(loops, flat, names).items():
+        space.index(name, text, _AXES)
+    space.flat(loops, flat, _AXES)
+    for store in kernel.stores:
+        space.store(store, _AXES)
+    source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)
+    return Emission(source, (Launch(kernel.name, body.arguments(), (ceildiv(total, block),), (("BLOCK", block),), sizes),))
+
+
+def index_limits(plan: Plan, buffers: tuple[str, ...], dims: list[Dim], extents: Mapping[str, Dim], more: list[Dim]) -> list[Dim]:
+    """Dims that no offset or index of a kernel is above."""
+    return [*(span(plan.buffers[name]) for name in buffers), *(largest_index(dim, extents) for dim in dims), *more]

@@ -1,0 +1,429 @@
+"""Scalars of a kernel as Triton statements over tiles: one named value a line, loads with masks, nothing computed twice.
+
+A `Space` is an index space with one axis for each dim of its tiles: every value knows along which axes it differs, stands in the
+outermost scope that has these (so that what is one a row is outside the loop over columns) and is broadcast by Triton.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coset.ir.dims import Dim, Poly, add, multiply, substitute, subtract, symbol, symbols
+from coset.ir.types import DType
+from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Plan, Result, Scalar, Store, operands_of
+from coset.lowering.triton_dims import address, dim_text, factor_text, is_natural, linear
+from coset.lowering.triton_helpers import HELPERS, helpers_of
+from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options, Rounding
+from coset.lowering.triton_scalars import (
+    EIGHT_BITS,
+    TYPES,
+    computed,
+    conversion,
+    form_of,
+    from_memory,
+    kind_of,
+    number,
+    to_memory,
+    typed_number,
+)
+
+Axes = frozenset[str]
+NONE: Axes = frozenset()
+_WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
+_TAKEN = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
+_POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1"}
+
+
+@dataclass
+class Scope:
+    """Lines at one indentation, for values that differ along `axes` at most."""
+
+    axes: Axes
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)  # text -> the name that it was given
+
+
+class Body:
+    """What a Triton function has once: its names and its parameters."""
+
+    def __init__(self, plan: Plan, options: Options, *, wide: bool | None) -> None:
+        """`wide`: offsets need 64 bits, or do not, or (None) `WIDE` says so at launch."""
+        self.plan, self.options, self.wide = plan, options, wide
+        self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
+        self._names: set[str] = set(_TAKEN)
+        self.pointers: dict[str, str] = {}
+        self.numbers: dict[str, str] = {}
+
+    def name(self, hint: str) -> str:
+        """A new name like `hint`."""
+        base = re.sub(r"\W+", "_", hint.removeprefix("loop:")).strip("_") or "value"
+        base = f"v{base}" if base[0].isdigit() else base
+        found, count = base, 0
+        while found in self._names:
+            count += 1
+            found = f"{base}_{count}"
+        self._names.add(found)
+        return found
+
+    def pointer(self, buffer: str) -> str:
+        """The parameter that points to a buffer."""
+        if buffer not in self.pointers:
+            self.pointers[buffer] = self.name(f"{buffer}_ptr")
+        return self.pointers[buffer]
+
+    def symbol(self, name: str) -> str:
+        """The parameter that holds a symbol of the program."""
+        if name not in self.numbers:
+            self.numbers[name] = self.name(name)
+        return self.numbers[name]
+
+    def text(self, dim: Dim) -> str:
+        """A dim over the program's symbols as text."""
+        return factor_text(dim, {name: self.symbol(name) for name in symbols(dim)})
+
+    def arguments(self) -> tuple[Argument, ...]:
+        """The run-time arguments in the order of the parameters."""
+        pointers = []
+        for buffer, name in self.pointers.items():
+            dtype = self.plan.buffers[buffer].dtype
+            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer))
+        kind = "i32" if self.wide is False else "i64"
+        return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
+
+    def prologue(self) -> list[str]:
+        """The first lines: how wide offsets are, and the numbers of the host in that width."""
+        lines = ["INDEX: tl.constexpr = tl.int64 if WIDE else tl.int32"] if self.wide is None else []
+        return lines + [f"{name} = tl.cast({name}, {self.index_type})" for name in self.numbers.values()]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value that has been written: a name, or a plain number (`literal`)."""
+
+    text: str
+    axes: Axes
+    literal: bool = False
+
+
+@dataclass
+class Axis:
+    """One dim of a space's tiles: the index along it (for shape), and the mask of what is inside, where there may be something else."""
+
+    index: str
+    mask: str | None
+
+
+class Space:
+    """An index space: its loops' indices as text, its axes, its scopes from the outside in."""
+
+    def __init__(self, body: Body, axes: dict[str, Axis], scopes: list[Scope], binding: Mapping[str, Dim]) -> None:
+        """`binding`: what the kernel's loops are over the loops that are given by `index`."""
+        self.body, self.axes, self.scopes, self.binding = body, axes, scopes, binding
+        self._flat: list[tuple[Dim, str, Loop, Axes]] = []
+        self._loops: dict[str, tuple[str, Axes]] = {}
+        self._values: list[dict[tuple[int, str, str], Value]] = [{} for _ in scopes]
+        self.results: dict[str, Value] = {}
+        self._kept: list[Scalar] = []
+
+    def index(self, loop: str, text: str, axes: Axes) -> None:
+        """Say what a loop's index is; it is written when it is first asked for."""
+        self._loops[loop] = (text, axes)
+
+    def flat(self, loops: Sequence[Loop], text: str, axes: Axes) -> None:
+        """Say that `text` numbers the points of these loops (two or more) in row-major order: dims that are about it need no quotients."""
+        total: Dim = 0
+        for loop in loops:
+            total = add(multiply(total, loop.extent), loop.index)
+        if len(loops) > 1:
+            self._flat.append((total, text, loops[-1], axes))
+
+    def enter(self, scope: Scope) -> None:
+        """Write further values into `scope`, where their axes need it."""
+        self.scopes.append(scope)
+        self._values.append({})
+
+    def leave(self) -> Scope:
+        """Forget the innermost scope's values."""
+        self._values.pop()
+        return self.scopes.pop()
+
+    # ------------------------------------------------------------ lines
+
+    def _place(self, axes: Axes) -> int:
+        return next(place for place, scope in enumerate(self.scopes) if axes <= scope.axes)
+
+    def line(self, text: str, axes: Axes, hint: str) -> Value:
+        """`text` under a name; one that is already there where the same was written before."""
+        if text.isidentifier():
+            return Value(text, axes)
+        place = self._place(axes)
+        for scope in self.scopes[: place + 1]:
+            if text in scope.known:
+                return Value(scope.known[text], axes)
+        name = self.body.name(hint)
+        self.scopes[place].lines.append(f"{name} = {text}")
+        self.scopes[place].known[text] = name
+        return Value(name, axes)
+
+    def dim(self, dim: Dim) -> tuple[str, Axes]:
+        """A dim as text, and the axes along which it differs."""
+        dim = substitute(dim, self.binding)
+        names: dict[str, str] = {}
+        axes: Axes = NONE
+        for place, (whole, text, last, own) in enumerate(self._flat):
+            step = linear(dim, last.name)
+            if step is not None and step != 0 and last.name not in symbols(step):
+                rest = subtract(dim, multiply(step, whole))
+                if not symbols(rest) & symbols(whole) & self._loops.keys():
+                    dim, axes = add(rest, multiply(step, symbol(f"flat:{place}"))), axes | own
+                    names[f"flat:{place}"] = text
+        for name in sorted(symbols(dim)):
+            if name in self._loops:
+                text, own = self._loops[name]
+                value = self.line(text, own, name)
+                self._loops[name] = (value.text, own)
+                names[name], axes = value.text, axes | own
+            elif name not in names:
+                names[name] = self.body.symbol(name)
+        return dim_text(dim, names), axes
+
+    def mask(self, axes: Axes, condition: Value | None) -> str:
+        """What is inside along `axes`, where `condition` holds; empty when that is everything."""
+        masks = [axis.mask for name, axis in self.axes.items() if name in axes and axis.mask is not None]
+        return " & ".join([*masks, *([condition.text] if condition is not None else [])])
+
+    def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes) -> tuple[str, Axes]:
+        """A pointer to an element, spread along `axes`, and the axes that it then has."""
+        text, own = self.dim(address(self.body.plan.buffers[buffer], index))
+        spread = "".join(f" + 0 * {self.axes[name].index}" for name in self.axes if name in axes - own)
+        base = self.body.pointer(buffer)
+        if text == "0":
+            return (base + spread if spread else base), own | axes
+        return f"{base} + {text}{spread}" if not text.startswith("-") else f"{base} + ({text}){spread}", own | axes
+
+    # ------------------------------------------------------------ values
+
+    def computed(self, scalar: Scalar, condition: Value | None = None) -> Value:
+        """The value of `scalar` in the dtype that it is computed in."""
+        for item in _under(scalar):
+            self._emit(item, condition, stored=False)
+        return self._emit(scalar, condition, stored=False)
+
+    def stored(self, scalar: Scalar, condition: Value | None = None) -> Value:
+        """The value of `scalar` as memory holds it."""
+        if not _moves(scalar):
+            self.computed(scalar, condition)
+        return self._emit(scalar, condition, stored=True)
+
+    def name(self, scalar: Scalar, value: Value) -> Value:
+        """`value` as a Triton value where it is a plain number."""
+        if not value.literal:
+            return value
+        return self.line(self._typed(scalar), NONE, "number")
+
+    def _typed(self, scalar: Scalar) -> str:
+        assert isinstance(scalar, Number)
+        return typed_number(scalar.value, scalar.dtype)
+
+    def _emit(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
+        reads = condition is not None and any(isinstance(part, Load) for part in _all_under(item))
+        key = (id(item), condition.text if condition is not None and reads else "", "stored" if stored else "computed")
+        for known in self._values:
+            if key in known:
+                return known[key]
+        self._kept.append(item)
+        value = self._written(item, condition if reads else None, stored)
+        self._values[self._place(value.axes)][key] = value
+        return value
+
+    def _written(self, item: Scalar, condition: Value | None, stored: bool) -> Value:
+        assert kind_of(item.dtype), f"no kernel holds {item.dtype}"
+        narrow = computed(item.dtype) is not item.dtype
+        if not narrow or _moves(item):
+            return self._plain(item, condition, stored=stored and narrow)
+        if stored:
+            value = self.name(item, self._emit(item, condition, stored=False))
+            return self.line(to_memory(value.text, item.dtype), value.axes, f"{value.text}_{item.dtype.name}")
+        return self._plain(item, condition, stored=False)
+
+    def _plain(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
+        if isinstance(item, Choose):
+            return self._choose(item, condition, stored=stored)
+        if isinstance(item, Load):
+            return self._load(item, condition, stored, None)
+        if isinstance(item, Number):
+            text = number(item.value, item.dtype)
+            return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
+        if isinstance(item, IndexValue):
+            text, axes = self.dim(item.index)
+            return self._rounded(f"tl.cast({text}, {TYPES[computed(item.dtype).name]})", axes, item.dtype, "index")
+        if isinstance(item, Result):
+            return self.results[item.name]
+        assert isinstance(item, Apply)
+        return self._apply(item, condition)
+
+    def _rounded(self, text: str, axes: Axes, dtype: DType, hint: str) -> Value:
+        """A value rounded to its dtype, as it is computed with."""
+        value = self.line(text, axes, hint)
+        if computed(dtype) is dtype:
+            return value
+        return self.line(from_memory(to_memory(value.text, dtype), dtype), axes, f"{hint}_{dtype.name}")
+
+    def _apply(self, item: Apply, condition: Value | None) -> Value:
+        values = [self._emit(operand, condition, stored=False) for operand in item.operands]
+        axes = NONE.union(*(value.axes for value in values))
+        hint = item.op.name.rsplit(".", 1)[-1]
+        if hint == "convert":
+            source = self.name(item.operands[0], values[0])
+            text = conversion(source.text, item.operands[0].dtype, item.dtype)
+            narrows = computed(item.dtype) is not item.dtype and item.operands[0].dtype is not item.dtype
+            return self._rounded(text, axes, item.dtype, hint) if narrows else self.line(text, axes, hint)
+        form = form_of(item.op.name, [*(operand.dtype for operand in item.operands), item.dtype], dict(item.attributes))
+        plain = ".to(" not in form.text and not set(helpers_of(form.text)) - {"largest", "smallest"}
+        data = values[1:] if hint == "select" else values
+        if not plain or all(value.literal for value in data):
+            values = [self.name(operand, value) for operand, value in zip(item.operands, values, strict=True)]
+        lonely = "(" not in form.text  # between operators, a negative number needs parentheses
+        texts = [f"({value.text})" if lonely and value.literal and value.text.startswith("-") else value.text for value in values]
+        text = form.text.format(*texts)
+        if form.rounds and self.body.options.rounding is Rounding.EACH:
+            return self._rounded(text, axes, item.dtype, hint)
+        return self.line(text, axes, hint)
+
+    def _load(self, item: Load, condition: Value | None, stored: bool, other: str | None) -> Value:
+        pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE)
+        mask = self.mask(axes, condition)
+        outside = f", other={other}" if other is not None else ""
+        text = f"tl.load({pointer}, mask={mask}{outside})" if mask else f"tl.load({pointer})"
+        if not stored:
+            text = from_memory(text, item.dtype)
+        return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
+
+    # ------------------------------------------------------------ choices
+
+    def condition(self, bounds: Sequence[Bound]) -> Value:
+        """True where all bounds hold."""
+        parts: list[str] = []
+        axes: Axes = NONE
+        for bound in bounds:
+            index, own = self.dim(bound.index)
+            low, low_axes = self.dim(bound.low)
+            high, high_axes = self.dim(bound.high)
+            axes |= own | low_axes | high_axes
+            if not (bound.low == 0 and is_natural(substitute(bound.index, self.binding))):
+                parts.append(f"({index} >= {low})")
+            parts.append(f"({index} < {high})")
+        text = " & ".join(parts) if len(parts) > 1 else parts[0][1:-1]
+        if not axes:  # a condition on sizes alone may be a number of the compiler
+            text = f"tl.cast({text}, tl.int1)"
+        return self.line(text, axes, "inside")
+
+    def _choose(self, item: Choose, condition: Value | None, *, stored: bool) -> Value:
+        inside = self.condition(item.bounds)
+        within = self._both(condition, inside.text, inside.axes)
+        if isinstance(item.inside, Load) and isinstance(item.outside, Number):
+            other = number(item.outside.value, item.dtype)
+            if other is not None and _is_other(item.outside, other):
+                return self._load(item.inside, within, stored, "0" if item.dtype.name in EIGHT_BITS else other)
+        without = self._both(condition, f"~{inside.text}", inside.axes)
+        ask = self.stored if stored else self.computed
+        first, second = ask(item.inside, within), ask(item.outside, without)
+        if first.literal and second.literal:
+            first = self.name(item.inside, first)
+        text = f"tl.where({inside.text}, {first.text}, {second.text})"
+        return self.line(text, inside.axes | first.axes | second.axes, "chosen")
+
+    def _both(self, condition: Value | None, text: str, axes: Axes) -> Value:
+        if condition is None:
+            return Value(text, axes)
+        return self.line(f"{condition.text} & {text}", condition.axes | axes, "inside")
+
+    # ------------------------------------------------------------ stores
+
+    def store(self, store: Store, axes: Axes) -> None:
+        """Write a store of the tile along `axes`."""
+        value = self.stored(store.value)
+        if value.literal:
+            value = self.name(store.value, value)
+        pointer, all_axes = self.pointer(store.buffer, store.index, axes)
+        mask = self.mask(all_axes, None)
+        text = f"tl.store({pointer}, {value.text}, mask={mask})" if mask else f"tl.store({pointer}, {value.text})"
+        self.scopes[self._place(axes)].lines.append(text)
+
+
+def _is_other(outside: Number, text: str) -> bool:
+    """True when `tl.load` takes the number as it is: it reads a plain one as f32, and of an 8-bit float only the bits of 0 are 0."""
+    if outside.dtype.name in EIGHT_BITS:
+        return text == "0.0"
+    return outside.dtype.name != "f64" or outside.value in (0, 1, -1)
+
+
+def _moves(scalar: Scalar) -> bool:
+    """True when `scalar` is an element of memory, chosen but not computed."""
+    while isinstance(scalar, Choose):
+        if not _moves(scalar.inside):
+            return False
+        scalar = scalar.outside
+    return isinstance(scalar, Load)
+
+
+def _under(scalar: Scalar) -> Iterator[Scalar]:
+    """The scalars under `scalar`, operands before users; choices are leaves, as their sides have conditions of their own."""
+    return _walk(scalar, choices=False)
+
+
+def _all_under(scalar: Scalar) -> Iterator[Scalar]:
+    return _walk(scalar, choices=True)
+
+
+def _walk(scalar: Scalar, *, choices: bool) -> Iterator[Scalar]:
+    done: set[int] = set()
+    stack: list[tuple[Scalar, bool]] = [(scalar, False)]
+    while stack:
+        item, ready = stack.pop()
+        if id(item) in done:
+            continue
+        if ready:
+            done.add(id(item))
+            yield item
+            continue
+        stack.append((item, True))
+        if choices or not isinstance(item, Choose):
+            stack += [(operand, False) for operand in reversed(operands_of(item)) if id(operand) not in done]
+
+
+def dims_of(scalars: Sequence[Scalar], stores: Sequence[Store], plan: Plan) -> list[Dim]:
+    """Every dim that index arithmetic of these scalars and stores is about: addresses, bounds and index values."""
+    found = [address(plan.buffers[store.buffer], store.index) for store in stores]
+    for scalar in (*scalars, *(store.value for store in stores)):
+        for item in _all_under(scalar):
+            if isinstance(item, Load):
+                found.append(address(plan.buffers[item.buffer], item.index))
+            elif isinstance(item, IndexValue):
+                found.append(item.index)
+            elif isinstance(item, Choose):
+                for bound in item.bounds:
+                    found += [bound.index, bound.low, bound.high]
+    return found
+
+
+def wideness(extents: Sequence[Dim]) -> tuple[bool | None, tuple[Dim, ...]]:
+    """Whether offsets up to these dims need 64 bits (None: the sizes say), and the dims that are no numbers."""
+    if any(isinstance(dim, int) and dim >= INT32_LIMIT for dim in extents):
+        return True, ()
+    left = tuple(dict.fromkeys(dim for dim in extents if isinstance(dim, Poly)))
+    return (None, left) if left else (False, ())
+
+
+def function_text(body: Body, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
+    """A Triton function: signature, what it does, statements."""
+    compile_time = [*constexprs, *(["WIDE"] if body.wide is None else [])]
+    parameters = [*body.pointers.values(), *body.numbers.values(), *(f"{each}: tl.constexpr" for each in compile_time)]
+    head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
+    if len(head.split("\n")[1]) > 140:
+        head = f"@triton.jit\ndef {name}(\n" + "".join(f"    {each},\n" for each in parameters) + "):\n"
+    text = [f"# {each}" for each in comment]
+    return head + "".join(f"    {line}\n" for line in (*text, *body.prologue(), *lines))

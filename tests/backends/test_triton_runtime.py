@@ -1,0 +1,93 @@
+"""The child processes of the Triton runtime: guard zones, errors, and kernels compiled ahead of time for devices that are not here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
+from coset.ir.errors import CosetError
+from coset.lowering.kernel import Plan, Pointwise
+from coset.lowering.triton import Launch, emit, kernel_source
+from coset.lowering.triton_launch import Argument
+from tests.lowering.test_triton_pointwise import chain, drawn
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef f(x_ptr, BLOCK: tl.constexpr):\n"
+ONE = Launch("f", (Argument("x_ptr", "*fp32", "x"),), (1,), (("BLOCK", 8),))
+ARRAYS = {"x": np.arange(8, dtype=np.float32)}
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Interpreter]:
+    with Interpreter() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    with Compiler() as found:
+        yield found
+
+
+def test_a_store_outside_is_found(interpreter: Interpreter) -> None:
+    store = "    tl.store(x_ptr + tl.arange(0, BLOCK) + {}, 1.0)\n"
+    inside = interpreter.run(HEAD + store.format(0), (ONE,), ARRAYS, {})
+    assert inside["x"].tolist() == [1.0] * 8
+    for shift in (1, -1, 500):
+        with pytest.raises(CosetError, match="a store went outside"):
+            interpreter.run(HEAD + store.format(shift), (ONE,), ARRAYS, {})
+
+
+def test_a_load_outside_is_poison(interpreter: Interpreter) -> None:
+    found = interpreter.run(HEAD + "    i = tl.arange(0, BLOCK)\n    tl.store(x_ptr + i, tl.load(x_ptr + i + 4))\n", (ONE,), ARRAYS, {})
+    assert found["x"][:4].tolist() == [4, 5, 6, 7] and np.all(found["x"][4:] < -1e-15)
+
+
+def test_text_that_does_not_run_is_an_error(interpreter: Interpreter) -> None:
+    with pytest.raises(CosetError, match="nothing_such"):
+        interpreter.run(HEAD + "    nothing_such(x_ptr)\n", (ONE,), ARRAYS, {})
+    with pytest.raises(CosetError, match="SyntaxError"):
+        interpreter.run("def", (ONE,), ARRAYS, {})
+
+
+def test_an_empty_grid_is_not_launched(interpreter: Interpreter) -> None:
+    launch = Launch("f", ONE.arguments, (0,), ONE.constexprs)
+    found = interpreter.run(HEAD + "    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)\n", (launch,), ARRAYS, {})
+    assert found["x"].tolist() == ARRAYS["x"].tolist()
+
+
+def test_the_process_that_asks_stays_as_it_was(interpreter: Interpreter) -> None:
+    import os
+
+    interpreter.run(HEAD + "    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)\n", (ONE,), ARRAYS, {})
+    assert "TRITON_INTERPRET" not in os.environ
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_chain_compiles_ahead_of_time(target: str, compiler: Compiler) -> None:
+    kernel, buffers = chain("bf16", 100000)
+    plan = Plan(buffers, (kernel,), (), ())
+    (compiled,) = compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
+    assert compiled.registers <= 64 and compiled.spilled == 0 and compiled.shared == 0
+    if target != "gfx942":
+        assert "ld.global" in compiled.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_drawn_pointwise_kernels_compile_ahead_of_time(target: str, compiler: Compiler) -> None:
+    for seed in range(0, 250, 9):
+        drawing, kernel = drawn(seed)
+        plan = Plan(drawing.buffers, (kernel,), (), ())
+        assert isinstance(kernel, Pointwise)
+        compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
+
+
+def test_the_compiler_s_refusal_is_an_error(compiler: Compiler) -> None:
+    with pytest.raises(CosetError, match="nothing_such"):
+        compiler.run(HEAD + "    nothing_such(x_ptr)\n", (ONE,), "sm_90", {})

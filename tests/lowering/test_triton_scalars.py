@@ -1,0 +1,163 @@
+"""Every elementwise op that kernels have a form of means what the hub says, on special and drawn values of every dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import Interpreter
+from coset.dialects.hub_scalars import cast
+from coset.ir.op import Op, all_ops, find_op
+from coset.ir.types import BOOL, DTYPES, DType
+from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
+from coset.lowering.triton import Options, Rounding, can_emit
+from coset.lowering.triton_scalars import TYPES
+from tests.lowering.triton_cases import assert_near, assert_same, run
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+NAMES = tuple(TYPES)
+FLOATS = tuple(name for name in NAMES if DTYPES[name].kind == "float")
+_EXACT = """negate abs sign floor ceil round_nearest_even round_nearest_afz sqrt not add subtract multiply divide remainder maximum minimum
+    and or xor shift_left shift_right_logical shift_right_arithmetic is_finite is_nan is_inf compare select clamp convert"""
+EXACT = frozenset(_EXACT.split())
+EACH = Options(rounding=Rounding.EACH)
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Interpreter]:
+    with Interpreter() as found:
+        yield found
+
+
+def special(dtype: DType) -> np.ndarray[Any, Any]:
+    """Values where ops go wrong, and drawn ones."""
+    draw = np.random.default_rng(5)
+    if dtype is BOOL:
+        return np.array([False, True])
+    if dtype.kind == "float":
+        values = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e-7, 0.3, 7.7, 88.9]
+        values += [-104.5, 2.0**23 + 1, 2.0**31, -(2.0**31), 2.0**63, 3e38, 255.5, -128.5, 464.0, 465.0, 57344.0, 61440.0, 65504.0, 65520.0]
+        return cast(np.array([*values, *draw.normal(size=12), *draw.normal(size=6) * 50]), dtype)
+    info = np.iinfo(dtype.numpy)
+    values = [0, 1, 2, 3, 5, 7, 8, 15, 31, 63, 64, 100, info.max, info.max - 1, info.min, info.min + 1, *([-1, -2, -7] if info.min else [])]
+    kept = [value for value in values if info.min <= value <= info.max]
+    return np.array([*kept, *draw.integers(info.min, info.max, 8, dtype.numpy, endpoint=True)], dtype.numpy)
+
+
+def ops(count: int) -> list[tuple[Op, dict[str, Any]]]:
+    """The elementwise ops of `count` operands of one dtype that some dtype has a form of."""
+    found: list[tuple[Op, dict[str, Any]]] = []
+    for op in all_ops():
+        if op.dialect in ("stablehlo", "chlo") and op.has("elementwise") and len(op.operands) == count:
+            if op.name == "stablehlo.compare":
+                found += [(op, {"direction": way}) for way in ("EQ", "NE", "LT", "LE", "GT", "GE")]
+            elif op.name not in ("stablehlo.convert", "stablehlo.select") and not op.attributes:
+                found.append((op, {}))
+    return found
+
+
+def result_of(op: Op, dtype: DType) -> DType:
+    return BOOL if op.name.split(".")[1] in ("compare", "is_finite", "is_nan", "is_inf") else dtype
+
+
+def grid(dtype: DType, count: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Operands x0, x1 ..: every combination for up to two, a drawn one for three."""
+    values = special(dtype)
+    if count == 1:
+        return {"x0": values}
+    if count == 2:
+        a, b = np.meshgrid(values, values, indexing="ij")
+        return {"x0": a.ravel(), "x1": b.ravel()}
+    draw = np.random.default_rng(7)
+    return {f"x{i}": draw.choice(values, 200) for i in range(count)}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Interpreter) -> None:
+    dtype = DTYPES[name]
+    operands = grid(dtype, count)
+    loop = Loop("loop:i", operands["x0"].size)
+    buffers = {key: Buffer(key, dtype, (loop.extent,), "input") for key in operands}
+    loads = tuple(Load(key, (loop.index,), dtype) for key in operands)
+    stores = []
+    for op, attributes in ops(count):
+        result = result_of(op, dtype)
+        if can_emit(op.name, [dtype] * count + [result]):
+            output = f"{op.name.split('.')[1]}{attributes.get('direction', '')}"
+            buffers[output] = Buffer(output, result, (loop.extent,), "output")
+            stores.append(Store(output, (loop.index,), Apply(op, loads, result, tuple(attributes.items()))))
+    kernel = Pointwise("ops", (loop,), tuple(stores))
+    if not stores:
+        assert count == 3 or dtype is BOOL
+        return
+    found = run(kernel, Plan(buffers, (kernel,), (), ()), operands, {}, interpreter, EACH)
+    for store in stores:
+        assert isinstance(store.value, Apply)
+        op_name, (value, expected) = store.value.op.name.split(".")[1], found[store.buffer]
+        if op_name in EXACT:
+            assert_same(value, expected, store.value.dtype, f"{store.buffer} of {name}")
+        else:
+            assert_near(value, expected, store.value.dtype, 2e-6 if dtype.bits < 64 else 2e-15, what=f"{store.buffer} of {name}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_conversions_mean_what_the_hub_says(name: str, interpreter: Interpreter) -> None:
+    source, values = DTYPES[name], special(DTYPES[name])
+    loop = Loop("loop:i", values.size)
+    buffers = {"x": Buffer("x", source, (loop.extent,), "input")}
+    load = Load("x", (loop.index,), source)
+    op = find_op("stablehlo.convert")
+    assert op is not None
+    stores = []
+    for target in map(DTYPES.__getitem__, NAMES):
+        buffers[f"to_{target}"] = Buffer(f"to_{target}", target, (loop.extent,), "output")
+        stores.append(Store(f"to_{target}", (loop.index,), Apply(op, (load,), target, (("dtype", target),))))
+    kernel = Pointwise("conversions", (loop,), tuple(stores))
+    found = run(kernel, Plan(buffers, (kernel,), (), ()), {"x": values}, {}, interpreter)
+    for store in stores:
+        target = store.value.dtype
+        twice = target.kind == "float" and target.bits < 32 and (source.name in ("f64", "i32", "u32", "i64", "u64"))
+        check = assert_near if twice else assert_same
+        value, expected = found[store.buffer]
+        if check is assert_near:
+            assert_near(value, expected, target, 0.0, what=f"{name} to {target}")
+        else:
+            assert_same(value, expected, target, f"{name} to {target}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_choices_and_indices(name: str, interpreter: Interpreter) -> None:
+    """Constants beside values and beside constants, select among them, and index values as numbers."""
+    dtype, values = DTYPES[name], special(DTYPES[name])
+    loop = Loop("loop:i", values.size)
+    load = Load("x", (loop.index,), dtype)
+    buffers = {"x": Buffer("x", dtype, (loop.extent,), "input")}
+    select, compare = find_op("stablehlo.select"), find_op("stablehlo.compare")
+    assert select is not None and compare is not None
+    numbers = [Number(value.item(), dtype) for value in values[:: 2 if len(values) > 2 else 1]]
+    scalars: list[Scalar] = [Number(values[-1].item(), dtype), IndexValue(loop.index, dtype) if dtype is not BOOL else load]
+    for number in numbers:
+        chosen = Apply(compare, (load, number), BOOL, (("direction", "EQ"),))
+        scalars += [chosen, Apply(select, (chosen, number, load), dtype), Apply(select, (chosen, number, numbers[0]), dtype)]
+    stores = []
+    for place, scalar in enumerate(scalars):
+        buffers[f"y{place}"] = Buffer(f"y{place}", scalar.dtype, (loop.extent,), "output")
+        stores.append(Store(f"y{place}", (loop.index,), scalar))
+    kernel = Pointwise("numbers", (loop,), tuple(stores))
+    for buffer, (value, expected) in run(kernel, Plan(buffers, (kernel,), (), ()), {"x": values}, {}, interpreter).items():
+        assert_same(value, expected, buffers[buffer].dtype, f"{buffer} of {name}: {scalars[int(buffer[1:])]}")
+
+
+def test_what_has_no_form_is_refused() -> None:
+    f32, f64, c64 = (DTYPES[name] for name in ("f32", "f64", "c64"))
+    assert not can_emit("stablehlo.remainder", [f32, f32, f32])  # no device has it exactly
+    assert not can_emit("stablehlo.tanh", [f64, f64]) and can_emit("stablehlo.tanh", [f32, f32])
+    assert not can_emit("stablehlo.add", [c64, c64, c64])
+    assert not can_emit("stablehlo.convert", [f32, DTYPES["i4"]])
+    assert not can_emit("stablehlo.sort", [f32, f32])
