@@ -8,7 +8,7 @@ import numpy as np
 from coset.dialects.hub_terms import broadcast, convert, is_splat, literal, reshape
 from coset.ir.dims import Dim, add
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, DIMS, Term, make
+from coset.ir.term import CONSTANT, DIMS, Term, constant, intern, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.kinds import is_light, is_plain, is_product
 
@@ -60,9 +60,14 @@ def reduction(term: Term) -> Term | None:
 
 
 def known(term: Term) -> Term | None:
-    """A small light term of constants alone, computed; None for any other."""
+    """A light term of small constants, or of equal elements, computed; None for any other."""
     if not is_light(term) or not term.operands or term.op.meaning is None or term.regions:
         return None
+    cores = [is_splat(operand) for operand in term.operands]
+    if term.op.has("elementwise") and term.tensor.rank and all(core is not None for core in cores):
+        one = intern(term.op, term.operands, term.attributes, (), TensorType(term.tensor.dtype, ()))
+        value = one.op.meaning(one, [core.array() for core in cores if core is not None], {}) if one.op.meaning else None
+        return broadcast(constant(value, term.tensor.dtype), term.tensor.dims, ())
     shape = term.tensor.static
     if shape is None or term.op.name == "stablehlo.broadcast_in_dim" or not all(_is_small(operand) for operand in term.operands):
         return None

@@ -80,8 +80,7 @@ class _Body:
             found = self._leaf(*key)
             if found is None:
                 parts = sources(*key, self.group.extents)
-                own = self.group.at if self.group.at.get(key[0]) == key[1] else {}  # operands of its own stand where the walk put them
-                waiting = [(key[0].operands[part.operand], own.get(key[0].operands[part.operand], part.index)) for part in parts]
+                waiting = [(key[0].operands[part.operand], self._place(*key, part)) for part in parts]
                 left = [child for child in waiting if child not in self.done]
                 if left:
                     stack += reversed(left)
@@ -90,6 +89,13 @@ class _Body:
             self.done[key] = found
             stack.pop()
         return self.done[term, index]
+
+    def _place(self, term: Term, index: Index, source: Source) -> Index:
+        """Where an operand is read: where the walk put it, for a term that is itself where the walk put it (its index, computed anew, may
+        be the same in other words)."""
+        operand, group = term.operands[source.operand], self.group
+        together = operand in group.part and group.part.get(term) == group.part[operand]
+        return group.at[operand] if together and group.at[term] == index else source.index
 
     def _leaf(self, term: Term, index: Index) -> Scalar | None:
         """The scalar of a term that is not computed from operands here, or None."""

@@ -14,9 +14,9 @@ from heapq import heappop, heappush
 
 from coset.ir.dims import Dim, Shape, evaluate, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
-from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
+from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, complexity, sources, target
 from coset.lowering.kernel import Loop
-from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, is_arithmetic, is_costly, is_fold, is_light, is_product
+from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_light, is_product, narrow_cut
 
 ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
 
@@ -33,8 +33,9 @@ class Group:
     columns: frozenset[str] = frozenset()  # names of loops
     heavy: list[Term] = field(default_factory=list)  # folds in order, or the product, or the library's term
     at: dict[Term, Index] = field(default_factory=dict)
+    part: dict[Term, int] = field(default_factory=dict)  # the number of the group that a term came with, where groups were merged
     reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
-    outside: list[Term] = field(default_factory=list)  # operands that are not its own
+    outside: dict[Term, None] = field(default_factory=dict)  # operands that are not its own
     whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
     size: int = 0
 
@@ -68,9 +69,10 @@ class Grouper:
         self.limits, self.binding = limits, binding
         self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, set(required))
         self.home, self.position = self.found.home, self.found.position
+        self.opened = 0
         self.seen: dict[Term, int] = {}  # uses by the terms so far
         self.weight: dict[Term, int] = {}  # scalars of a floating term, an upper bound
-        self.reading: dict[tuple[Term, Index, tuple[Loop, ...]], Group] = {}  # the last group of such loops that reads a value whole
+        self.reading: dict[tuple[Term | Group, Index, tuple[Loop, ...]], Group] = {}  # who reads a value whole
 
     def run(self) -> Grouping:
         """The groups of all terms."""
@@ -102,18 +104,20 @@ class Grouper:
 
     def _open(self, kind: str, term: Term) -> Group:
         place = self.position[term]
-        group = Group(len(self.found.groups), kind, place, place)
+        group = Group(self.opened, kind, place, place)
+        self.opened += 1
         self.found.groups.append(group)
         return group
 
     def _add(self, group: Group, term: Term, index: Index) -> None:
         self.home[term] = group
         group.at[term] = index
+        group.part[term] = group.number
         group.last = max(group.last, self.position[term])
-        group.size += 1
+        group.size += cost_of(term)
         for operand in term.operands:
-            if self.home.get(operand) is not group:
-                group.outside.append(operand)
+            if self.home.get(operand) is not group and operand not in group.outside:
+                group.outside[operand] = None
                 group.size += self.weight.get(operand, 0)
 
     def _waits(self, terms: Iterable[Term], group: Group) -> bool:
@@ -157,7 +161,7 @@ class Grouper:
 
     def _fits(self, term: Term, group: Group) -> tuple[Index | None, str]:
         """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""
-        if group.size + 1 > self.limits.scalars:
+        if group.size + cost_of(term) > self.limits.scalars:
             return None, "the kernel is full"
         index: Index | None = None
         others: list[Term] = []
@@ -172,6 +176,8 @@ class Grouper:
                 return None, f"`{term.op.name}` needs two elements of it at once"
             index = moved
         assert index is not None
+        if any(complexity(dim) > self.limits.index for dim in index):
+            return None, "its place in the kernel's loops is too long an expression"
         if group.columns and not group.is_row(index) and self._is_long(group):
             return None, "its few rows are too long for one program each"
         if self._waits(others, group):
@@ -193,17 +199,21 @@ class Grouper:
 
     def _weight(self, term: Term) -> int:
         """The scalars that computing a floating `term` takes: by the tree, and where that is large, by counting each term once."""
-        tree = 1 + sum(self.weight.get(operand, 1) for operand in term.operands if operand not in self.home)
+        tree = cost_of(term) + sum(self.weight.get(operand, 0) for operand in term.operands if operand not in self.home)
         if tree <= self.limits.inlined:
             return tree
+        total = 0
         done: set[Term] = set()
         stack = [term]
-        while stack and len(done) <= self.limits.inlined:
+        while stack:
             top = stack.pop()
             if top not in done:
                 done.add(top)
-                stack += [operand for operand in top.operands if operand in self.weight and operand not in self.found.required]
-        return len(done)
+                total += cost_of(top)
+                stack += [operand for operand in top.operands if operand in self.weight and operand not in self.home]
+            if total > self.limits.inlined or len(done) > self.limits.search:
+                return self.limits.inlined + 1
+        return total
 
     # ------------------------------------------------------------ what begins a kernel
 
@@ -285,14 +295,15 @@ class Grouper:
         self._merged(group)
 
     def _merged(self, group: Group) -> None:
-        """Put a new group, whose terms nobody uses yet, into an earlier one that reads one of the same values along the same loops."""
+        """Put a new group, whose terms nobody uses yet, into an earlier one that reads along the same loops one of the same values, or one
+        that the same kernel made."""
         loops = tuple(group.loops.values())
         for term, index in group.whole:
-            earlier = self.reading.get((term, index, loops))
+            earlier = self.reading.get((self.home.get(term, term), index, loops))
             if earlier is not None and earlier is not group and self._merge(group, earlier):
                 return
         for term, index in group.whole:
-            self.reading[term, index, loops] = group
+            self.reading[self.home.get(term, term), index, loops] = group
 
     def _merge(self, group: Group, into: Group) -> bool:
         columns = into.columns or group.columns
@@ -310,14 +321,15 @@ class Grouper:
         into.first, into.last = min(into.first, group.first), max(into.last, group.last)
         into.heavy += group.heavy
         into.at |= group.at
+        into.part |= group.part
         into.reads |= group.reads
-        into.outside += group.outside
+        into.outside |= group.outside
         into.size += group.size
         for term in group.at:
             self.home[term] = into
         assert self.found.groups.pop() is group
         for term, index in group.whole:
-            self.reading[term, index, tuple(into.loops.values())] = into
+            self.reading[self.home.get(term, term), index, tuple(into.loops.values())] = into
         return True
 
     def _fold_reason(self, term: Term, group: Group) -> str | None:
@@ -346,6 +358,8 @@ class Grouper:
             if operand in self.weight and not self.is_cheap(operand):
                 while operand.op.name in MOVEMENTS - ALTERNATIVES and operand.operands[0] in self.weight:
                     operand = operand.operands[0]  # the movement is done by the product's loads
+                cut = narrow_cut(operand, self.found.required, self.binding, self.limits, tiled=True)
+                operand = cut[0] if cut and cut[0] in self.weight else operand
                 if operand not in self.home:
                     self.found.required.add(operand)
                     self.pointwise(operand)
@@ -382,17 +396,13 @@ class Grouper:
                 loads += top.op is not CONSTANT and 2 * evaluate(top.tensor.elements, self.binding) >= elements
                 continue
             if is_arithmetic(top):
-                work += 0 if _is_splat(top) else self.limits.product_scalars + 1 if is_costly(top) else 1
+                work += 0 if cost_of(top) == 0 else self.limits.product_scalars + 1 if is_costly(top) else 1
             if top.op.name in ALTERNATIVES:
                 work += 2 * len(top.operands) - 2
             if work > self.limits.product_scalars or len(done) > self.limits.inlined:
                 return False
             stack += top.operands
         return loads <= 2
-
-
-def _is_splat(term: Term) -> bool:
-    return all(operand.tensor.rank == 0 for operand in term.operands)
 
 
 def _free(term: Term, side: str, rank: int) -> tuple[int, ...]:

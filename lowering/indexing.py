@@ -174,8 +174,9 @@ def _only_atom(dim: Dim) -> Atom | None:
     return terms[0][0][0] if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0].args else None
 
 
-def joined(dim: Dim) -> Dim:
-    """`dim` with quotients and remainders of one thing put together: n * (x // n) + x % n is x, n * (x // n % m) + x % n is x % (n * m)."""
+def joined(dim: Dim, extents: Extents | None = None) -> Dim:
+    """`dim` with quotients and remainders of one thing put together: n * (x // n) + x % n is x, n * (x // n % m) + x % n is x % (n * m).
+    With the loops' `extents`, quotients that were simplified are found too."""
     if isinstance(dim, int):
         return dim
     for monomial, coefficient in dim.terms:
@@ -184,16 +185,18 @@ def joined(dim: Dim) -> Dim:
                 continue
             inner, divisor = atom.args
             rest = _sum([(monomial[:place] + monomial[place + 1 :], coefficient)])
-            for wanted, whole in _partners(dim, inner, divisor, multiply(rest, divisor)):
+            for wanted, whole in _partners(dim, inner, divisor, multiply(rest, divisor), extents):
                 if len(_terms(wanted)) == 1 and _terms(wanted)[0] in dim.terms:
                     less = subtract(subtract(dim, wanted), _sum([(monomial, coefficient)]))
-                    return joined(add(less, multiply(rest, whole)))
+                    return joined(add(less, multiply(rest, whole)), extents)
     return dim
 
 
-def _partners(dim: Poly, inner: Dim, divisor: Dim, factor: Dim) -> list[tuple[Dim, Dim]]:
+def _partners(dim: Poly, inner: Dim, divisor: Dim, factor: Dim, extents: Extents | None) -> list[tuple[Dim, Dim]]:
     """What may stand in `dim` beside inner % divisor, times `factor`, and what both are together."""
     quotients = {floordiv(inner, divisor), _nested(inner, divisor)}
+    if extents is not None:
+        quotients.add(divided(inner, divisor, extents)[0])
     found = [(multiply(factor, quotient), inner) for quotient in quotients]
     for monomial, _ in dim.terms:
         for atom in monomial:
@@ -251,7 +254,7 @@ def reshaped(index: Index, shape: Shape, other: Shape, extents: Extents) -> Inde
         place: Dim = 0
         for axis in mine:
             place = add(multiply(place, shape[axis]), index[axis])
-        place = joined(place)
+        place = joined(place, extents)
         for axis in reversed(theirs[1:]):
             place, result[axis] = divided(place, other[axis], extents)
         if theirs:
@@ -259,19 +262,35 @@ def reshaped(index: Index, shape: Shape, other: Shape, extents: Extents) -> Inde
     return tuple(result)
 
 
+def merges_and_splits(shape: Shape, other: Shape) -> bool:
+    """True for a reshape that makes each dim from several, or several from one: no element's place mixes dims."""
+    return all(len(mine) <= 1 or len(theirs) <= 1 for mine, theirs in _aligned(shape, other))
+
+
+def complexity(dim: Dim) -> int:
+    """The number of atoms in `dim`, counted up to a thousand."""
+    total = 0
+    stack: list[Dim] = [dim]
+    while stack and total < 1000:
+        for monomial, _ in _terms(stack.pop()):
+            total += len(monomial)
+            stack += [arg for atom in monomial for arg in atom.args]
+    return total
+
+
 def strides_of(shape: Shape) -> Shape:
     """The row-major strides of `shape`, in elements."""
     return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def offset(index: Index, shape: Shape, *, strides: Shape | None = None) -> Dim:
+def offset(index: Index, shape: Shape, extents: Extents | None = None, *, strides: Shape | None = None) -> Dim:
     """The place in memory, in elements, of the element `index` of a row-major tensor of `shape` (or with other `strides`); quotients and
-    remainders of one loop are one term again where they are next to each other in memory."""
+    remainders of one loop are one term again where they are next to each other in memory. `extents` of the loops help to see it."""
     steps = strides_of(shape) if strides is None else strides
     total: Dim = 0
     for i, step in zip(index, steps, strict=True):
         total = add(total, multiply(i, step))
-    return joined(total)
+    return joined(total, extents)
 
 
 # ---------------------------------------------------------------- from result to operand

@@ -221,8 +221,9 @@ class Plan:
     """A program as kernels in launch order over buffers.
 
     `inputs` and `outputs` name buffers in the program's order (an output may be an input's or a constant's buffer). `symbols` are the
-    program's dim symbols with the (input, axis) that each is read from. `apart` says why neighbours did not share a kernel:
-    (earlier kernel, later kernel, reason). `offsets` place the temporaries in one arena of `arena` bytes, where all are static.
+    program's dim symbols with the (buffer, axis) that each is read from: an input, or a library's result that brings a new symbol.
+    `apart` says why neighbours did not share a kernel: (earlier kernel, later kernel, reason). `offsets` place the temporaries of
+    static shape in one arena of `arena` bytes; `memory.shared` says which of the others may share memory.
     """
 
     buffers: dict[str, Buffer]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coset.dialects.hub_terms import is_splat
 from coset.ir.term import Term
 from coset.ir.types import TensorType
-from coset.lowering.indexing import MOVEMENTS
+from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,8 @@ class Limits:
     scalars: int = 192  # scalar expressions in one kernel
     inlined: int = 48  # scalar expressions of one value that is computed where it is used
     sources: int = 8  # buffers that a value which is computed again may read
-    product_scalars: int = 3  # arithmetic in front of a product, done again for each tile
+    index: int = 64  # atoms in one index
+    product_scalars: int = 4  # arithmetic in front of a product, done again for each tile
     launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
     search: int = 128  # kernels looked at to see that one does not wait for another
     long_row: int = 1 << 15  # a row so long is not held by one program ..
@@ -55,6 +57,19 @@ def is_arithmetic(term: Term) -> bool:
     return term.op.has("elementwise")
 
 
+def cost_of(term: Term) -> int:
+    """The scalar expressions that computing a light term adds to a kernel: none for what only changes an index a little, several for
+    a reshape, which divides."""
+    name = term.op.name
+    if name in ALTERNATIVES:
+        return 2 * len(term.operands) - 2
+    if name == "stablehlo.reshape":
+        return 4 if merges_and_splits(term.tensor.dims, term.operands[0].tensor.dims) else 16
+    if name in MOVEMENTS:
+        return 0
+    return 0 if term.operands and all(is_splat(operand) is not None for operand in term.operands) else 1
+
+
 def is_costly(term: Term) -> bool:
     """True for an elementwise op of many instructions."""
     return term.op.name.split(".", 1)[1] in COSTLY
@@ -82,3 +97,20 @@ def is_library(term: Term) -> bool:
 def bytes_of(term: Term, binding: dict[str, int]) -> int:
     """Bytes of a tensor term with its symbols bound."""
     return int(term.tensor.bytes(binding)) if isinstance(term.type, TensorType) else 0
+
+
+def narrow_cut(term: Term, required: set[Term], binding: dict[str, int], limits: Limits, *, tiled: bool) -> list[Term] | None:
+    """Where a few cheap steps before `term` there are fewer bytes (before a cast to a wider type, a scale, a broadcast): the one large
+    value there, or nothing where all is small. None where there is no such place. `tiled`: the steps are done again for each tile."""
+    size, work, top = bytes_of(term, binding), 0, term
+    for _ in range(limits.product_scalars + 4):
+        if not is_light(top) or (top in required and top is not term) or top.op.name in FREE:
+            return None
+        large = [x for x in dict.fromkeys(top.operands) if 8 * bytes_of(x, binding) > size and is_splat(x) is None]
+        work += limits.product_scalars + 1 if tiled and is_costly(top) else cost_of(top)
+        if len(large) > 1 or work > limits.product_scalars:
+            return None
+        if not large or 4 * bytes_of(large[0], binding) <= 3 * size:
+            return large
+        (top,) = large
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coset.ir.dims import size
+from coset.ir.dims import Dim, multiply, product, size
 from coset.lowering.kernel import Buffer, Plan, reads, writes
 
 ALIGNMENT = 256  # bytes; what CUDA's allocations start at, and wide loads want
@@ -15,6 +15,27 @@ def lifetimes(plan: Plan) -> dict[str, tuple[int, int]]:
         for name in (*reads(kernel), *writes(kernel)):
             if plan.buffers[name].role == "temporary":
                 found[name] = (found.get(name, (place, place))[0], place)
+    return found
+
+
+def shared(plan: Plan) -> dict[str, str]:
+    """For temporaries that are not in the arena (a dim is a symbol): an earlier one of as many bytes, whatever the symbols are, whose last
+    use is over when it is first written. Its memory can be taken; each is given on once."""
+    found: dict[str, str] = {}
+    free: dict[Dim, list[str]] = {}
+    ends: dict[int, list[str]] = {}
+    spans = lifetimes(plan)
+    for place in range(len(plan.kernels)):
+        begins = [name for name in writes(plan.kernels[place]) if name in spans and name not in plan.offsets]
+        for name in begins:
+            buffer = plan.buffers[name]
+            bits = multiply(product(buffer.shape), buffer.dtype.bits)
+            if free.get(bits):
+                found[name] = free[bits].pop()
+            ends.setdefault(spans[name][1], []).append(name)
+        for name in ends.get(place, ()):
+            buffer = plan.buffers[name]
+            free.setdefault(multiply(product(buffer.shape), buffer.dtype.bits), []).append(name)
     return found
 
 

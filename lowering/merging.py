@@ -25,7 +25,8 @@ def merge(grouping: Grouping, stored: Stored, limits: Limits) -> None:
             continue
         into.first, into.last = min(into.first, group.first), max(into.last, group.last)
         into.at |= group.at
-        into.outside += group.outside
+        into.part |= group.part
+        into.outside |= group.outside
         into.size += group.size
         stored.live[into] |= stored.live.pop(group)
         for term in group.at:

@@ -171,12 +171,19 @@ class _Builder:
     def _symbols(self) -> dict[str, tuple[str, int]]:
         """Where each dim symbol is read from: an input, or the result of a library that brings it."""
         found: dict[str, tuple[str, int]] = {}
-        for role in ("input", "temporary", "output"):
-            for buffer in self.buffers.values():
-                for axis, dim in enumerate(buffer.shape if buffer.role == role else ()):
+        made = {name for names in self.results.values() for name in names}
+        for buffer in sorted(self.buffers.values(), key=lambda buffer: buffer.role != "input"):
+            if buffer.role == "input" or buffer.name in made:
+                for axis, dim in enumerate(buffer.shape):
                     name = alone(dim)
                     if name is not None:
                         found.setdefault(name, (buffer.name, axis))
+        missing = sorted(self.numbers.keys() - found.keys())
+        if missing:
+            raise CosetError(
+                f"no input and no library's result has the dim `{missing[0]}` alone, so that its number is not known when the plan runs",
+                help="give the program an input with that dim",
+            )
         return found
 
     # ------------------------------------------------------------ reasons

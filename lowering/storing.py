@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.term import CONSTANT, Term
 from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
-from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, is_light
+from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, is_light, narrow_cut
 
 
 @dataclass
@@ -88,10 +88,12 @@ class Storer:
         if found is None:
             return self._choose(term, True, "it is made from too much to be computed again")
         sources, work = found
-        if any(reader.kind == PRODUCT for reader in readers) and work > (self.limits.product_scalars if home is None else 0):
+        tiled = any(reader.kind == PRODUCT for reader in readers)
+        cut = narrow_cut(term, self.grouping.required, self.binding, self.limits, tiled=tiled)
+        if cut is not None and all(source in self.grouping.home or not is_light(source) for source in cut):
+            return self._choose(term, False, "what it is made from is narrower")
+        if tiled and work > (self.limits.product_scalars if home is None else 0):
             return self._choose(term, True, "a product would compute it again for each tile")
-        if any(reader.size + work > self.limits.scalars for reader in readers):
-            return self._choose(term, True, "a kernel that needs it is full")
         size = bytes_of(term, self.binding)
         again = read = 0
         for source in sources:
@@ -104,6 +106,9 @@ class Storer:
         kept = size * (1 + len(readers))
         if home is None:
             kept += read + self.limits.launch_bytes
+        full = again > 0 and any(reader.size + work > self.limits.scalars for reader in readers)
+        if full:
+            return self._choose(term, True, "a kernel that needs it is full")
         better = kept < again or (kept == again and work > 0)
         if not better:
             for reader in readers:

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_terms import broadcast, convert, dot, literal, reshape, splat, transpose
+from coset.ir.dims import Dim, Poly, alone, evaluate, multiply, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BOOL, F16, F32, I8, I32, TensorType
 
 Draw = np.random.Generator
 MOST = 600  # elements of a drawn value
+SIZES = {"n": 3, "s": 4}
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
 
 
-def program(seed: int, steps: int = 14) -> tuple[Program, dict[str, Any]]:
-    """A program of about `steps` ops, and inputs for it. Most values are small integers, so that results are exact."""
+def program(seed: int, steps: int = 14, *, symbolic: bool = False) -> tuple[Program, dict[str, Any]]:
+    """A program of about `steps` ops, and inputs for it. Most values are small integers, so that results are exact. `symbolic`: with an
+    input of dims n and s, which come to 3 and 4."""
     draw = np.random.default_rng(seed)
     inputs, feeds, pool = [], {}, []
     for place in range(draw.integers(1, 4)):
@@ -26,10 +29,13 @@ def program(seed: int, steps: int = 14) -> tuple[Program, dict[str, Any]]:
         shape = tuple(int(draw.choice([1, 2, 3, 4, 6])) for _ in range(draw.integers(0, 4)))
         inputs.append(input_term(f"x{place}", TensorType(dtype, shape)))
         feeds[f"x{place}"] = draw.integers(-3, 4, shape).astype(dtype.numpy)
+    if symbolic:
+        inputs.append(input_term("z", TensorType(I32, (symbol("n"), 2, symbol("s")))))
+        feeds["z"] = draw.integers(-3, 4, (SIZES["n"], 2, SIZES["s"])).astype(np.int32)
     pool += inputs
     while len(pool) < len(inputs) + steps:
         made = STEPS[draw.integers(len(STEPS))](draw, pool)
-        if made is not None and np.prod(made.tensor.static or (), dtype=int) <= MOST:
+        if made is not None and evaluate(made.tensor.elements, SIZES) <= MOST:
             pool.append(made)
     roots = [pool[-1], *(pool[i] for i in draw.integers(0, len(pool), draw.integers(0, 4)))]
     return Program(tuple(inputs), tuple((f"y{i}", root) for i, root in enumerate(roots))), feeds
@@ -46,11 +52,11 @@ def _like(draw: Draw, pool: list[Term], x: Term) -> Term:
     if fitting and draw.random() < 0.7:
         return fitting[draw.integers(len(fitting))]
     y = convert(_one(draw, pool), x.tensor.dtype)
-    found = _match(y, x.tensor.static or ())
+    found = _match(y, x.tensor.dims)
     return found if found is not None else splat(int(draw.integers(-2, 3)), x.tensor.dtype, x.tensor.dims)
 
 
-def _match(y: Term, shape: tuple[int, ...]) -> Term | None:
+def _match(y: Term, shape: tuple[Dim, ...]) -> Term | None:
     axes, taken = [], set[int]()
     for dim in y.tensor.dims:
         axis = next((i for i, size in enumerate(shape) if i not in taken and dim in (1, size)), None)
@@ -100,7 +106,14 @@ def _transpose(draw: Draw, pool: list[Term]) -> Term:
 
 def _reshape(draw: Draw, pool: list[Term]) -> Term:
     x = _one(draw, pool)
-    left, shape = int(np.prod(x.tensor.static or (), dtype=int)), []
+    if x.tensor.static is None:  # two neighbours become one, or a number is taken apart
+        dims, place = list(x.tensor.dims), int(draw.integers(x.tensor.rank))
+        if place + 1 < len(dims) and draw.random() < 0.6:
+            dims[place : place + 2] = [multiply(dims[place], dims[place + 1])]
+        elif dims[place] in (4, 6):
+            dims[place : place + 1] = [2, 2] if dims[place] == 4 else [3, 2]
+        return reshape(x, tuple(dims))
+    left, shape = int(np.prod(x.tensor.static, dtype=int)), []
     while left > 1 and len(shape) < 3:
         factors = [f for f in (1, 2, 3, 4, 6, left) if left % f == 0]
         shape.append(int(draw.choice(factors)))
@@ -111,7 +124,12 @@ def _reshape(draw: Draw, pool: list[Term]) -> Term:
 def _slice(draw: Draw, pool: list[Term]) -> Term:
     x = _one(draw, pool)
     start, limit, strides = [], [], []
-    for dim in x.tensor.static or ():
+    for dim in x.tensor.dims:
+        if not isinstance(dim, int):
+            start.append(int(draw.integers(0, 2)) if isinstance(dim, Poly) and alone(dim) else 0)
+            limit.append(dim)
+            strides.append(1)
+            continue
         first = int(draw.integers(0, dim)) if draw.random() < 0.5 else 0
         start.append(first)
         limit.append(int(draw.integers(first + 1, dim + 1)) if draw.random() < 0.5 else dim)
@@ -123,8 +141,9 @@ def _pad(draw: Draw, pool: list[Term]) -> Term | None:
     x = _one(draw, pool)
     low, high = ([int(draw.integers(-1, 3)) for _ in range(x.tensor.rank)] for _ in range(2))
     interior = tuple(int(draw.integers(0, 2)) for _ in range(x.tensor.rank))
-    low = [a if d > 2 else max(a, 0) for a, d in zip(low, x.tensor.static or (), strict=True)]
-    high = [a if d > 2 else max(a, 0) for a, d in zip(high, x.tensor.static or (), strict=True)]
+    low, high = (
+        [a if isinstance(d, int) and d > 2 else max(a, 0) for a, d in zip(side, x.tensor.dims, strict=True)] for side in (low, high)
+    )
     value = splat(1, x.tensor.dtype, ())
     return make("stablehlo.pad", (x, value), {"low": tuple(low), "high": tuple(high), "interior": interior})
 
@@ -144,7 +163,7 @@ def _reverse(draw: Draw, pool: list[Term]) -> Term:
 
 def _spread(draw: Draw, pool: list[Term]) -> Term | None:
     x = _one(draw, pool)
-    shape = list(x.tensor.static or ())
+    shape = list(x.tensor.dims)
     place = int(draw.integers(len(shape) + 1))
     axes = tuple(i if i < place else i + 1 for i in range(len(shape)))
     shape.insert(place, int(draw.choice([1, 2, 4])))
@@ -204,6 +223,8 @@ def _sort(draw: Draw, pool: list[Term]) -> Term | None:
 
 def _constant(draw: Draw, pool: list[Term]) -> Term:
     x = _one(draw, pool)
+    if x.tensor.static is None:
+        return x
     values = draw.integers(-3, 4, x.tensor.static).astype(x.tensor.dtype.numpy)
     return make("stablehlo.add" if x.tensor.dtype != BOOL else "stablehlo.xor", (x, literal(values)))
 
@@ -211,5 +232,5 @@ def _constant(draw: Draw, pool: list[Term]) -> Term:
 STEPS: tuple[Callable[[Draw, list[Term]], Term | None], ...] = (
     _binary, _binary, _binary, _unary, _select, _clamp, _convert, _transpose, _reshape, _slice, _pad, _concatenate, _reverse, _spread,
     _iota,
-    _reduce, _reduce, _centered, _centered, _dot, _dot, _sort, _constant,
+    _reduce, _reduce, _centered, _centered, _dot, _dot, _dot, _sort, _constant,
 )  # fmt: skip
