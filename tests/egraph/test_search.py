@@ -140,7 +140,7 @@ def test_running_out_of_memory_ends_the_search_with_what_is_there() -> None:
 
 
 def test_an_interrupt_ends_the_search_with_what_is_there() -> None:
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT))  # late enough for a busy machine to have the child running
     timer.start()
     try:
         found = search(explosive(61), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))

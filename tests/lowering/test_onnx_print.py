@@ -47,11 +47,29 @@ def differs(ours: Any, theirs: Any, dtype: Any) -> bool:
     return not bool(np.all(np.isclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True) | subnormal | huge))
 
 
+# Programs from ONNX have these only inside definitions of kept nodes, so that there was no need to write them yet
+NOT_WRITTEN = frozenset(
+    """
+    chlo.bessel_i1e chlo.digamma chlo.erf_inv chlo.lgamma chlo.polygamma chlo.zeta stablehlo.after_all stablehlo.all_gather
+    stablehlo.all_reduce stablehlo.all_to_all stablehlo.batch_norm_grad stablehlo.batch_norm_inference
+    stablehlo.batch_norm_training stablehlo.bitcast_convert stablehlo.case stablehlo.cholesky stablehlo.collective_broadcast
+    stablehlo.collective_permute stablehlo.complex stablehlo.composite stablehlo.count_leading_zeros stablehlo.create_token
+    stablehlo.custom_call stablehlo.dynamic_broadcast_in_dim stablehlo.dynamic_conv stablehlo.dynamic_gather
+    stablehlo.dynamic_iota stablehlo.dynamic_pad stablehlo.dynamic_reshape stablehlo.dynamic_slice
+    stablehlo.dynamic_update_slice stablehlo.fft stablehlo.gather stablehlo.get_dimension_size stablehlo.if stablehlo.imag
+    stablehlo.infeed stablehlo.map stablehlo.optimization_barrier stablehlo.outfeed stablehlo.partition_id stablehlo.popcnt
+    stablehlo.real stablehlo.real_dynamic_slice stablehlo.recv stablehlo.reduce_precision stablehlo.reduce_region
+    stablehlo.reduce_scatter stablehlo.reduce_window stablehlo.reduce_window_region stablehlo.replica_id stablehlo.rng
+    stablehlo.rng_bit_generator stablehlo.scatter stablehlo.select_and_scatter stablehlo.send stablehlo.sort
+    stablehlo.triangular_solve stablehlo.uniform_dequantize stablehlo.uniform_quantize stablehlo.while
+""".split()
+)
+
+
 def test_every_hub_op_has_a_printer_or_is_known_to_have_none() -> None:
     without = {op.name for op in HUB if op.name not in PRINTERS}
-    assert without == {
-        "stablehlo.atan2", "stablehlo.cbrt", "stablehlo.round_nearest_afz", "stablehlo.shift_right_arithmetic", "chlo.erfc",
-    }  # fmt: skip
+    none = {"stablehlo.atan2", "stablehlo.cbrt", "stablehlo.round_nearest_afz", "stablehlo.shift_right_arithmetic", "chlo.erfc"}
+    assert without == none | NOT_WRITTEN
 
 
 @pytest.mark.parametrize("op", [op for op in HUB if op.name in PRINTERS], ids=lambda op: op.name)
