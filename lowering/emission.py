@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply
@@ -29,7 +29,9 @@ from coset.lowering.kernel import (
     Scalar,
     Store,
 )
-from coset.lowering.kinds import is_arithmetic, is_light
+from coset.lowering.kinds import is_arithmetic
+
+HEAVY = ("stablehlo.reduce", "stablehlo.dot_general")
 
 
 def wide(dtype: DType) -> DType:
@@ -56,6 +58,7 @@ class Emission:
     buffers: Mapping[Term, str]
     results: Mapping[Term, tuple[str, ...]]  # of libraries
     home: Mapping[Term, Group]
+    light: Set[Term]
     position: Mapping[Term, int]
 
 
@@ -106,14 +109,14 @@ class _Body:
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
             return number(term)
-        if term in self.emission.buffers and (not is_light(term) or self.emission.home.get(term) is not self.group):
+        if term in self.emission.buffers and (term not in self.emission.light or self.emission.home.get(term) is not self.group):
             return Load(self.emission.buffers[term], index, term.tensor.dtype)
         self.used.add(term)
         if term.op.name == "stablehlo.iota":
             return IndexValue(index[term.attribute("dimension")], term.tensor.dtype)
         if term.op.name == "builtin.dims":
             return _dims(term, index)
-        assert is_light(term), f"{term} is needed by a kernel that does not make it, and it is not stored"
+        assert term in self.emission.light, f"{term} is needed by a kernel that does not make it, and it is not stored"
         return None
 
     def _combined(self, term: Term, index: Index, parts: Sequence[Source], values: Sequence[Scalar]) -> Scalar:
@@ -193,7 +196,7 @@ def _word(term: Term) -> str:
 
 def _name(used: Sequence[Term]) -> str:
     """The first few of a kernel's ops; a number is put before them in launch order."""
-    wanted = [_word(term) for term in used if is_arithmetic(term) or not is_light(term)] or [_word(term) for term in used]
+    wanted = [_word(term) for term in used if is_arithmetic(term) or term.op.name in HEAVY] or [_word(term) for term in used]
     short = list(dict.fromkeys(_SHORT.get(word, word) for word in wanted))
     return "_".join([*short[:3], *(["etc"] if len(short) > 3 else [])])
 

@@ -8,7 +8,7 @@ which of them it is cheaper to be stored. Each step looks at a term's operands a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -16,7 +16,7 @@ from coset.ir.dims import Dim, Shape, evaluate, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, complexity, sources, target
 from coset.lowering.kernel import Loop
-from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_light, is_product, narrow_cut
+from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_product, narrow_cut
 
 ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
 
@@ -55,6 +55,7 @@ class Grouping:
 
     order: list[Term]
     position: dict[Term, int]
+    light: Set[Term]
     required: set[Term]
     groups: list[Group] = field(default_factory=list)
     home: dict[Term, Group] = field(default_factory=dict)
@@ -62,12 +63,12 @@ class Grouping:
 
 
 class Grouper:
-    """The walk over `order` (operands before users). `required` terms must be in memory; `binding` are numbers for the dim symbols, for
-    estimates only."""
+    """The walk over `order` (operands before users). `light` are the terms that kernels compute anywhere, `required` those that must be in
+    memory; `binding` are numbers for the dim symbols, for estimates only."""
 
-    def __init__(self, order: Sequence[Term], required: Iterable[Term], binding: dict[str, int], limits: Limits) -> None:
-        self.limits, self.binding = limits, binding
-        self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, set(required))
+    def __init__(self, order: Sequence[Term], light: Set[Term], required: Iterable[Term], binding: dict[str, int], limits: Limits) -> None:
+        self.limits, self.binding, self.light = limits, binding, light
+        self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required))
         self.home, self.position = self.found.home, self.found.position
         self.opened = 0
         self.seen: dict[Term, int] = {}  # uses by the terms so far
@@ -89,7 +90,7 @@ class Grouper:
             if term.op is GET and term.operands[0] in self.home:
                 self._add(self.home[term.operands[0]], term, ())
             return
-        if is_light(term):
+        if term in self.light:
             self._light(term)
         elif is_fold(term):
             self._fold(term)
@@ -252,7 +253,7 @@ class Grouper:
             for place, operand in enumerate(term.operands):
                 push(operand, found.get(place) if operand.tensor.rank == len(found.get(place, ())) and operand.tensor.rank else None)
 
-        if is_light(user):
+        if user in self.light:
             spread(user, index)
         else:
             push(user.operands[0], index)
@@ -358,7 +359,7 @@ class Grouper:
             if operand in self.weight and not self.is_cheap(operand):
                 while operand.op.name in MOVEMENTS - ALTERNATIVES and operand.operands[0] in self.weight:
                     operand = operand.operands[0]  # the movement is done by the product's loads
-                cut = narrow_cut(operand, self.found.required, self.binding, self.limits, tiled=True)
+                cut = narrow_cut(operand, self.light, self.found.required, self.binding, self.limits, tiled=True)
                 operand = cut[0] if cut and cut[0] in self.weight else operand
                 if operand not in self.home:
                     self.found.required.add(operand)

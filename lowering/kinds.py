@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from coset.dialects.hub_terms import is_splat
@@ -88,9 +89,9 @@ def is_product(term: Term) -> bool:
     return dtype.kind == "float" or (dtype.kind == "int" and dtype.bits <= 32)
 
 
-def is_library(term: Term) -> bool:
-    """True for a term that has operands or results in memory as wholes."""
-    known = is_light(term) or is_fold(term) or is_product(term)
+def is_library(term: Term, light: Set[Term]) -> bool:
+    """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
+    known = term in light or is_fold(term) or is_product(term)
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 
@@ -99,12 +100,14 @@ def bytes_of(term: Term, binding: dict[str, int]) -> int:
     return int(term.tensor.bytes(binding)) if isinstance(term.type, TensorType) else 0
 
 
-def narrow_cut(term: Term, required: set[Term], binding: dict[str, int], limits: Limits, *, tiled: bool) -> list[Term] | None:
+def narrow_cut(
+    term: Term, light: Set[Term], required: Set[Term], binding: dict[str, int], limits: Limits, *, tiled: bool
+) -> list[Term] | None:
     """Where a few cheap steps before `term` there are fewer bytes (before a cast to a wider type, a scale, a broadcast): the one large
     value there, or nothing where all is small. None where there is no such place. `tiled`: the steps are done again for each tile."""
     size, work, top = bytes_of(term, binding), 0, term
     for _ in range(limits.product_scalars + 4):
-        if not is_light(top) or (top in required and top is not term) or top.op.name in FREE:
+        if top not in light or (top in required and top is not term) or top.op.name in FREE:
             return None
         large = [x for x in dict.fromkeys(top.operands) if 8 * bytes_of(x, binding) > size and is_splat(x) is None]
         work += limits.product_scalars + 1 if tiled and is_costly(top) else cost_of(top)

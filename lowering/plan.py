@@ -8,18 +8,18 @@ kernel as scalar expressions, `memory` places temporaries in one arena.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
-from coset.ir.types import TensorType, TupleType
+from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.emission import Emission, emit
 from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
-from coset.lowering.kinds import Limits, is_library
+from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
@@ -30,8 +30,19 @@ from coset.targets.target import Target
 ASSUMED = 128  # the number that a dim symbol is taken as where only estimates depend on it
 
 
-def plan(program: Program, target: Target | None = None, *, binding: Mapping[str, int] | None = None, limits: Limits | None = None) -> Plan:
-    """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too.
+Computes = Callable[[str, Sequence[DType]], bool]  # (op, dtypes of its operands and then of its result) -> kernels compute it
+
+
+def plan(
+    program: Program,
+    target: Target | None = None,
+    *,
+    binding: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    computes: Computes | None = None,
+) -> Plan:
+    """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
+    elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
@@ -40,12 +51,18 @@ def plan(program: Program, target: Target | None = None, *, binding: Mapping[str
     roots = split(primitive(program), limits)
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
     numbers = _numbers(order, program.inputs, binding or {})
-    required = _required(roots, order)
-    grouper = Grouper(order, required, numbers, limits)
+    light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
+    grouper = Grouper(order, light, _required(roots, order, light), numbers, limits)
     grouping = grouper.run()
     stored = Storer(grouper, grouping).run()
     merge(grouping, stored, limits)
     return _Builder(program, roots, grouping, stored, numbers).build()
+
+
+def _is_computed(term: Term, computes: Computes) -> bool:
+    """True for a movement, and for an op that kernels compute."""
+    dtypes = [operand.tensor.dtype for operand in term.operands]
+    return not (is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert") or computes(term.op.name, [*dtypes, term.tensor.dtype])
 
 
 def _limits(target: Target | None, limits: Limits | None) -> Limits:
@@ -69,11 +86,11 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
-def _required(roots: Iterable[Term], order: Iterable[Term]) -> set[Term]:
+def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term]) -> set[Term]:
     """The terms that must be in memory: outputs, and what a library reads."""
     required = {root for root in roots if isinstance(root.type, TensorType)}
     for term in order:
-        if is_library(term):
+        if is_library(term, light):
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
     return required
 
@@ -99,7 +116,7 @@ class _Builder:
         for group in groups:
             self._name_stored(group, outputs)
         self._name_constants()
-        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.position)
+        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position)
         kernels: list[Kernel] = []
         used: list[frozenset[Term]] = []
         for number, group in enumerate(groups):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.term import CONSTANT, Term
 from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
-from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, is_light, narrow_cut
+from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, narrow_cut
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Storer:
                 self.stored.readers[term] = set(needed)
             elif term in self.grouping.home:
                 self._in_group(term, self.grouping.home[term], needed)
-            elif is_light(term):
+            elif term in self.grouping.light:
                 self._floating(term, needed)
         return self.stored
 
@@ -58,7 +58,7 @@ class Storer:
     def _in_group(self, term: Term, home: Group, needed: dict[Group, None]) -> None:
         outside = [group for group in needed if group is not home]
         required = term in self.grouping.required
-        if not is_light(term):
+        if term not in self.grouping.light:
             if outside or required or home.kind == LIBRARY:
                 self._keep(term, home, needed)
         elif required or (outside and self._is_better_stored(term, home, outside)):
@@ -89,8 +89,8 @@ class Storer:
             return self._choose(term, True, "it is made from too much to be computed again")
         sources, work = found
         tiled = any(reader.kind == PRODUCT for reader in readers)
-        cut = narrow_cut(term, self.grouping.required, self.binding, self.limits, tiled=tiled)
-        if cut is not None and all(source in self.grouping.home or not is_light(source) for source in cut):
+        cut = narrow_cut(term, self.grouping.light, self.grouping.required, self.binding, self.limits, tiled=tiled)
+        if cut is not None and all(source in self.grouping.home or source not in self.grouping.light for source in cut):
             return self._choose(term, False, "what it is made from is narrower")
         if tiled and work > (self.limits.product_scalars if home is None else 0):
             return self._choose(term, True, "a product would compute it again for each tile")
@@ -135,7 +135,7 @@ class Storer:
             done.add(top)
             home = self.grouping.home.get(top)
             known = any(group is not home for group in self.needs.get(top, {}))
-            if not is_light(top) or top in self.grouping.required or known:
+            if top not in self.grouping.light or top in self.grouping.required or known:
                 found.append(top)
             elif top.op.name not in FREE:
                 work += is_arithmetic(top)

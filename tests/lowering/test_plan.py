@@ -13,6 +13,8 @@ import pytest
 from benchmarks import models
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.frontends.onnx import import_model
+from coset.ir.dims import multiply, symbol
+from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
@@ -134,3 +136,19 @@ def test_a_library_s_term_has_parameters_for_operands() -> None:
     kernels = [kernel for kernel in found.kernels if isinstance(kernel, Library)]
     assert {kernel.term.op.name for kernel in kernels} == {"stablehlo.convolution", "stablehlo.sort"}
     assert all(operand.op.name == "builtin.parameter" for kernel in kernels for operand in kernel.term.operands)
+
+
+def test_what_kernels_do_not_compute_is_a_library_s() -> None:
+    program, feeds = CASES["gelu"]()
+    found = plan(program, computes=lambda op, _: op != "chlo.erf")
+    libraries = [kernel for kernel in found.kernels if isinstance(kernel, Library)]
+    assert [kernel.term.op.name for kernel in libraries] == ["chlo.erf"]
+    assert len(found.kernels) == 3
+    (expected,) = evaluate_program(program, feeds)
+    np.testing.assert_allclose(run(found, feeds)["y0"], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_dim_that_no_input_has_alone_is_refused() -> None:
+    x = input_term("x", TensorType(F32, (multiply(2, symbol("n")),)))
+    with pytest.raises(CosetError, match="the dim `n` alone"):
+        plan(Program((x,), (("y", make("stablehlo.negate", (x,))),)))
