@@ -81,6 +81,37 @@ def optimize(
 
 
 @cli.command()
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", "output", required=True, type=click.Path(), help="the folder that becomes an importable Python package")
+@click.option("--target", default="nvidia-h200", show_default=True)
+@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option("--check/--no-check", "checked", default=True, show_default=True, help="compare with the reference (needs torch)")
+@_DIM
+@_JSON
+def lower(
+    model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
+    rule_files: tuple[str, ...], checked: bool, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
+    from coset.egraph.limits import Limits
+    from coset.lower import Lowering
+    from coset.lower import lower as run
+    from coset.show import show_lowered
+    from coset.targets.target import get_target
+
+    limits = Limits(seconds=time_limit, nodes=node_limit)
+    result = run(Lowering(model, get_target(target), numerics, limits, rule_files, dims, checked, _say), Path(output))
+    if as_json:
+        _print_json(result)
+    else:
+        show_lowered(result)
+    return SUCCESS
+
+
+@cli.command()
 @click.argument("files", nargs=-1, type=click.Path())
 @_JSON
 def check(files: tuple[str, ...], as_json: bool) -> int:

@@ -168,7 +168,7 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
     task = _read(job)
     read = time.perf_counter()
     job.progress("searching equal programs")
-    saturation, ordering = _search(task, task.phases)
+    saturation, ordering = search(task, task.phases)
     searched = time.perf_counter()
     job.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
     selection = _select(task, saturation)
@@ -186,10 +186,10 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
 
 def _read(job: Job) -> Task:
     program = import_model(job.model)
-    return Task(job, program, dict(next(bindings(program, job.dims))), _phases(job, highest_opset(program)))
+    return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, highest_opset(program)))
 
 
-def _phases(job: Job, newest: int) -> list[Phase]:
+def phases_for(job: Job, newest: int) -> list[Phase]:
     """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use."""
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
@@ -211,7 +211,7 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     return get_op(rule.definition).dialect == target.dialect and first_version(rule.definition) <= newest
 
 
-def _search(task: Task, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
+def search(task: Task, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
     roots = task.program.roots
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
@@ -267,7 +267,7 @@ def _culprit(task: Task, oracle: Oracle, attempt: Path) -> str | None:
 
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
-        saturation, _ = _search(task, kept)
+        saturation, _ = search(task, kept)
         optimized, _ = _finish(task, _select(task, saturation))
         write(optimized, attempt)
         return oracle.compare(attempt, exact=False).ok

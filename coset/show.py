@@ -58,6 +58,18 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"written    {report['output']}")
 
 
+def show_lowered(result: Mapping[str, Any]) -> None:
+    """Where the package is, what it rests on, and how it compared."""
+    _CONSOLE.print(f"wrote      {result['output']}: {', '.join(result['files'])}", markup=False)
+    cost = result["cost"]
+    _CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
+    _CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
+    if result["check"]["ok"] is None:
+        _CONSOLE.print(f"check      none: {result['check']['why']}")
+    else:
+        show_check(result["check"])
+
+
 def show_check(check: Mapping[str, Any]) -> None:
     """The comparison with the original."""
     verdict = "equal within tolerance" if check["ok"] else f"DIFFERENT: {check['problem'] or 'beyond the tolerance'}"

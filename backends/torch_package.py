@@ -1,0 +1,132 @@
+"""A package that `coset lower` wrote, run on NumPy arrays in a child process: a crash in a kernel does not take coset with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.types import DTYPES, DType
+
+CHILD = Path(__file__).with_name("torch_child.py")
+INSTALL = "pip install 'coset[torch]' (CPU: --index-url https://download.pytorch.org/whl/cpu)"
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+def installed() -> bool:
+    """True when torch can be imported."""
+    return importlib.util.find_spec("torch") is not None
+
+
+class TorchPackage:
+    """The package in `folder`, loaded by a child process on first use. Use it as a context manager, or call `close`.
+
+    `interpreted`: its Triton kernels run under Triton's interpreter, on the CPU.
+    """
+
+    def __init__(self, folder: Path, *, device: str = "cpu", interpreted: bool = False) -> None:
+        self.folder, self.device, self.interpreted = folder, device, interpreted
+        manifest = json.loads((folder / "manifest.json").read_text())
+        self.inputs: list[dict[str, Any]] = manifest["inputs"]
+        self.outputs: list[dict[str, Any]] = manifest["outputs"]
+        self._child: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] | None = None
+
+    def run(self, feed: Arrays) -> dict[str, np.ndarray[Any, Any]]:
+        """The outputs by name for the inputs by name.
+
+        Raises:
+            CosetError: an input is missing, or the package refuses the inputs or fails.
+            MissingExtra: torch is not installed, or Triton where kernels need it.
+        """
+        arrays = []
+        for one in self.inputs:
+            if one["name"] not in feed:
+                raise CosetError(f"input `{one['name']}` is not given", help=f"given: {', '.join(feed) or 'none'}")
+            arrays.append(_as_stored(feed[one["name"]], DTYPES[one["dtype"]]))
+        head = {"arrays": [[one["stored"], list(array.shape)] for one, array in zip(self.inputs, arrays, strict=True)]}
+        child = self._started()
+        assert child.stdin is not None and child.stdout is not None
+        try:
+            child.stdin.write((json.dumps(head) + "\n").encode())
+            for array in arrays:
+                child.stdin.write(array.tobytes())
+            child.stdin.flush()
+            line = child.stdout.readline()
+        except BrokenPipeError:
+            line = child.stdout.readline()
+        if not line:
+            raise CosetError(f"the package died: {self._last_words()}")
+        answer = json.loads(line)
+        if "missing" in answer:
+            raise MissingExtra(answer["missing"], help=INSTALL)
+        if "error" in answer:
+            raise CosetError(f"the package does not run: {answer['error']}")
+        results = {}
+        for one, (_, shape) in zip(self.outputs, answer["arrays"], strict=True):
+            results[one["name"]] = _received(child.stdout, DTYPES[one["dtype"]], shape)
+        return results
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
+            self.close()
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the child)
+            environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if self.interpreted else {})}
+            environment.pop("PYTHONPATH", None)  # the package needs no coset
+            command = [sys.executable, str(CHILD), str(self.folder), self.device]
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment
+            )  # fmt: skip
+        return self._child
+
+    def _last_words(self) -> str:
+        assert self._child is not None and self._errors is not None
+        code = self._child.wait()
+        self._errors.seek(0)
+        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
+        self.close()
+        return lines[-1][:300] if lines else f"exit status {code}"
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            for stream in (self._child.stdin, self._child.stdout):
+                if stream is not None:
+                    stream.close()
+            self._child = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
+
+    def __enter__(self) -> TorchPackage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _as_stored(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+    """The array as bytes of the torch dtype that `dtype` is stored as; f4 has none and is f32."""
+    value = np.ascontiguousarray(array).reshape(np.shape(array))
+    return value.astype(np.float32) if dtype.name == "f4e2m1fn" else value
+
+
+def _received(stream: IO[bytes], dtype: DType, shape: list[int]) -> np.ndarray[Any, Any]:
+    numpy = np.dtype(np.float32) if dtype.name == "f4e2m1fn" else dtype.numpy
+    size = int(np.prod(shape, dtype=np.int64)) * numpy.itemsize
+    data = stream.read(size)
+    if len(data) != size:
+        raise CosetError("the package died while it answered")
+    found = np.frombuffer(bytearray(data), numpy).reshape(shape)
+    return found.astype(dtype.numpy) if numpy != dtype.numpy else found

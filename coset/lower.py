@@ -1,0 +1,221 @@
+"""`coset lower`: a model optimized for a GPU target, written as a Python package that needs torch, compared with its reference meaning."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import coset.dialects
+from coset.backends.torch_package import INSTALL, TorchPackage, installed
+from coset.check import CheckReport, difference
+from coset.egraph.limits import Limits
+from coset.extract.select import Selection, select
+from coset.feeds import Case, Feed, bindings, cases
+from coset.fold import fallback_for, fold
+from coset.frontends.onnx import import_model
+from coset.frontends.stablehlo import import_stablehlo
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate_program
+from coset.ir.program import Program
+from coset.lowering.package import aten_package, refuse_foreign, write_package
+from coset.lowering.primitive import primitive
+from coset.noise import nudge, nudged, weight_bytes
+from coset.pipeline import Job, Progress, Refused, Task, phases_for, search
+from coset.targets.target import Target
+from coset.usage import Usage, used_rules
+
+assert coset.dialects  # imported so that every op and definition is registered
+
+DIALECT = "torch"  # of the targets that this lowers for
+STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
+SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
+EVERY_OPSET = 1 << 30
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """What is asked for: the arguments of `coset lower`."""
+
+    model: Any
+    target: Target
+    numerics: str = "reassociates"
+    limits: Limits = field(default_factory=Limits)
+    rules: Sequence[str | Path] = ()
+    dims: Mapping[str, int] | None = None
+    check: bool = True
+    progress: Progress = lambda _: None
+
+
+def read_program(model: Any) -> Program:
+    """The program in an ONNX file, a ModelProto, or a StableHLO file.
+
+    Raises:
+        CosetError: it cannot be read.
+    """
+    if isinstance(model, Program):
+        return model
+    if isinstance(model, str | Path) and Path(model).suffix in STABLEHLO:
+        return import_stablehlo(Path(model))
+    return import_model(model)
+
+
+def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
+    """Write the package of a model at `folder`; the report. The package takes its name when it was compared with the model.
+
+    Raises:
+        CosetError: the model or the target is none that can be lowered, or `folder` holds something else.
+        Refused: the package differs from the model.
+    """
+    if asked.target.dialect != DIALECT:
+        raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
+    refuse_foreign(folder)
+    clock = _Clock()
+    asked.progress("reading the model")
+    original = read_program(asked.model)
+    program = original.with_roots(primitive(original))
+    binding = dict(next(bindings(program, asked.dims or {})))
+    clock.mark("read")
+    asked.progress("searching equal programs")
+    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
+    task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
+    saturation, ordering = search(task, task.phases)
+    clock.mark("saturate")
+    asked.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
+    selection = select(saturation.graph, asked.target, binding, asked.limits)
+    roots, folded = fold(selection.terms, selection.storable, program.source)
+    usage = used_rules(saturation, selection, ordering)
+    clock.mark("extract")
+    facts = _facts(asked, usage)
+    package = aten_package(program.with_roots(roots), title=_title(asked), facts=facts)
+    clock.mark("lower")
+    check: dict[str, Any] = {}
+
+    def checked(beside: Path) -> Mapping[str, Any]:
+        check.update(_checked(asked, original, beside))
+        return {"check": check}
+
+    manifest = write_package(package, folder, checked=checked)
+    clock.mark("check")
+    return {
+        "target": asked.target.name, "numerics": asked.numerics, "output": str(folder), "code": manifest["code"],
+        "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
+                   "stop": saturation.stop},
+        "cost": _cost(selection), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
+        "check": check, "seconds": clock.seconds,
+    }  # fmt: skip
+
+
+class _Clock:
+    """Seconds between marks."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def mark(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name], self._last = now - self._last, now
+
+
+def _title(asked: Lowering) -> str:
+    name = Path(asked.model).name if isinstance(asked.model, str | Path) else "a model"
+    return f"{name}, lowered for {asked.target.title} by coset."
+
+
+def _cost(selection: Selection) -> dict[str, Any]:
+    return {"input": selection.input_cost, "output": selection.cost, "lower_bound": selection.lower_bound, "gap": selection.gap,
+            "method": selection.method}  # fmt: skip
+
+
+def _facts(asked: Lowering, usage: Sequence[Usage]) -> dict[str, Any]:
+    """What the manifest says of how the package was made."""
+    return {
+        "target": asked.target.name, "numerics": asked.numerics, "rules": [one.summary() for one in usage],
+        "versions": {"coset": version("coset"), "numpy": np.__version__},
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- comparison with the reference
+
+
+def _checked(asked: Lowering, original: Program, folder: Path) -> dict[str, Any]:
+    """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else.
+
+    Raises:
+        Refused: they differ.
+    """
+    if not asked.check:
+        return {"ok": None, "why": "not asked for"}
+    if not installed():
+        asked.progress(f"not checked: torch is not installed: {INSTALL}")
+        return {"ok": None, "why": "torch is not installed"}
+    asked.progress("comparing with the reference")
+    report = compare(original, folder, asked.dims or {})
+    if not report.ok:
+        worst = report.worst
+        what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
+        raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
+                      help="restrict --numerics; please report the model")  # fmt: skip
+    return report.summary()
+
+
+def compare(program: Program, folder: Path, given: Mapping[str, int]) -> CheckReport:
+    """Run the package in `folder` beside the evaluator on drawn and adversarial inputs.
+
+    Raises:
+        CosetError: the evaluator runs the program on no drawn input.
+    """
+    refusal = ""
+    with TorchPackage(folder) as package:
+        for binding in bindings(program, given):
+            report = CheckReport(dict(binding))
+            for case, expected, noise in _expected(program, binding, report, lambda text: None):
+                report.cases.append(case.name)
+                results = package.run(case.feed)
+                for name, value in expected.items():
+                    report.differences.append(difference(case.name, name, value, results[name], noise.get(name), exact=False))
+            if report.cases:
+                return report
+            refusal = ", ".join(report.skipped)
+    raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
+
+
+def _expected(
+    program: Program, binding: Mapping[str, int], report: CheckReport, say: Callable[[str], None]
+) -> Iterator[tuple[Case, Feed, Feed]]:
+    """Each case with the outputs and how far one rounding error on every number that goes in moves them."""
+    shaken = [nudged(program, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
+    for case in cases(program, binding):
+        try:
+            outputs = _values(program, case.feed)
+        except (CosetError, ValueError) as error:
+            say(str(error))
+            report.skipped.append(case.name)
+            if case.name == "normal":
+                return
+            continue
+        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
+        noise: Feed = {name: np.zeros(()) for name in outputs}
+        for one, feed in ((program, moved), *((one, feed) for one in shaken for feed in (case.feed, moved))):
+            for name, value in _values(one, feed).items():
+                if value.shape == outputs[name].shape and value.dtype.kind not in "biuO":
+                    with np.errstate(all="ignore"):
+                        step = np.abs(_wide(value) - _wide(outputs[name]))
+                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
+        yield case, outputs, noise
+
+
+def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return value if value.dtype.kind == "c" else value.astype(np.float64)
+
+
+def _values(program: Program, feed: Feed) -> Feed:
+    with np.errstate(all="ignore"):
+        values = evaluate_program(program, feed, fallback=fallback_for(program.source))
+    return {name: np.asarray(value) for (name, _), value in zip(program.outputs, values, strict=False)}

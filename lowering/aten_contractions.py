@@ -1,0 +1,166 @@
+"""Contractions, convolutions, reductions and pools of the hub as torch expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from coset.ir.errors import CosetError
+from coset.ir.term import Term
+from coset.ir.types import DType
+from coset.lowering.aten_dims import tuple_text
+from coset.lowering.aten_dtypes import ORDER_OF_U64, narrowed
+from coset.lowering.aten_movement import ends
+
+if TYPE_CHECKING:
+    from coset.lowering.aten import Writer
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+# ---------------------------------------------------------------- dot products
+
+
+def dot_general(_: Writer, term: Term, x: Sequence[str]) -> str:
+    """matmul where it says the op, else einsum; products of integers and booleans through floats that are exact."""
+    dtype = term.operands[0].tensor.dtype
+    equation = _equation(term)
+    if dtype.kind in ("int", "uint", "bool"):
+        return _integer_product(f"einsum({equation!r}, {x[0]}, {x[1]}", dtype)
+    (lb, lc), (rb, rc) = ((term.attribute(f"{side}_batch"), term.attribute(f"{side}_contract")) for side in ("lhs", "rhs"))
+    left, right, batch = term.operands[0].tensor.rank, term.operands[1].tensor.rank, len(lb)
+    if lb == rb == tuple(range(batch)) and len(lc) == 1 and left == batch + 2 if batch else len(lc) == 1 and left >= 1 and not rb:
+        a = x[0] if lc == (left - 1,) else f"{x[0]}.mT" if left == batch + 2 and lc == (left - 2,) else None
+        b = x[1] if rc == (batch,) else f"{x[1]}.mT" if rc == (batch + 1,) else None
+        if a and b and right == batch + 2:
+            return narrowed(f"{a} @ {b}", dtype)
+    return narrowed(f"torch.einsum({equation!r}, {x[0]}, {x[1]})", dtype)
+
+
+def _integer_product(call: str, dtype: DType) -> str:
+    bits = 1 if dtype.kind == "bool" else dtype.bits
+    return narrowed(call.replace("einsum(", "einsum_of_integers(", 1) + f", {bits})", dtype)
+
+
+def _equation(term: Term) -> str:
+    (lb, lc), (rb, rc) = ((term.attribute(f"{side}_batch"), term.attribute(f"{side}_contract")) for side in ("lhs", "rhs"))
+    letters = iter(_LETTERS)
+    left = [next(letters) for _ in range(term.operands[0].tensor.rank)]
+    right = ["" for _ in range(term.operands[1].tensor.rank)]
+    for a, b in zip((*lb, *lc), (*rb, *rc), strict=True):
+        right[b] = left[a]
+    for axis, letter in enumerate(right):
+        right[axis] = letter or next(letters)
+    free_left = [left[i] for i in range(len(left)) if i not in lb + lc]
+    free_right = [right[i] for i in range(len(right)) if i not in rb + rc]
+    return f"{''.join(left)},{''.join(right)}->{''.join([*(left[i] for i in lb), *free_left, *free_right])}"
+
+
+# ---------------------------------------------------------------- convolution
+
+
+def convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
+    """cuDNN's convolution through torch where it says the op; see the function for the rest."""
+    lhs, rhs = (operand.tensor for operand in term.operands[:2])
+    spatial, dtype = lhs.rank - 2, lhs.dtype
+    if spatial > 3 and dtype.kind in ("float", "complex"):
+        raise CosetError(f"`{term.op.name}` over {spatial} spatial dims has no torch expression", help="torch has 1 to 3")
+    dynamic = len(x) == 3
+    padding: Sequence[tuple[int, int]] = () if dynamic else term.attribute("padding")
+    strides, spread, dilation = (term.attribute(key) for key in ("strides", "lhs_dilation", "rhs_dilation"))
+    groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
+    filled = all(isinstance(dim, int) and dim > 0 for dim in (*lhs.dims[1:], *rhs.dims, *term.tensor.dims[1:]))
+    usual = not dynamic and 1 <= spatial <= 3 and batches == 1 and filled and set(spread) == {1} and dtype.kind == "float"
+    if usual and all(low == high >= 0 for low, high in padding):
+        named = [("stride", strides, 1), ("padding", tuple(low for low, _ in padding), 0), ("dilation", dilation, 1)]
+        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
+        text += f", groups={groups}" if groups != 1 else ""
+        return narrowed(f"torch.nn.functional.conv{spatial}d({x[0]}, {x[1]}{text})", dtype)
+    if usual:
+        first = f"torch.nn.functional.pad({x[0]}, {tuple_text(ends(*zip(*padding, strict=True)))})"
+        named = [("stride", strides, 1), ("dilation", dilation, 1)]
+        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
+        text += f", groups={groups}" if groups != 1 else ""
+        return narrowed(f"torch.nn.functional.conv{spatial}d({first}, {x[1]}{text})", dtype)
+    amounts = f"{x[2]}.tolist()" if dynamic else tuple_text(tuple_text(pair) for pair in padding)
+    text = f"strides={tuple_text(strides)}, padding={amounts}, lhs_dilation={tuple_text(spread)}, rhs_dilation={tuple_text(dilation)}"
+    bits = {"float": 0, "complex": 0, "bool": 1}.get(dtype.kind, dtype.bits)
+    return narrowed(f"convolution({x[0]}, {x[1]}, {text}, groups={groups}, batch_groups={batches}, bits={bits})", dtype)
+
+
+# ---------------------------------------------------------------- reductions
+
+
+def identity_text(combiner: str, dtype: DType) -> str:
+    """The held element that changes nothing under `combiner`, as a Python number."""
+    if combiner in ("add", "or"):
+        return "False" if dtype.kind == "bool" else "0"
+    if combiner in ("multiply", "and"):
+        whole = -1 if dtype.kind == "int" or dtype.bits == 64 else (1 << dtype.bits) - 1
+        return "True" if dtype.kind == "bool" else "1" if combiner == "multiply" else str(whole)
+    low = combiner == "maximum"
+    if dtype.kind == "bool":
+        return str(not low)
+    if dtype.kind == "uint":  # u64: in the order of the i64 that holds it
+        if dtype.bits == 64:
+            return ORDER_OF_U64 if low else str((1 << 63) - 1)
+        return "0" if low else str((1 << dtype.bits) - 1)
+    if dtype.kind == "int":
+        return str(-(1 << dtype.bits - 1) if low else (1 << dtype.bits - 1) - 1)
+    return "-math.inf" if low else "math.inf"
+
+
+def reduce(writer: Writer, term: Term, x: Sequence[str]) -> str:
+    """torch's reductions; sums of floats below 32 bits are kept in f32 by torch."""
+    operand, axes, combiner = term.operands[0].tensor, term.attribute("dimensions"), term.attribute("combiner")
+    dtype = operand.dtype
+    if not axes:
+        return x[0]
+    dims = tuple_text(axes)
+    if dtype.kind == "bool":
+        return f"{x[0]}.{'all' if combiner in ('multiply', 'and', 'minimum') else 'any'}(dim={dims})"
+    if combiner == "add":
+        wide = f", dtype={x[0]}.dtype" if dtype.kind in ("int", "uint") else ""
+        return narrowed(f"{x[0]}.sum(dim={dims}{wide})", dtype)
+    if combiner in ("maximum", "minimum") and dtype.kind != "complex":
+        ordered = f"({x[0]} ^ {ORDER_OF_U64})" if dtype.name == "u64" else x[0]
+        if all(isinstance(operand.dims[axis], int) and operand.dims[axis] != 0 for axis in axes):
+            text = f"{ordered}.{'amax' if combiner == 'maximum' else 'amin'}(dim={dims})"
+        else:
+            text = f"extreme_of({ordered}, {dims}, {combiner!r}, {identity_text(combiner, dtype)})"
+        return narrowed(f"{text} ^ {ORDER_OF_U64}" if dtype.name == "u64" else text, dtype)
+    start = "complex(-math.inf, -math.inf)" if combiner == "maximum" else "complex(math.inf, math.inf)"
+    start = start if dtype.kind == "complex" and combiner in ("maximum", "minimum") else identity_text(combiner, dtype)
+    return narrowed(f"fold({x[0]}, {dims}, {combiner!r}, {start})", dtype)
+
+
+def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
+    """torch's pools where they say the op; see the function for the rest."""
+    dtype, combiner, rank = term.tensor.dtype, term.attribute("combiner"), term.tensor.rank
+    window, strides, spread, dilation = (
+        term.attribute(key) for key in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+    )
+    padding = term.attribute("padding")
+    outer = rank >= 3 and all(tuple(row[:2]) == plain for row, plain in (
+        (window, (1, 1)), (strides, (1, 1)), (dilation, (1, 1)), (padding, ((0, 0), (0, 0))),
+    ))  # fmt: skip
+    filled = all(isinstance(dim, int) and dim > 0 for dim in (*term.operands[0].tensor.dims[1:], *term.tensor.dims[1:]))
+    even = all(low == high and 0 <= low <= size // 2 for (low, high), size in zip(padding, window, strict=True))
+    if outer and filled and even and 3 <= rank <= 5 and set(spread) == {1} and dtype.kind == "float" and combiner == "maximum":
+        named = [("stride", strides[2:], None), ("padding", tuple(low for low, _ in padding[2:]), 0), ("dilation", dilation[2:], 1)]
+        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
+        return f"torch.nn.functional.max_pool{rank - 2}d({x[0]}, {tuple_text(window[2:])}{text})"
+    start = identity_text(combiner, dtype)
+    ordered = f"({x[0]} ^ {ORDER_OF_U64})" if dtype.name == "u64" and combiner in ("maximum", "minimum") else x[0]
+    pairs = tuple_text(tuple_text(pair) for pair in padding)
+    text = (
+        f"reduce_window({ordered}, {combiner!r}, {start}, {tuple_text(window)}, {tuple_text(strides)}, {tuple_text(spread)}, "
+        f"{tuple_text(dilation)}, {pairs})"
+    )
+    return narrowed(f"{text} ^ {ORDER_OF_U64}" if ordered != x[0] else text, dtype)
+
+
+CONTRACTIONS = {
+    "stablehlo.dot_general": dot_general, "stablehlo.convolution": convolution, "stablehlo.dynamic_conv": convolution,
+    "stablehlo.reduce": reduce, "stablehlo.reduce_window": reduce_window,
+}  # fmt: skip

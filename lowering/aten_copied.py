@@ -1,0 +1,51 @@
+"""The functions of `aten_functions` as text: those that a program calls, and those that they call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("aten_functions.py")
+
+
+@cache
+def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
+    """The text of each top-level definition, and the names it mentions, in the file's order."""
+    text = SOURCE.read_text()
+    lines = text.splitlines()
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            name = node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+        else:
+            continue
+        mentioned = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        assert node.end_lineno is not None
+        found[name] = ("\n".join(lines[node.lineno - 1 : node.end_lineno]), frozenset(mentioned))
+    return found
+
+
+def copied_functions(names: Iterable[str]) -> str:
+    """The definitions that `names` need, those first that others mention; names that are none of ours are passed over."""
+    definitions = _definitions()
+    needed: set[str] = set()
+    stack = [name for name in names if name in definitions]
+    while stack:
+        name = stack.pop()
+        if name not in needed:
+            needed.add(name)
+            stack += [other for other in definitions[name][1] if other in definitions]
+    texts = []
+    for name, (text, _) in definitions.items():
+        if name in needed:
+            texts.append(f"\n\n{text}\n" if text.startswith("def") else f"\n{text}\n")
+    return "".join(texts)
+
+
+def known_functions() -> frozenset[str]:
+    """Every name that can be copied."""
+    return frozenset(_definitions())

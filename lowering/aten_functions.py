@@ -1,0 +1,471 @@
+"""The functions that generated torch programs call where one torch expression does not say what an op of the hub means.
+
+This file is text for the emitter: the functions that a program needs are copied into it, so each stands on torch and on the
+functions here that it calls. coset never imports it. Values are held as `aten_dtypes` says.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+ORDER = -0x8000000000000000  # xor with it maps the order of u64 to that of the i64 that holds its bits
+FLOATS = {  # exponent bits, mantissa bits, bias of the floats below 16 bits
+    "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "f8e4m3fnuz": torch.float8_e4m3fnuz,
+    "f8e5m2fnuz": torch.float8_e5m2fnuz, "f8e8m0fnu": torch.float8_e8m0fnu,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- element types
+
+
+def wrapped(x: Tensor, bits: int) -> Tensor:
+    """Integers wrapped to `bits` bits with a sign."""
+    top = 1 << (bits - 1)
+    return ((x & (2 * top - 1)) ^ top) - top
+
+
+def rounded(x: Tensor, name: str) -> Tensor:
+    """Floats as f32 that the float type `name` below 16 bits holds; ties to even."""
+    x = x.float()
+    if name != "f4e2m1fn":
+        return x.to(FLOATS[name]).float()
+    magnitude = x.abs()
+    step = torch.where(magnitude < 2, 0.5, torch.where(magnitude < 4, 1.0, 2.0))
+    nearest = (magnitude / step).round() * step
+    return torch.copysign(nearest.clamp(max=6.0).nan_to_num(6.0), x)
+
+
+def round_once(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """f64 to a float below 32 bits with one rounding: f32 is reached by rounding to odd (Boldo and Melquiond 2008, theorem 1)."""
+    single = x.float()
+    error = torch.where(x.isfinite(), x - single.double(), 0.0)
+    bits = single.view(torch.int32)
+    inexact = (error != 0) & single.isfinite() & (bits & 1 == 0)
+    odd = torch.where((error > 0) != single.signbit(), bits + 1, bits - 1)
+    return torch.where(inexact, odd, bits).view(torch.float32).to(dtype)
+
+
+def whole_to_double(x: Tensor) -> Tensor:
+    """i64 as f64 that rounds on to a narrow float as the integer does: what f64 may not hold is one sticky bit."""
+    sticky = (x & ~0x7FF) | torch.where(x & 0x7FF != 0, 0x800, 0)
+    return torch.where(x.double().abs() >= 2.0**53, sticky, x).double()
+
+
+def truncated(x: Tensor, dtype: torch.dtype, low: int, high: int) -> Tensor:
+    """Floats as integers from `low` to `high`: toward zero, saturated, NaN as 0."""
+    whole = x.double().trunc()
+    inside = (whole >= low) & (whole < high + 1)
+    result = torch.where(inside, whole, 0.0).long()
+    return torch.where(inside | whole.isnan(), result, torch.where(whole < low, low, high)).to(dtype)
+
+
+def truncated_u64(x: Tensor) -> Tensor:
+    """Floats as the bits of u64: toward zero, saturated, NaN as 0."""
+    whole = x.double().trunc()
+    low = torch.where((whole >= 0) & (whole < 2.0**63), whole, 0.0).long()
+    high = torch.where((whole >= 2.0**63) & (whole < 2.0**64), whole - 2.0**63, 0.0).long() ^ ORDER
+    result = torch.where(whole < 2.0**63, low, torch.where(whole < 2.0**64, high, -1))
+    return torch.where(whole.isnan(), 0, result)
+
+
+def u64_to_float(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bits of u64 as floats: the upper half is halved with a sticky bit first."""
+    return torch.where(x >= 0, x.to(dtype), ((x >> 1 & ORDER - 1) | (x & 1)).to(dtype) * 2)
+
+
+def u64_to_double(x: Tensor) -> Tensor:
+    """The bits of u64 as f64 that rounds on to a narrow float as the integer does."""
+    sticky = (x >> 12 & 0xFFFFFFFFFFFFF) | torch.where(x & 0xFFF != 0, 1, 0)
+    return torch.where((x >= 0) & (x < 1 << 53), x.double(), sticky.double() * 4096)
+
+
+# ---------------------------------------------------------------- elementwise
+
+
+def sign(x: Tensor) -> Tensor:
+    """-1, 0 or 1; zeros keep their sign, NaN stays."""
+    return torch.where((x == 0) | x.isnan(), x, torch.copysign(torch.ones_like(x), x))
+
+
+def complex_sign(x: Tensor) -> Tensor:
+    """x / |x|; 0 of 0."""
+    return torch.where(x == 0, torch.zeros_like(x), x / x.abs())
+
+
+def round_half_away(x: Tensor) -> Tensor:
+    """The nearest integer, ties away from zero."""
+    whole = x.trunc()
+    return torch.where((x - whole).abs() >= 0.5, whole + torch.copysign(torch.ones_like(x), x), whole)
+
+
+def cube_root(x: Tensor) -> Tensor:
+    """The real cube root; a Newton step after the power makes it accurate."""
+    wide = x.double()
+    root = torch.copysign(wide.abs().pow(1 / 3), wide)
+    better = root - (root * root * root - wide) / (3 * root * root)
+    return torch.where(better.isfinite() & (wide.abs() < 1e300) & (wide.abs() > 1e-300), better, root).to(x.dtype)
+
+
+def maximum(a: Tensor, b: Tensor) -> Tensor:
+    """The larger; NaN wins, 0.0 is above -0.0."""
+    return torch.where((a == 0) & (b == 0), a + b, torch.maximum(a, b))
+
+
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    """The smaller; NaN wins, -0.0 is below 0.0."""
+    return torch.where((a == 0) & (b == 0), -(-a - b), torch.minimum(a, b))
+
+
+def divide_integers(a: Tensor, b: Tensor) -> Tensor:
+    """a / b toward zero; -1 (all bits set) where b is 0. The most negative number by -1 wraps."""
+    divisor = torch.where(b == 0, torch.ones_like(b), b)
+    if not a.dtype.is_signed:
+        return torch.where(b == 0, ~b, torch.div(a, divisor, rounding_mode="trunc"))
+    negated = divisor == -1
+    quotient = torch.div(a, torch.where(negated, 1, divisor), rounding_mode="trunc")
+    return torch.where(b == 0, ~b, torch.where(negated, -a, quotient))
+
+
+def remainder_of_integers(a: Tensor, b: Tensor) -> Tensor:
+    """a - b * trunc(a / b); a where b is 0."""
+    divisor = torch.where((b == 0) | (b == -1), torch.ones_like(b), b) if b.dtype.is_signed else torch.where(b == 0, torch.ones_like(b), b)
+    return torch.where(b == 0, a, torch.fmod(a, divisor))
+
+
+def divide_u64(a: Tensor, b: Tensor) -> Tensor:
+    """a / b of u64 held as bits; all bits set where b is 0 (H. Warren, Hacker's Delight, section 9-3)."""
+    divisor = torch.where(b == 0, 1, b)
+    positive = torch.where(divisor < 0, 1, divisor)
+    quotient = torch.div(a >> 1 & ORDER - 1, positive, rounding_mode="trunc") << 1
+    rest = a - quotient * positive
+    quotient = quotient + ((rest ^ ORDER) >= (positive ^ ORDER)).long()
+    large = ((a ^ ORDER) >= (divisor ^ ORDER)).long()  # a divisor of 2^63 or more goes in once or not at all
+    return torch.where(b == 0, -1, torch.where(divisor < 0, large, quotient))
+
+
+def remainder_u64(a: Tensor, b: Tensor) -> Tensor:
+    """a - b * (a / b) of u64 held as bits; a where b is 0."""
+    return torch.where(b == 0, a, a - b * divide_u64(a, b))
+
+
+def power_of_integers(a: Tensor, b: Tensor, *, signed: bool = True) -> Tensor:
+    """a to the power b by squaring; a negative power is truncated: 0 unless a is 1 or -1."""
+    exponent = torch.where(b < 0, 0, b).long() if signed else b.long()
+    result, square = torch.ones_like(a), a
+    for _ in range(64):
+        result = torch.where(exponent & 1 != 0, result * square, result)
+        square, exponent = square * square, exponent >> 1 & ORDER - 1
+    if not signed:
+        return result
+    unit = torch.where(a == 1, a, torch.where(b & 1 == 1, a, a * a))
+    return torch.where(b < 0, torch.where(a.abs() == 1, unit, torch.zeros_like(a)), result)
+
+
+def shift_left(x: Tensor, amount: Tensor, bits: int) -> Tensor:
+    """x * 2^amount, not wrapped yet; 0 where the amount (as unsigned) is `bits` or more."""
+    inside = (amount >= 0) & (amount < bits)
+    return torch.where(inside, x << torch.where(inside, amount, 0), 0).to(x.dtype)
+
+
+def shift_right_logical(x: Tensor, amount: Tensor, bits: int) -> Tensor:
+    """The low `bits` bits of x moved down, zeros from above."""
+    inside = (amount >= 0) & (amount < bits)
+    step = torch.where(inside, amount, 0).long()
+    pattern = x.long() & ((1 << bits) - 1) if bits < 64 else x
+    moved = torch.where(step == 0, pattern, (pattern >> 1 & ORDER - 1) >> (step - 1).clamp(min=0))
+    return torch.where(inside, moved, 0).to(x.dtype)
+
+
+def shift_right_arithmetic(x: Tensor, amount: Tensor, bits: int) -> Tensor:
+    """The low `bits` bits of x, read with a sign, moved down."""
+    step = torch.where((amount >= 0) & (amount < bits), amount, bits - 1).long()
+    pattern = x.long() << 64 - bits >> 64 - bits
+    return (pattern >> step).to(x.dtype)
+
+
+def count_bits(x: Tensor, bits: int) -> Tensor:
+    """How many of the low `bits` bits are set."""
+    pattern = x.long() & ((1 << bits) - 1) if bits < 64 else x
+    return sum((pattern >> place & 1 for place in range(bits)), torch.zeros_like(pattern)).to(x.dtype)
+
+
+def count_leading_zeros(x: Tensor, bits: int) -> Tensor:
+    """How many of the low `bits` bits lie above the highest one that is set."""
+    pattern = x.long() & ((1 << bits) - 1) if bits < 64 else x
+    count, open_ = torch.zeros_like(pattern), torch.ones_like(pattern)
+    for place in reversed(range(bits)):
+        open_ = open_ & ~(pattern >> place) & 1
+        count = count + open_
+    return count.to(x.dtype)
+
+
+def complex_less(a: Tensor, b: Tensor) -> Tensor:
+    """a < b by the real part, then by the imaginary one."""
+    return (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
+
+
+def complex_arc_tangent(y: Tensor, x: Tensor) -> Tensor:
+    """The analytic continuation of the angle of the point (x, y)."""
+    return -1j * torch.log((x + 1j * y) / torch.sqrt(x * x + y * y))
+
+
+# ---------------------------------------------------------------- more functions of one number
+
+
+def round_to_odd(x: Tensor) -> Tensor:
+    """f64 to f32 such that a further rounding to a narrower float is the only one (Boldo and Melquiond 2008, theorem 1)."""
+    return round_once(x, torch.float32)
+
+
+def polygamma(n: Tensor, x: Tensor) -> Tensor:
+    """The n-th derivative of digamma; NaN where n is no natural number."""
+    whole = (n >= 0) & (n == n.floor())
+    order = torch.where(whole, n, 1.0)
+    factor = torch.exp(torch.lgamma(order + 1)) * torch.where(order % 2 == 0, -1.0, 1.0)
+    value = torch.where(order == 0, torch.digamma(x), factor * torch.special.zeta(order + 1, x))
+    return torch.where(whole, value, math.nan)
+
+
+def reduce_precision(x: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
+    """x rounded to a float of so many bits; beyond its range infinite, below it (its subnormals too) zero."""
+    fraction, bits = {torch.float64: (52, 64), torch.float32: (23, 32), torch.float16: (10, 16), torch.bfloat16: (7, 16)}[x.dtype]
+    number = {64: torch.int64, 32: torch.int32, 16: torch.int16}[bits]
+    bias = (1 << (bits - 2 - fraction)) - 1
+    pattern = x.contiguous().view(number).long()
+    magnitude = pattern & ((1 << (bits - 1)) - 1)
+    infinite = ((1 << (bits - 1 - fraction)) - 1) << fraction
+    if mantissa_bits < fraction:
+        drop = fraction - mantissa_bits
+        magnitude = (magnitude + (1 << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop << drop
+    over, under = magnitude >= infinite, torch.zeros_like(x, dtype=torch.bool)
+    if exponent_bits < bits - 1 - fraction:
+        reduced = (1 << (exponent_bits - 1)) - 1
+        exponent = magnitude >> fraction
+        over, under = over | (exponent > bias + reduced), exponent <= bias - reduced
+    magnitude = torch.where(over, infinite, torch.where(under, 0, magnitude))
+    result = torch.copysign(magnitude.to(number).view(x.dtype), x)
+    return torch.where(x.isnan(), torch.full_like(x, math.inf) if mantissa_bits == 0 else x, result)
+
+
+# ---------------------------------------------------------------- movement
+
+
+def pad(x: Tensor, value: Tensor, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...]) -> Tensor:
+    """`value` around and between the elements of x; negative amounts crop."""
+    spread = [n + max(n - 1, 0) * gap for n, gap in zip(x.shape, interior)]
+    sizes = [max(a, 0) + n + max(b, 0) for a, n, b in zip(low, spread, high)]
+    result = value.to(x.dtype).expand(sizes).clone()
+    result[(..., *(slice(max(a, 0), max(a, 0) + n, gap + 1) for a, n, gap in zip(low, spread, interior)))] = x
+    return result[(..., *(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, sizes)))]
+
+
+def broadcast(x: Tensor, shape: list[int], axes: tuple[int, ...]) -> Tensor:
+    """x with its dim i along dim `axes[i]` of `shape`."""
+    order = sorted(range(len(axes)), key=axes.__getitem__)
+    view = [1] * len(shape)
+    for axis, n in zip(axes, x.shape):
+        view[axis] = n
+    return x.permute(order).reshape(view).expand(shape)
+
+
+def starts_of(x: Tensor, starts: tuple[Tensor, ...], sizes: tuple[int, ...]) -> list[Tensor]:
+    """Along each dim of x the indices of a slice of `sizes` at the clamped start, ready to meet each other."""
+    places = []
+    for axis, (start, n, size) in enumerate(zip(starts, x.shape, sizes)):
+        steps = torch.arange(size, device=x.device) + start.clamp(0, n - size)
+        places.append(steps.reshape([-1 if i == axis else 1 for i in range(x.ndim)]))
+    return places
+
+
+def dynamic_slice(x: Tensor, starts: tuple[Tensor, ...], sizes: tuple[int, ...]) -> Tensor:
+    """The slice of `sizes` at the starts, clamped so that it lies in x."""
+    if any(size > n for size, n in zip(sizes, x.shape)):
+        raise ValueError(f"a slice of {sizes} does not fit in {tuple(x.shape)}")
+    return x[tuple(starts_of(x, starts, sizes))] if x.ndim else x
+
+
+def dynamic_update_slice(x: Tensor, update: Tensor, starts: tuple[Tensor, ...]) -> Tensor:
+    """x with `update` at the starts, clamped so that it lies in x."""
+    if not x.ndim:
+        return update
+    result = x.clone()
+    result[tuple(starts_of(x, starts, tuple(update.shape)))] = update
+    return result
+
+
+def gather(
+    x: Tensor, indices: Tensor, sizes: tuple[int, ...], *, offset_dims: tuple[int, ...] = (), collapsed_slice_dims: tuple[int, ...] = (),
+    operand_batching_dims: tuple[int, ...] = (), start_indices_batching_dims: tuple[int, ...] = (), start_index_map: tuple[int, ...] = (),
+    index_vector_dim: int,
+) -> Tensor:  # fmt: skip
+    """The slices of `sizes` at the clamped index vectors, one indexed read (StableHLO's gather)."""
+    if any(size > n for size, n in zip(sizes, x.shape)):
+        raise ValueError(f"slices of {sizes} do not fit in {tuple(x.shape)}")
+    vectors = (indices if index_vector_dim < indices.ndim else indices[..., None]).movedim(index_vector_dim, -1)
+    batch = vectors.shape[:-1]
+    columns = {axis: vectors[..., i].clamp(0, x.shape[axis] - sizes[axis]) for i, axis in enumerate(start_index_map)}
+    for axis, other in zip(operand_batching_dims, start_indices_batching_dims):
+        place = other - (index_vector_dim < other)
+        columns[axis] = torch.arange(batch[place], device=x.device).reshape([-1 if i == place else 1 for i in range(len(batch))])
+    gone = (*collapsed_slice_dims, *operand_batching_dims)
+    kept = [axis for axis in range(x.ndim) if axis not in gone]
+    moved = sorted(columns)
+    whole = [axis for axis in kept if axis not in columns]
+    spread = [axis for axis in moved if axis in kept]  # moved dims that the slices keep
+    rank = len(batch) + len(kept)
+    places = [rest for rest in range(rank) if rest not in offset_dims]
+    shape = [0] * rank
+    for place, n in zip((*places, *offset_dims), (*batch, *(sizes[axis] for axis in kept))):
+        shape[place] = n
+    if 0 in shape:
+        return x.new_empty(shape)
+    view = x.permute(*moved, *whole)[(slice(None),) * len(moved) + tuple(slice(sizes[axis]) for axis in whole)]
+    if moved:
+        index = []
+        for axis in moved:
+            column = columns[axis].reshape(*columns[axis].shape, *[1] * len(spread))
+            if axis in spread:
+                steps = torch.arange(sizes[axis], device=x.device)
+                column = column + steps.reshape([-1 if other == axis else 1 for other in spread])
+            index.append(column.expand(*batch, *(sizes[other] for other in spread)))
+        view = view[tuple(index)]
+    else:
+        view = view.expand(*batch, *view.shape)
+    order = [*range(len(batch)), *(len(batch) + (spread + whole).index(axis) for axis in kept)]
+    full = view.permute(order)
+    source = [0] * rank
+    for i, place in enumerate((*places, *offset_dims)):
+        source[place] = i
+    return full.permute(source)
+
+
+# ---------------------------------------------------------------- contractions
+
+
+def einsum(equation: str, a: Tensor, b: Tensor) -> Tensor:
+    """torch's einsum."""
+    return torch.einsum(equation, a, b)
+
+
+def einsum_of_integers(equation: str, a: Tensor, b: Tensor, bits: int) -> Tensor:
+    """The product modulo 2^64 of integers of so many bits, in f64 over parts of 16 bits, which is exact up to 2^21 summands; of
+    booleans (1 bit) or of ands."""
+    if bits == 1:
+        return torch.einsum(equation, a.float(), b.float()) != 0
+    if a.device.type == "cpu":
+        return torch.einsum(equation, a, b)
+    if bits <= 16:
+        return torch.einsum(equation, a.double(), b.double()).long().to(a.dtype)
+    parts = bits // 16
+    left, right = ([(x.long() >> 16 * i & 0xFFFF).double() for i in range(parts)] for x in (a, b))
+    total = sum(torch.einsum(equation, left[i], right[j]).long() << 16 * (i + j) for i in range(parts) for j in range(parts - i))
+    return total.to(a.dtype)
+
+
+def convolution(
+    x: Tensor, w: Tensor, *, strides: tuple[int, ...], padding: tuple[tuple[int, int], ...], lhs_dilation: tuple[int, ...],
+    rhs_dilation: tuple[int, ...], groups: int, batch_groups: int, bits: int,
+) -> Tensor:  # fmt: skip
+    """Windows of x [N, C, ..] times filters w [O, C / groups, ..], for any padding and dilation; integers have `bits`."""
+    x = pad(x, x.new_zeros(()), (0, 0, *(low for low, _ in padding)), (0, 0, *(high for _, high in padding)),
+            (0, 0, *(step - 1 for step in lhs_dilation)))  # fmt: skip
+    if batch_groups > 1:
+        pairs = zip(
+            x.chunk(batch_groups) if x.shape[0] else [x] * batch_groups, w.chunk(batch_groups) if w.shape[0] else [w] * batch_groups
+        )
+        return torch.cat([convolved(part, kernel, strides, rhs_dilation, 1, bits) for part, kernel in pairs], dim=1)
+    return convolved(x, w, strides, rhs_dilation, groups, bits)
+
+
+def convolved(x: Tensor, w: Tensor, strides: tuple[int, ...], dilation: tuple[int, ...], groups: int, bits: int) -> Tensor:
+    """The convolution of an x that is padded already."""
+    spatial = x.ndim - 2
+    reach = [(n - 1) * d + 1 if n else 0 for n, d in zip(w.shape[2:], dilation)]
+    counts = [(n - k) // s + 1 if n >= k else 0 for n, k, s in zip(x.shape[2:], reach, strides)]
+    shape = (x.shape[0], w.shape[0], *counts)
+    if 0 in shape or not x.numel() or not w.numel():
+        return x.new_zeros(shape)
+    if bits == 0 and 1 <= spatial <= 3:
+        run = (torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d)[spatial - 1]
+        return run(x, w, stride=strides, dilation=dilation, groups=groups)
+    windows = windows_of(x, (1, 1, *w.shape[2:]), (1, 1, *strides), (1, 1, *dilation))[(..., 0, 0, *[slice(None)] * spatial)]
+    windows = windows.reshape(x.shape[0], groups, -1, *windows.shape[2:])
+    kernel = w.reshape(groups, -1, *w.shape[1:])
+    place, inner = "uvwxyz"[:spatial], "klmpqr"[:spatial]
+    equation = f"ngc{place}{inner},goc{inner}->ngo{place}"
+    product = einsum_of_integers(equation, windows, kernel, bits) if bits else torch.einsum(equation, windows, kernel)
+    return product.reshape(shape)
+
+
+def windows_of(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
+    """The view [positions.., window..] of x."""
+    reach = [(n - 1) * d + 1 if n else 0 for n, d in zip(window, dilation)]
+    counts = [(n - k) // s + 1 if n >= k else 0 for n, k, s in zip(x.shape, reach, strides)]
+    steps = x.stride()
+    moves = (*(a * s for a, s in zip(steps, strides)), *(a * d for a, d in zip(steps, dilation)))
+    return x.as_strided((*counts, *window), moves)
+
+
+# ---------------------------------------------------------------- reductions and windows
+
+
+def extreme_of(x: Tensor, axes: tuple[int, ...], combiner: str, start: float) -> Tensor:
+    """The largest or smallest element along `axes`; `start` where there is none."""
+    if any(x.shape[axis] == 0 for axis in axes):
+        return x.new_full([n for axis, n in enumerate(x.shape) if axis not in axes], start)
+    return x.amax(dim=axes) if combiner == "maximum" else x.amin(dim=axes)
+
+
+def combine(a: Tensor, b: Tensor, combiner: str) -> Tensor:
+    """One step of a fold."""
+    if combiner in ("maximum", "minimum"):
+        if a.is_complex():
+            return torch.where(complex_less(a, b) == (combiner == "maximum"), b, a)
+        return (torch.maximum if combiner == "maximum" else torch.minimum)(a, b)
+    if a.dtype == torch.bool:
+        combiner = {"add": "or", "multiply": "and"}.get(combiner, combiner)
+    return {"add": torch.add, "multiply": torch.mul, "and": torch.bitwise_and, "or": torch.bitwise_or}[combiner](a, b)
+
+
+def fold(x: Tensor, axes: tuple[int, ...], combiner: str, start: complex) -> Tensor:
+    """The elements along `axes` folded by halves; `start` changes nothing. Floats below 32 bits are folded in f32."""
+    dtype = x.dtype
+    if dtype in (torch.float16, torch.bfloat16):
+        x = x.float()
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    rows = x.permute(*kept, *axes).reshape(*(x.shape[axis] for axis in kept), -1) if x.numel() else x.new_empty(
+        *(x.shape[axis] for axis in kept), 0
+    )  # fmt: skip
+    if x.numel() == 0 and all(x.shape[axis] for axis in axes):
+        return x.new_empty([x.shape[axis] for axis in kept]).to(dtype)
+    while rows.shape[-1] > 1:
+        half = rows.shape[-1] // 2
+        both = combine(rows[..., :half], rows[..., half : 2 * half], combiner)
+        rows = torch.cat((both, rows[..., 2 * half :]), dim=-1)
+    result = rows[..., 0] if rows.shape[-1] else x.new_full(rows.shape[:-1], start)
+    return result.to(dtype)
+
+
+def reduce_window(
+    x: Tensor, combiner: str, start: complex, window: tuple[int, ...], strides: tuple[int, ...], spread: tuple[int, ...],
+    dilation: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+) -> Tensor:  # fmt: skip
+    """The elements of each window folded; `start` changes nothing and pads."""
+    dtype = x.dtype
+    x = x.float() if dtype in (torch.float16, torch.bfloat16) and combiner in ("add", "multiply") else x
+    value = torch.full((), start, dtype=x.dtype, device=x.device)
+    x = pad(x, value, tuple(low for low, _ in padding), tuple(high for _, high in padding), tuple(step - 1 for step in spread))
+    for axis, (size, stride, gap) in enumerate(zip(window, strides, dilation)):  # one dim after the other: the combiners allow it
+        if (size, stride) == (1, 1):
+            continue
+        count = max((x.shape[axis] - (size - 1) * gap - 1) // stride + 1, 0)
+        last = max(count - 1, 0) * stride + min(count, 1)
+        front = (slice(None),) * axis
+        total = x[(*front, slice(0, last, stride))]
+        for k in range(1, size):
+            total = combine(total, x[(*front, slice(k * gap, k * gap + last, stride))], combiner)
+        x = total
+    return x.to(dtype)

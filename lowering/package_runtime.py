@@ -1,0 +1,195 @@
+"""What a package that coset wrote runs on: weights from a safetensors file, checks of what is given, device and CUDA graph.
+
+This file is copied into every package. It needs torch only.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+DTYPES = {
+    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2, "F8_E4M3FNUZ": torch.float8_e4m3fnuz, "F8_E5M2FNUZ": torch.float8_e5m2fnuz,
+    "F8_E8M0": torch.float8_e8m0fnu, "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U64": torch.uint64,
+    "U32": torch.uint32, "U16": torch.uint16, "U8": torch.uint8, "BOOL": torch.bool, "C64": torch.complex64, "C128": torch.complex128,
+}  # fmt: skip
+Dims = dict[str, int]
+Size = int | str | tuple[str, Callable[[Dims], int]]  # a number, a free dim, or an expression with its function of the free dims
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input: its element type and its shape."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[Size, ...]
+
+
+class WrongInput(ValueError):
+    """What was given does not fit the inputs of the model."""
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file, mapped: pages are read when they are used."""
+    if not path.exists():
+        return {}
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    found = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        first, last = entry["data_offsets"]
+        dtype, shape = DTYPES[entry["dtype"]], entry["shape"]
+        if first == last:
+            found[name] = torch.empty(shape, dtype=dtype)
+        else:
+            flat = torch.frombuffer(data, dtype=torch.uint8, offset=8 + length + first, count=last - first)
+            found[name] = flat.view(dtype).reshape(shape)
+    return found
+
+
+def check(inputs: tuple[Input, ...], given: tuple[Any, ...], device: torch.device) -> Dims:
+    """The free dims' numbers in what is given.
+
+    Raises:
+        WrongInput: a tensor is missing, or has another dtype, rank, size or device than the model takes.
+    """
+    if len(given) != len(inputs):
+        names = ", ".join(one.name for one in inputs)
+        raise WrongInput(f"the model takes {len(inputs)} inputs ({names}), not {len(given)}")
+    dims: Dims = {}
+    for one, value in zip(inputs, given):
+        if not isinstance(value, Tensor):
+            raise WrongInput(f"input `{one.name}` must be a torch.Tensor, not {type(value).__name__}")
+        if value.dtype != one.dtype:
+            raise WrongInput(f"input `{one.name}` must have elements of {one.dtype}, not {value.dtype}")
+        if value.device != device:
+            raise WrongInput(f"input `{one.name}` is on {value.device}, but the model on {device}: move one with .to()")
+        if value.ndim != len(one.shape):
+            raise WrongInput(f"input `{one.name}` must have rank {len(one.shape)}, not {value.ndim}")
+        for axis, (size, number) in enumerate(zip(one.shape, value.shape)):
+            if isinstance(size, str) and dims.setdefault(size, number) != number:
+                raise WrongInput(f"dim {axis} of input `{one.name}` is `{size}`, which is {dims[size]} elsewhere, not {number}")
+            if isinstance(size, int) and size != number:
+                raise WrongInput(f"dim {axis} of input `{one.name}` must be {size}, not {number}")
+    for one, value in zip(inputs, given):
+        for axis, (size, number) in enumerate(zip(one.shape, value.shape)):
+            if isinstance(size, tuple):
+                text, compute = size
+                if (expected := compute(dims)) != number:
+                    raise WrongInput(f"dim {axis} of input `{one.name}` is `{text}`, here {expected}, not {number}")
+    return dims
+
+
+class Model:
+    """A compiled program: call it with tensors in the order of `inputs`, or by name.
+
+    It runs where `to` puts it: a GPU if there is one, else the CPU. One output is returned as it is, several as a tuple.
+    """
+
+    def __init__(
+        self, program: Callable[..., tuple[Tensor, ...]], inputs: tuple[Input, ...], outputs: tuple[str, ...], folder: Path
+    ) -> None:
+        self.program, self.inputs, self.outputs, self.folder = program, inputs, outputs, folder
+        self.manifest: Mapping[str, Any] = json.loads((folder / "manifest.json").read_text())
+        self.device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+        self._weights: dict[str, Tensor] | None = None
+        self._graph: tuple[Any, tuple[Tensor, ...], tuple[Tensor, ...]] | None = None
+
+    def to(self, device: torch.device | str) -> Model:
+        """Put weights and buffers on `device`."""
+        moved = torch.device(device)
+        if moved.type == "cuda" and moved.index is None:
+            moved = torch.device("cuda", torch.cuda.current_device())
+        if moved != self.device:
+            self.device, self._weights, self._graph = moved, None, None
+        return self
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The constants by name, on the device; read at first use."""
+        if self._weights is None:
+            stored = read_weights(self.folder / "weights.safetensors")
+            self._weights = {name: value.to(self.device) for name, value in stored.items()}
+        return self._weights
+
+    def __call__(self, *given: Tensor, **named: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """The outputs for the inputs.
+
+        Raises:
+            WrongInput: the inputs do not fit.
+        """
+        results = self._run(self._in_order(given, named))
+        return results[0] if len(results) == 1 else results
+
+    def run(self, feed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs by name for the inputs by name.
+
+        Raises:
+            WrongInput: the inputs do not fit.
+        """
+        return dict(zip(self.outputs, self._run(self._in_order((), feed))))
+
+    def _in_order(self, given: tuple[Tensor, ...], named: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        names = [one.name for one in self.inputs]
+        unknown = [name for name in named if name not in names[len(given) :]]
+        missing = [name for name in names[len(given) :] if name not in named]
+        if unknown or missing:
+            what = f"`{unknown[0]}` is none of them or given twice" if unknown else f"`{missing[0]}` is missing"
+            raise WrongInput(f"the model takes the inputs {', '.join(names)}: {what}")
+        return (*given, *(named[name] for name in names[len(given) :]))
+
+    def _launch(self, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        with torch.no_grad():
+            return self.program(self.weights, *given, device=self.device)
+
+    def _run(self, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        check(self.inputs, given, self.device)
+        if self._graph is None:
+            return self._launch(given)
+        graph, inputs, outputs = self._graph
+        if any(kept.shape != value.shape for kept, value in zip(inputs, given)):
+            raise WrongInput(f"the model was captured for {[tuple(kept.shape) for kept in inputs]}; call release() to run other shapes")
+        for kept, value in zip(inputs, given):
+            kept.copy_(value)
+        graph.replay()
+        return tuple(value.clone() for value in outputs)
+
+    def capture(self, *given: Tensor) -> Model:
+        """Record the launches for these shapes as one CUDA graph, which later calls replay.
+
+        Raises:
+            WrongInput: the inputs do not fit, or the model is not on a GPU.
+        """
+        check(self.inputs, given, self.device)
+        if self.device.type != "cuda":
+            raise WrongInput("a CUDA graph needs a GPU")
+        inputs = tuple(value.clone() for value in given)
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.stream(side):  # compile and warm up outside the capture
+            for _ in range(2):
+                self._launch(inputs)
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            outputs = self._launch(inputs)
+        self._graph = (graph, inputs, outputs)
+        return self
+
+    def release(self) -> Model:
+        """Forget the CUDA graph."""
+        self._graph = None
+        return self

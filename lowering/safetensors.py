@@ -1,0 +1,72 @@
+"""Weights as a safetensors file, written a piece at a time: https://huggingface.co/docs/safetensors, format section."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from coset.ir.constants import Constant
+from coset.ir.types import DType
+from coset.lowering.aten_dtypes import STORED, plain
+
+_CODES = {
+    "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0", "int64": "I64", "int32": "I32",
+    "int16": "I16", "int8": "I8", "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8", "bool": "BOOL", "complex64": "C64",
+    "complex128": "C128",
+}  # fmt: skip
+_PIECE = 16 << 20
+_ALIGNMENT = 64  # bytes at which the data begins: the header is padded with spaces, as the format allows
+
+
+def write_safetensors(path: Path, weights: Mapping[str, Constant]) -> str:
+    """Write the constants by name, in the order given; the SHA-256 of the file. Nothing of their size is held in memory.
+
+    Raises:
+        CosetError: a weight's file is gone or has changed.
+    """
+    header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for name, constant in weights.items():
+        dtype = plain(constant.type.dtype)
+        end = offset + _stored_bytes(constant)
+        header[name] = {"dtype": _CODES[STORED[dtype.name]], "shape": list(constant.type.static or ()), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(len(text) + 8) % _ALIGNMENT)
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for piece in (len(text).to_bytes(8, "little"), text, *()):
+            file.write(piece)
+            digest.update(piece)
+        for constant in weights.values():
+            for part in _pieces(constant):
+                file.write(part)
+                digest.update(part)
+    return digest.hexdigest()
+
+
+def _stored_bytes(constant: Constant) -> int:
+    dtype = constant.type.dtype
+    return constant.bytes * (4 if dtype.name == "f4e2m1fn" else 1)  # which torch has no dtype for: f32
+
+
+def _pieces(constant: Constant) -> Iterator[memoryview]:
+    array = constant.array()
+    if array.size == 0:
+        return
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if constant.type.dtype.name == "f4e2m1fn":
+        flat = flat.astype(np.float32)
+    data = flat.view(np.uint8)
+    for start in range(0, data.size, _PIECE):
+        yield data[start : start + _PIECE].data
+
+
+def torch_dtype(dtype: DType) -> str:
+    """The name of the torch dtype that elements of `dtype` are stored as."""
+    return STORED[plain(dtype).name]
