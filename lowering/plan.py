@@ -88,7 +88,7 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
 
 def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term]) -> set[Term]:
     """The terms that must be in memory: outputs, and what a library reads."""
-    required = {root for root in roots if isinstance(root.type, TensorType)}
+    required = set(roots)  # tokens too: what has an effect is done
     for term in order:
         if is_library(term, light):
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}

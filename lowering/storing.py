@@ -87,7 +87,7 @@ class Storer:
         found = self._frontier(term)
         if found is None:
             return self._choose(term, True, "it is made from too much to be computed again")
-        sources, work = found
+        sources, work, own = found
         tiled = any(reader.kind == PRODUCT for reader in readers)
         cut = narrow_cut(term, self.grouping.light, self.grouping.required, self.binding, self.limits, tiled=tiled)
         if cut is not None and all(source in self.grouping.home or source not in self.grouping.light for source in cut):
@@ -106,13 +106,13 @@ class Storer:
         kept = size * (1 + len(readers))
         if home is None:
             kept += read + self.limits.launch_bytes
-        full = again > 0 and any(reader.size + work > self.limits.scalars for reader in readers)
+        full = again > 0 and own > 0 and any(reader.size + own > self.limits.scalars for reader in readers)
         if full:
             return self._choose(term, True, "a kernel that needs it is full")
         better = kept < again or (kept == again and work > 0)
         if not better:
             for reader in readers:
-                reader.size += work
+                reader.size += own
         return self._choose(term, better, f"stored it moves {kept} bytes, computed again {again}")
 
     def _read_bytes(self, source: Term, term: Term, size: int) -> int:
@@ -121,28 +121,30 @@ class Storer:
             return 0
         return min(bytes_of(source, self.binding), size * source.tensor.dtype.bits // term.tensor.dtype.bits)
 
-    def _frontier(self, term: Term) -> tuple[list[Term], int] | None:
-        """The values nearest to `term` that are in memory or needed elsewhere too, and the number of scalar operations from them to it.
-        None where they are too many."""
+    def _frontier(self, term: Term) -> tuple[list[Term], int, int] | None:
+        """The values nearest to `term` that are in memory or needed elsewhere too, the number of scalar operations from them to it, and how
+        many of these are on this side of values for which the same question is still to be asked. None where they are too many."""
         found: list[Term] = []
-        work = int(is_arithmetic(term))
+        work = own = int(is_arithmetic(term))
         done: set[Term] = set()
-        stack = list(term.operands)
+        stack = [(operand, True) for operand in term.operands]
         while stack:
-            top = stack.pop()
+            top, near = stack.pop()
             if top in done:
                 continue
             done.add(top)
             home = self.grouping.home.get(top)
+            near = near and home is None
             known = any(group is not home for group in self.needs.get(top, {}))
             if top not in self.grouping.light or top in self.grouping.required or known:
                 found.append(top)
             elif top.op.name not in FREE:
                 work += is_arithmetic(top)
-                stack += top.operands
+                own += is_arithmetic(top) and near
+                stack += [(operand, near) for operand in top.operands]
             if len(found) > self.limits.sources or len(done) > self.limits.inlined:
                 return None
-        return found, work
+        return found, work, own
 
     def _choose(self, term: Term, stored: bool, words: str) -> bool:
         self.stored.choices[term] = words

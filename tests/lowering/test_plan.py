@@ -20,6 +20,7 @@ from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.kernel import Library, Plan, reads, writes
+from coset.lowering.kinds import Limits
 from coset.lowering.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
 from coset.lowering.plan import plan
 from coset.lowering.plan_text import show
@@ -38,9 +39,9 @@ GOLDENS = Path(__file__).parent / "goldens"
 REWRITE = "COSET_REWRITE_GOLDENS"  # set it to write the goldens anew
 
 
-def check(program: Program, feeds: Mapping[str, Any]) -> Plan:
+def check(program: Program, feeds: Mapping[str, Any], *, limits: Limits | None = None) -> Plan:
     """The plan of `program`, after it has given the program's values and kept its own laws."""
-    found = plan(program)
+    found = plan(program, limits=limits)
     expected = evaluate_program(program, feeds, fallback=evaluate_defined)
     results = run(found, feeds)
     assert list(results) == [name for name, _ in program.outputs]
@@ -91,6 +92,14 @@ def test_a_model_s_plan_gives_its_values(name: str) -> None:
 def test_plans_of_drawn_programs_give_their_values(start: int) -> None:
     for seed in range(start, start + 50):
         check(*drawn(seed, 14 if seed % 5 else 50, symbolic=seed % 2 == 1))
+
+
+TIGHT = Limits(scalars=5, inlined=3, sources=2, launch_bytes=0, product_scalars=1, search=4, long_row=4, few_rows=3, index=8)
+
+
+def test_plans_under_tight_limits_give_the_values_too() -> None:
+    for seed in range(60):
+        check(*drawn(1000 + seed, 14, symbolic=seed % 2 == 1), limits=TIGHT)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -152,3 +161,14 @@ def test_a_dim_that_no_input_has_alone_is_refused() -> None:
     x = input_term("x", TensorType(F32, (multiply(2, symbol("n")),)))
     with pytest.raises(CosetError, match="the dim `n` alone"):
         plan(Program((x,), (("y", make("stablehlo.negate", (x,))),)))
+
+
+def test_effects_are_kept_in_their_order() -> None:
+    x = input_term("x", TensorType(F32, (4,)))
+    first = make("stablehlo.outfeed", (make("stablehlo.negate", (x,)), make("stablehlo.create_token")))
+    second = make("stablehlo.outfeed", (x, first))
+    found = plan(Program((x,), (("y", make("stablehlo.abs", (x,))),), effects=second))
+    libraries = [kernel for kernel in found.kernels if isinstance(kernel, Library)]
+    assert [kernel.term.op.name for kernel in libraries] == ["stablehlo.create_token", "stablehlo.outfeed", "stablehlo.outfeed"]
+    assert [kernel.operands[1] for kernel in libraries[1:]] == [None, None], "tokens have no memory"
+    assert libraries[2].operands[0] == "x"
