@@ -9,9 +9,11 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from coset.ir.op import get_op
 from coset.ir.term import Term, topological
 from coset.rules.rule import Rule
 
+ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
 GRACE_SECONDS = 2.0  # how long the child may overrun its own deadline before it is ended from outside
 
 
@@ -81,28 +84,47 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
     sender.close()
     deadline = time.monotonic() + limits.seconds + GRACE_SECONDS
     best: Snapshot | None = None
+    with _interrupts() as interrupted:
+        try:
+            while True:
+                if interrupted():
+                    return best, "interrupt"
+                left = deadline - time.monotonic()
+                if not receiver.poll(min(max(0.0, left), ASKED_EVERY)):
+                    if left <= 0:
+                        return best, "time"
+                    continue
+                try:
+                    kind, value = receiver.recv()
+                except EOFError:
+                    return best, "memory"  # the child died: the memory limit, or the system's own
+                if kind == "error":
+                    message, place, help = value
+                    raise CosetError(message, place=Place(*place) if place else None, help=help)
+                if kind == "crash":
+                    raise EngineError(value)
+                best = value
+                if kind == "done":
+                    return best, ""
+        finally:
+            child.kill()
+            child.join()
+            receiver.close()
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether the user has interrupted since. A KeyboardInterrupt could be lost in a callback (of the garbage collector, of a weak
+    reference) while a large snapshot is read; and in other threads than the main one Python tells nobody."""
+    seen: list[bool] = []
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, lambda *_: seen.append(True))
     try:
-        while True:
-            if not receiver.poll(max(0.0, deadline - time.monotonic())):
-                return best, "time"
-            try:
-                kind, value = receiver.recv()
-            except EOFError:
-                return best, "memory"  # the child died: the memory limit, or the system's own
-            if kind == "error":
-                message, place, help = value
-                raise CosetError(message, place=Place(*place) if place else None, help=help)
-            if kind == "crash":
-                raise EngineError(value)
-            best = value
-            if kind == "done":
-                return best, ""
-    except KeyboardInterrupt:
-        return best, "interrupt"
+        yield lambda: bool(seen)
     finally:
-        child.kill()
-        child.join()
-        receiver.close()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int) -> None:
