@@ -1,8 +1,9 @@
 """Triton's interpreter made to compute what Triton's compiler does, where the two differ (Triton 3.9).
 
 The interpreter truncates where f32 becomes bf16 or an 8-bit float (devices round to nearest even), lets the order of the operands
-decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), and calls the function of a
-reduction once for each element, which takes minutes for one small model.
+decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), makes numbers of the truth values
+of a scalar comparison that is spread over a tile, and calls the function of a reduction once for each element, which takes minutes for
+one small model.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def correct_interpreter() -> None:
     builder = interpreter.InterpreterBuilder
     builder.create_maximumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _maximum)
     builder.create_minimumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _minimum)
+    builder.create_splat = lambda self, type, value: interpreter.TensorHandle(_splat(type.shape, value.data), value.dtype.scalar)
     interpreter.ReduceOps.generic_reduce = _reduce
 
 
@@ -37,6 +39,10 @@ def _convert(data: Array, source: Any, target: Any, _: Any) -> Array:
         values = np.ascontiguousarray(data).view(old).astype(new)
     bits: Array = values.view(f"u{np.dtype(new).itemsize}")
     return bits.reshape(np.shape(data))
+
+
+def _splat(shape: list[int], scalar: Array) -> Array:
+    return np.full(shape, scalar.reshape(-1)[0], scalar.dtype)
 
 
 def _maximum(a: Array, b: Array) -> Array:
@@ -60,9 +66,9 @@ def _reduce(self: Any, values: Any) -> list[Any]:
         half = count // 2
         left = [np.take(array, range(half), axis) for array in arrays]
         right = [np.take(array, range(half, 2 * half), axis) for array in arrays]
-        arrays = self_fold(self, left, right, kinds)
+        arrays = _fold_halves(self, left, right, kinds)
     for part in rest:
-        arrays = self_fold(self, arrays, part, kinds)
+        arrays = _fold_halves(self, arrays, part, kinds)
     if whole:
         rank = values[0].handle.data.ndim
         arrays = [array.reshape((1,) * rank) if self.keep_dims else array.reshape(-1)[0] for array in arrays]
@@ -71,7 +77,7 @@ def _reduce(self: Any, values: Any) -> list[Any]:
     return [self.to_tensor(array, kind) for array, kind in zip(arrays, kinds, strict=True)]
 
 
-def self_fold(reduction: Any, left: list[Array], right: list[Array], kinds: list[Any]) -> list[Array]:
+def _fold_halves(reduction: Any, left: list[Array], right: list[Array], kinds: list[Any]) -> list[Array]:
     """One call of the reduction's function on whole arrays."""
     pairs = [[reduction.to_tensor(array, kind) for array, kind in zip(side, kinds, strict=True)] for side in (left, right)]
     result = reduction.combine_fn.fn(*pairs[0], *pairs[1])

@@ -6,10 +6,11 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 
 from __future__ import annotations
 
-from coset.lowering.kernel import Kernel, Library, Plan, Pointwise
+from coset.lowering.kernel import Kernel, Library, Plan, Pointwise, Rows
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
+from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import can_emit
 
 __all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source"]
@@ -24,8 +25,10 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     if isinstance(kernel, Library):
         return Emission("", ())
     comment = describe(kernel.terms)
-    assert isinstance(kernel, Pointwise)
-    return emit_pointwise(kernel, plan, options, comment)
+    if isinstance(kernel, Pointwise):
+        return emit_pointwise(kernel, plan, options, comment)
+    assert isinstance(kernel, Rows)
+    return emit_rows(kernel, plan, options, comment)
 
 
 def describe(terms: tuple[str, ...]) -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, Poly, add, multiply, substitute, subtract, symbol, symbols
-from coset.ir.types import DType
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Plan, Result, Scalar, Store, operands_of
 from coset.lowering.triton_dims import address, dim_text, factor_text, is_natural, linear
 from coset.lowering.triton_helpers import HELPERS, helpers_of
@@ -20,6 +19,7 @@ from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options, Roundin
 from coset.lowering.triton_scalars import (
     EIGHT_BITS,
     TYPES,
+    Form,
     computed,
     conversion,
     form_of,
@@ -125,6 +125,7 @@ class Space:
         self._flat: list[tuple[Dim, str, Loop, Axes]] = []
         self._loops: dict[str, tuple[str, Axes]] = {}
         self._values: list[dict[tuple[int, str, str], Value]] = [{} for _ in scopes]
+        self._outside: list[dict[str, tuple[str, Axes]]] = []
         self.results: dict[str, Value] = {}
         self._kept: list[Scalar] = []
 
@@ -144,10 +145,14 @@ class Space:
         """Write further values into `scope`, where their axes need it."""
         self.scopes.append(scope)
         self._values.append({})
+        self._outside.append(dict(self._loops))
 
     def leave(self) -> Scope:
-        """Forget the innermost scope's values."""
+        """Forget the innermost scope's values; indices that were written outside of it stay."""
         self._values.pop()
+        before = self._outside.pop()
+        outer = self.scopes[-2].axes
+        self._loops = {name: found if found[1] <= outer else before[name] for name, found in self._loops.items()}
         return self.scopes.pop()
 
     # ------------------------------------------------------------ lines
@@ -215,7 +220,9 @@ class Space:
     def stored(self, scalar: Scalar, condition: Value | None = None) -> Value:
         """The value of `scalar` as memory holds it."""
         if not _moves(scalar):
-            self.computed(scalar, condition)
+            for item in _under(scalar):
+                if item is not scalar:
+                    self._emit(item, condition, stored=False)
         return self._emit(scalar, condition, stored=True)
 
     def name(self, scalar: Scalar, value: Value) -> Value:
@@ -244,10 +251,28 @@ class Space:
         narrow = computed(item.dtype) is not item.dtype
         if not narrow or _moves(item):
             return self._plain(item, condition, stored=stored and narrow)
+        if not stored and self._rounds(item):
+            value = self._emit(item, condition, stored=True)
+            return self.line(from_memory(value.text, item.dtype), value.axes, f"{value.text}_wide")
         if stored:
-            value = self.name(item, self._emit(item, condition, stored=False))
+            value = self._plain(item, condition, stored=False) if self._rounds(item) else self._emit(item, condition, stored=False)
+            value = self.name(item, value)
             return self.line(to_memory(value.text, item.dtype), value.axes, f"{value.text}_{item.dtype.name}")
         return self._plain(item, condition, stored=False)
+
+    def _rounds(self, item: Scalar) -> bool:
+        """True when a narrow value is rounded to its dtype wherever it is used, not only where it is stored."""
+        if isinstance(item, IndexValue):
+            return True
+        if not isinstance(item, Apply):
+            return False
+        if item.op.name == "stablehlo.convert":
+            return item.operands[0].dtype is not item.dtype
+        return self.body.options.rounding is Rounding.EACH and self._form(item).rounds
+
+    @staticmethod
+    def _form(item: Apply) -> Form:
+        return form_of(item.op.name, [*(operand.dtype for operand in item.operands), item.dtype], dict(item.attributes))
 
     def _plain(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
         if isinstance(item, Choose):
@@ -259,18 +284,11 @@ class Space:
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
         if isinstance(item, IndexValue):
             text, axes = self.dim(item.index)
-            return self._rounded(f"tl.cast({text}, {TYPES[computed(item.dtype).name]})", axes, item.dtype, "index")
+            return self.line(f"tl.cast({text}, {TYPES[computed(item.dtype).name]})", axes, "index")
         if isinstance(item, Result):
             return self.results[item.name]
         assert isinstance(item, Apply)
         return self._apply(item, condition)
-
-    def _rounded(self, text: str, axes: Axes, dtype: DType, hint: str) -> Value:
-        """A value rounded to its dtype, as it is computed with."""
-        value = self.line(text, axes, hint)
-        if computed(dtype) is dtype:
-            return value
-        return self.line(from_memory(to_memory(value.text, dtype), dtype), axes, f"{hint}_{dtype.name}")
 
     def _apply(self, item: Apply, condition: Value | None) -> Value:
         values = [self._emit(operand, condition, stored=False) for operand in item.operands]
@@ -279,9 +297,8 @@ class Space:
         if hint == "convert":
             source = self.name(item.operands[0], values[0])
             text = conversion(source.text, item.operands[0].dtype, item.dtype)
-            narrows = computed(item.dtype) is not item.dtype and item.operands[0].dtype is not item.dtype
-            return self._rounded(text, axes, item.dtype, hint) if narrows else self.line(text, axes, hint)
-        form = form_of(item.op.name, [*(operand.dtype for operand in item.operands), item.dtype], dict(item.attributes))
+            return self.line(text, axes, hint)
+        form = self._form(item)
         plain = ".to(" not in form.text and not set(helpers_of(form.text)) - {"largest", "smallest"}
         data = values[1:] if hint == "select" else values
         if not plain or all(value.literal for value in data):
@@ -289,8 +306,6 @@ class Space:
         lonely = "(" not in form.text  # between operators, a negative number needs parentheses
         texts = [f"({value.text})" if lonely and value.literal and value.text.startswith("-") else value.text for value in values]
         text = form.text.format(*texts)
-        if form.rounds and self.body.options.rounding is Rounding.EACH:
-            return self._rounded(text, axes, item.dtype, hint)
         return self.line(text, axes, hint)
 
     def _load(self, item: Load, condition: Value | None, stored: bool, other: str | None) -> Value:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
+from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
-from coset.lowering.kernel import Plan, Pointwise
+from coset.ir.types import BF16
+from coset.lowering.kernel import Plan
 from coset.lowering.triton import Launch, emit, kernel_source
 from coset.lowering.triton_launch import Argument
-from tests.lowering.test_triton_pointwise import chain, drawn
+from tests.lowering import test_triton_pointwise, test_triton_rows
+from tests.lowering.test_triton_pointwise import chain
+from tests.lowering.test_triton_rows import layer_norm, softmax
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -78,13 +83,21 @@ def test_a_chain_compiles_ahead_of_time(target: str, compiler: Compiler) -> None
         assert "ld.global" in compiled.text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("target", sorted(TARGETS))
-def test_drawn_pointwise_kernels_compile_ahead_of_time(target: str, compiler: Compiler) -> None:
+@pytest.mark.parametrize("columns", [1000, 50000, symbol("n")])
+def test_rows_compile_ahead_of_time(target: str, columns: Dim, compiler: Compiler) -> None:
+    for kernel, plan in (softmax(4096, columns, BF16), *([layer_norm(symbol("m"), columns)] if isinstance(columns, int) else [])):
+        (compiled,) = compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
+        assert compiled.spilled == 0 and compiled.registers <= 128
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [test_triton_pointwise, test_triton_rows])
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_drawn_kernels_compile_ahead_of_time(target: str, family: Any, compiler: Compiler) -> None:
     for seed in range(0, 250, 9):
-        drawing, kernel = drawn(seed)
+        drawing, kernel = family.drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
-        assert isinstance(kernel, Pointwise)
         compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
 
 

@@ -107,6 +107,8 @@ class Drawing:
                 elif not isinstance(size, int) and evaluate(size, self.binding) < 1:
                     bounds.pop()
                     where, size = loop.index, loop.extent
+            elif evaluate(size, self.binding) < 1:
+                where, size = loop.index, loop.extent
             elif self.chance(0.2):
                 where = subtract(subtract(size, 1), where)
             if self.chance(0.15):
@@ -148,7 +150,7 @@ class Drawing:
             return Apply(
                 get_op(f"stablehlo.{self.draw.choice(['negate', 'abs', 'sign'])}"), (self.scalar(dtype, loops, depth - 1, seen),), dtype
             )
-        words = ["and", "or", "xor"] if dtype is BOOL else ["add", "subtract", "multiply", "maximum", "minimum"]
+        words = ["and", "or", "xor"] if dtype is BOOL else ["add", "subtract", "maximum", "minimum", *([] if self.tame else ["multiply"])]
         sides = self.scalar(dtype, loops, depth - 1, seen), self.scalar(dtype, loops, int(self.draw.integers(0, depth)), seen)
         return Apply(get_op(f"stablehlo.{self.draw.choice(words)}"), sides, dtype)
 

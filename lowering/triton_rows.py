@@ -1,0 +1,241 @@
+"""Row kernels as Triton: tiles of rows by columns. A row of at most `WHOLE_ROW` elements is held in registers, and all folds and stores
+are done on it; a longer one, or one of unknown length, is gone over once for each step that needs the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coset.dialects.hub_tensors import identity
+from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
+from coset.ir.types import BOOL, DType
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Result, Rows, reads, scalars, writes
+from coset.lowering.triton_dims import address, join_loops, linear, split_index
+from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_pointwise import index_limits
+from coset.lowering.triton_scalars import TYPES, computed, conversion, from_memory, number, to_memory, typed_number
+from coset.lowering.triton_values import Axis, Body, Scope, Space, Value, dims_of, function_text, wideness
+
+WHOLE_ROW = 8192  # elements of a row that one program holds
+TILE = 2048  # elements of a tile of several rows
+_ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
+_BOTH = _ROW | _COLUMN
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How the index space is cut: rows and columns of a tile; `whole`: the columns of a tile are all there are."""
+
+    rows: int
+    columns: int
+    whole: bool
+
+    @property
+    def warps(self) -> int:
+        """Warps of 32 threads so that each thread has 8 to 16 elements."""
+        return min(16, max(4, self.rows * self.columns // 512))
+
+
+def power_of_two(count: int) -> int:
+    """The least power of two that is `count` or more."""
+    return 1 << max(count - 1, 0).bit_length()
+
+
+def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool) -> Tiles:
+    """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them."""
+    some = power_of_two(rows) if isinstance(rows, int) else 1024
+    if along_rows:
+        height = max(1, min(some, 64))
+        width = min(power_of_two(columns), 32) if isinstance(columns, int) else 32
+        return Tiles(height, width, isinstance(columns, int) and columns <= width)
+    if isinstance(columns, int) and columns <= WHOLE_ROW:
+        width = power_of_two(columns)
+        height = max(1, min(some, TILE // width))
+        while height > 1 and isinstance(rows, int) and rows < 2 * height * options.processors:
+            height //= 2
+        return Tiles(height, width, True)
+    return Tiles(1, TILE, False)
+
+
+def emit_rows(kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> Emission:
+    """One Triton function in which each program does some rows."""
+    return _Writer(kernel, plan, options, comment).emission()
+
+
+class _Writer:
+    def __init__(self, kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> None:
+        self.kernel, self.plan, self.comment = kernel, plan, comment
+        self.count = product(loop.extent for loop in kernel.rows)
+        self.length = product(loop.extent for loop in kernel.columns)
+        stores = (*kernel.row_stores, *kernel.element_stores)
+        dims = dims_of([fold.value for fold in kernel.folds], stores, plan)
+        self.rows, binding = join_loops(kernel.rows, dims)
+        self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
+        binding |= more
+        self.tiles = choose_tiles(self.count, self.length, options, along_rows=self._along_rows(binding))
+        extents = {loop.name: loop.extent for loop in (*kernel.rows, *kernel.columns)}
+        ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
+        wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
+        self.body = Body(plan, options, wide=wide)
+        self.scope = Scope(_BOTH if self.tiles.whole else _ROW)
+        masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
+        masks.append(self._mask("column_mask", self.length, self.tiles.columns))
+        axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
+        self.space = Space(self.body, axes, [self.scope], binding)
+        for name in ("rows", "columns", "row_mask", "column_mask", "start", "BLOCK_ROWS", "BLOCK_COLUMNS"):
+            self.body.name(name)
+        self._index(self.rows, "rows", _ROW)
+        self._index(self.columns, "columns", _COLUMN)
+
+    @staticmethod
+    def _mask(name: str, count: Dim, block: int) -> str | None:
+        return None if isinstance(count, int) and count and count % block == 0 else name
+
+    def _index(self, loops: Sequence[Loop], flat: str, axes: frozenset[str]) -> None:
+        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
+        for name, text in split_index(loops, flat, names).items():
+            self.space.index(name, text, axes)
+        self.space.flat(loops, flat, axes)
+
+    def _along_rows(self, binding: dict[str, Dim]) -> bool:
+        """True when the elements that are read lie next to each other along rows, not along columns."""
+        if not self.rows or not self.columns:
+            return False
+        row, column = self.rows[-1].name, self.columns[-1].name
+        votes = 0
+        for value in scalars(*(fold.value for fold in self.kernel.folds)):
+            if isinstance(value, Load):
+                place = substitute(address(self.plan.buffers[value.buffer], value.index), binding)
+                votes += (linear(place, row) == 1) - (linear(place, column) == 1)
+        return votes > 0
+
+    # ------------------------------------------------------------ the function
+
+    def emission(self) -> Emission:
+        lines, tiles = self.scope.lines, self.tiles
+        program = "tl.program_id(0)" if self.body.wide is False else f"tl.program_id(0).to({self.body.index_type})"
+        lines.append(f"rows = {program} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
+        if self.space.axes["row"].mask is not None:
+            lines.append(f"row_mask = rows < {self.body.text(self.count)}")
+        if tiles.whole:
+            self._columns(self.scope, "")
+            for fold in self.kernel.folds:
+                self.space.results[fold.name] = self._folded(fold, self._part(fold))
+        else:
+            for folds in self._passes():
+                self._pass(folds)
+        for store in self.kernel.row_stores:
+            self.space.store(store, _ROW)
+        if tiles.whole:
+            self._element_stores()
+        elif self.kernel.element_stores:
+            self._begin()
+            self._element_stores()
+            self._end()
+        constexprs = (("BLOCK_ROWS", tiles.rows), ("BLOCK_COLUMNS", tiles.columns))
+        source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
+        grid = (ceildiv(self.count, tiles.rows),)
+        launch = Launch(self.kernel.name, self.body.arguments(), grid, constexprs, self.sizes, num_warps=tiles.warps)
+        return Emission(source, (launch,))
+
+    def _columns(self, scope: Scope, start: str) -> None:
+        scope.lines.append(f"columns = {start}tl.arange(0, BLOCK_COLUMNS)[None, :]")
+        if self.space.axes["column"].mask is not None:
+            scope.lines.append(f"column_mask = columns < {self.body.text(self.length)}")
+
+    def _element_stores(self) -> None:
+        for store in self.kernel.element_stores:
+            self.space.store(store, _BOTH)
+
+    # ------------------------------------------------------------ folds
+
+    def _identity(self, fold: Fold) -> str:
+        value = identity(fold.combiner, fold.dtype).item()
+        return number(value, fold.dtype) or typed_number(value, fold.dtype)
+
+    def _part(self, fold: Fold) -> Value:
+        """A fold's value on a tile, the identity where there is no column."""
+        source = fold.value.dtype
+        value = self.space.name(fold.value, self.space.computed(fold.value))
+        text = conversion(value.text, source, fold.dtype)
+        value = self.space.line(text, value.axes, f"{fold.name}_{fold.dtype}")
+        if self.space.axes["column"].mask is None and "column" in value.axes:
+            return value
+        mask = self.space.axes["column"].mask or f"columns < {self.body.text(self.length)}"
+        return self.space.line(f"tl.where({mask}, {value.text}, {self._identity(fold)})", value.axes | _COLUMN, f"{value.text}_inside")
+
+    def _folded(self, fold: Fold, value: Value) -> Value:
+        """The values of a tile's columns as one."""
+        text = folding(fold.combiner, fold.dtype, value.text)
+        result = self.space.line(text, value.axes & _ROW, fold.name)
+        if computed(fold.dtype) is not fold.dtype:
+            rounded = from_memory(to_memory(result.text, fold.dtype), fold.dtype)
+            return self.space.line(rounded, result.axes, f"{fold.name}_{fold.dtype}")
+        return result
+
+    def _passes(self) -> list[list[Fold]]:
+        """The folds by the number of folds that they need one after the other."""
+        level: dict[str, int] = {}
+        for fold in self.kernel.folds:
+            needed = [value.name for value in scalars(fold.value) if isinstance(value, Result)]
+            level[fold.name] = 1 + max((level[name] for name in needed), default=-1)
+        return [[fold for fold in self.kernel.folds if level[fold.name] == at] for at in sorted(set(level.values()))]
+
+    def _begin(self) -> None:
+        inner = Scope(_BOTH)
+        self.space.enter(inner)
+        self._columns(inner, "start + ")
+
+    def _end(self) -> None:
+        inner = self.space.leave()
+        self.scope.lines.append(f"for start in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
+        self.scope.lines += [f"    {line}" for line in inner.lines]
+
+    def _pass(self, folds: list[Fold]) -> None:
+        """One loop over the columns for folds that do not need each other: a partial result for each place of a tile, then one fold."""
+        partial: dict[str, str] = {}
+        for fold in folds:
+            partial[fold.name] = self.body.name(f"{fold.name}_so_far")
+            kind = TYPES[computed(fold.dtype).name]
+            value = identity(fold.combiner, fold.dtype).item()
+            start = number(value, fold.dtype) or (str(int(value)) if fold.dtype.kind != "float" else repr(value))
+            self.scope.lines.append(f"{partial[fold.name]} = tl.full([BLOCK_ROWS, BLOCK_COLUMNS], {start}, {kind})")
+        self._begin()
+        for fold in folds:
+            so_far = partial[fold.name]
+            value = self._part(fold)
+            self.space.scopes[-1].lines.append(f"{so_far} = {combining(fold.combiner, fold.dtype, so_far, value.text)}")
+        self._end()
+        for fold in folds:
+            self.space.results[fold.name] = self._folded(fold, Value(partial[fold.name], _ROW))
+
+
+def combining(combiner: str, dtype: DType, a: str, b: str) -> str:
+    """Two partial results as one."""
+    if dtype is BOOL:
+        return f"{a} {'&' if combiner in ('and', 'multiply', 'minimum') else '|'} {b}"
+    float_ = dtype.kind == "float"
+    forms = {
+        "add": f"{a} + {b}", "multiply": f"{a} * {b}", "and": f"{a} & {b}", "or": f"{a} | {b}",
+        "maximum": f"largest({a}, {b})" if float_ else f"tl.maximum({a}, {b})",
+        "minimum": f"smallest({a}, {b})" if float_ else f"tl.minimum({a}, {b})",
+    }  # fmt: skip
+    return forms[combiner]
+
+
+def folding(combiner: str, dtype: DType, value: str) -> str:
+    """The columns of a tile as one column."""
+    if dtype is BOOL:
+        word = "both" if combiner in ("and", "multiply", "minimum") else "either"
+        return f"tl.reduce({value}.to(tl.int32), 1, {word}, keep_dims=True) != 0"
+    if combiner == "add":
+        narrow = dtype.kind != "float" and dtype.bits < 32
+        return f"tl.sum({value}, 1, keep_dims=True)" + (f".to({TYPES[dtype.name]})" if narrow else "")
+    words = {"multiply": "multiplied", "and": "both", "or": "either"}
+    words |= {"maximum": "largest", "minimum": "smallest"} if dtype.kind == "float" else {
+        "maximum": "largest_integer", "minimum": "smallest_integer"}  # fmt: skip
+    return f"tl.reduce({value}, 1, {words[combiner]}, keep_dims=True)"
+
+
+__all__ = ["WHOLE_ROW", "Tiles", "choose_tiles", "combining", "emit_rows", "folding"]
