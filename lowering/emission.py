@@ -9,7 +9,7 @@ from coset.ir.dims import Dim, add, multiply
 from coset.ir.op import get_op
 from coset.ir.term import CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
-from coset.lowering.grouping import LIBRARY, PRODUCT, ROWS, Group
+from coset.lowering.group import LIBRARY, PRODUCT, ROWS, Group
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
     Apply,

@@ -9,57 +9,14 @@ which of them it is cheaper to be stored. Each step looks at a term's operands a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from coset.ir.dims import Dim, Shape, evaluate, symbols
+from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
+from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, Group, Grouping, along_columns, loops_over
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, complexity, sources, target
 from coset.lowering.kernel import Loop
 from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_product, narrow_cut
-
-ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
-
-
-@dataclass(eq=False)
-class Group:
-    """The terms of one kernel. `at` has the index of each over `loops`; `columns` are the loops that folds run along."""
-
-    number: int
-    kind: str
-    first: int  # positions of the first and the last term
-    last: int
-    loops: dict[str, Loop] = field(default_factory=dict)  # role and place -> loop
-    columns: frozenset[str] = frozenset()  # names of loops
-    heavy: list[Term] = field(default_factory=list)  # folds in order, or the product, or the library's term
-    at: dict[Term, Index] = field(default_factory=dict)
-    part: dict[Term, int] = field(default_factory=dict)  # the number of the group that a term came with, where groups were merged
-    reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
-    outside: dict[Term, None] = field(default_factory=dict)  # operands that are not its own
-    whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
-    size: int = 0
-
-    @property
-    def extents(self) -> dict[str, Dim]:
-        """Loop symbol -> extent."""
-        return {loop.name: loop.extent for loop in self.loops.values()}
-
-    def is_row(self, index: Index) -> bool:
-        """True for an index that does not move along the columns."""
-        return not any(symbols(dim) & self.columns for dim in index)
-
-
-@dataclass
-class Grouping:
-    """What the walk has found: the groups, each term's group, and why a term did not join the group of an operand."""
-
-    order: list[Term]
-    position: dict[Term, int]
-    light: Set[Term]
-    required: set[Term]
-    groups: list[Group] = field(default_factory=list)
-    home: dict[Term, Group] = field(default_factory=dict)
-    reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
 
 
 class Grouper:
@@ -188,7 +145,7 @@ class Grouper:
     def _moved(self, term: Term, place: int, index: Index, group: Group) -> Index | None:
         found = target(term, place, index, group.extents)
         if found is None and term.op.name == "stablehlo.broadcast_in_dim" and group.columns and group.is_row(index):
-            return _along_columns(term, index, group)
+            return along_columns(term, index, group)
         return found
 
     def _is_long(self, group: Group) -> bool:
@@ -221,7 +178,7 @@ class Grouper:
     def pointwise(self, term: Term) -> Group:
         """A group of loops over `term` alone."""
         group = self._open(POINTWISE, term)
-        index = _loops(group, "i", term.tensor.dims)
+        index = loops_over(group, "i", term.tensor.dims)
         self._add(group, term, index)
         self._adopt(group, term, index)
         return group
@@ -287,7 +244,7 @@ class Grouper:
     def _new_fold(self, term: Term) -> None:
         group = self._open(ROWS, term)
         axes = term.attribute("dimensions")
-        index = _loops(group, "i", term.operands[0].tensor.dims)
+        index = loops_over(group, "i", term.operands[0].tensor.dims)
         group.columns = frozenset(name for axis in axes for name in symbols(index[axis]))
         group.heavy.append(term)
         group.reads[term] = (index,)
@@ -318,7 +275,7 @@ class Grouper:
             into.columns = before
         if self._waits(group.outside, into):
             return False
-        into.kind, into.columns = (ROWS if columns else POINTWISE), columns
+        into.kind, into.columns = (ROWS if into.heavy or group.heavy else POINTWISE), columns
         into.first, into.last = min(into.first, group.first), max(into.last, group.last)
         into.heavy += group.heavy
         into.at |= group.at
@@ -375,7 +332,7 @@ class Grouper:
         result: list[Dim] = []
         for role in "bmnk":
             left, right = axes[role]
-            index = _loops(group, role, tuple(lhs[axis] for axis in left) or tuple(rhs[axis] for axis in right))
+            index = loops_over(group, role, tuple(lhs[axis] for axis in left) or tuple(rhs[axis] for axis in right))
             for read, where in zip(reads, (left, right), strict=True):
                 for axis, dim in zip(where, index, strict=False):
                     read[axis] = dim
@@ -409,35 +366,3 @@ class Grouper:
 def _free(term: Term, side: str, rank: int) -> tuple[int, ...]:
     taken = (*term.attribute(f"{side}_batch"), *term.attribute(f"{side}_contract"))
     return tuple(axis for axis in range(rank) if axis not in taken)
-
-
-def _loops(group: Group, role: str, shape: Shape) -> Index:
-    """New loops of `group` over `shape`, and the index that they are; a dim of size 1 has none."""
-    index: list[Dim] = []
-    place = 0
-    for dim in shape:
-        if dim == 1:
-            index.append(0)
-            continue
-        loop = group.loops[f"{role}{place}"] = Loop(f"loop:{role}{place}", dim)
-        index.append(loop.index)
-        place += 1
-    return tuple(index)
-
-
-def _along_columns(term: Term, index: Index, group: Group) -> Index | None:
-    """Where a row's value stands when it is spread along the kernel's columns; None where the new dims are not the columns in order."""
-    axes, shape = term.attribute("broadcast_dimensions"), term.tensor.dims
-    given = {axis: (dim, i) for axis, dim, i in zip(axes, term.operands[0].tensor.dims, index, strict=True)}
-    columns = [loop for loop in group.loops.values() if loop.name in group.columns]
-    result: list[Dim] = []
-    for axis, dim in enumerate(shape):
-        if axis in given and given[axis][0] == dim:
-            result.append(given[axis][1])
-        elif dim == 1:
-            result.append(0)
-        elif columns and columns[0].extent == dim:
-            result.append(columns.pop(0).index)
-        else:
-            return None
-    return None if columns else tuple(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from coset.lowering.grouping import POINTWISE, Group, Grouping
+from coset.lowering.group import POINTWISE, Group, Grouping
 from coset.lowering.kernel import Loop
 from coset.lowering.kinds import Limits
 from coset.lowering.storing import Stored

@@ -17,7 +17,8 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.emission import Emission, emit
-from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
+from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping
+from coset.lowering.grouping import Grouper
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
 from coset.lowering.memory import arena

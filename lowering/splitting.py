@@ -36,6 +36,8 @@ def _split(term: Term, limits: Limits) -> Term:
         return term
     axis = max(axes, key=lambda axis: shape[axis])
     parts = _parts(shape[axis], max(2, PARTS // rows))
+    if parts == columns:
+        return term  # nothing would be left to fold in a part
     length = -(-shape[axis] // parts)
     dtype, combiner = term.tensor.dtype, term.attribute("combiner")
     if dtype.kind == "float" and dtype.bits < 32:

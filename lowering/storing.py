@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coset.ir.term import CONSTANT, Term
-from coset.lowering.grouping import LIBRARY, PRODUCT, Group, Grouper, Grouping
+from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping
+from coset.lowering.grouping import Grouper
 from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, narrow_cut
 
 

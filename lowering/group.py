@@ -1,0 +1,86 @@
+"""The terms of one kernel while it is made, and what the walk that makes groups finds."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.term import Term
+from coset.lowering.indexing import Index
+from coset.lowering.kernel import Loop
+
+ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
+
+
+@dataclass(eq=False)
+class Group:
+    """The terms of one kernel. `at` has the index of each over `loops`; `columns` are the loops that folds run along."""
+
+    number: int
+    kind: str
+    first: int  # positions of the first and the last term
+    last: int
+    loops: dict[str, Loop] = field(default_factory=dict)  # role and place -> loop
+    columns: frozenset[str] = frozenset()  # names of loops
+    heavy: list[Term] = field(default_factory=list)  # folds in order, or the product, or the library's term
+    at: dict[Term, Index] = field(default_factory=dict)
+    part: dict[Term, int] = field(default_factory=dict)  # the number of the group that a term came with, where groups were merged
+    reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
+    outside: dict[Term, None] = field(default_factory=dict)  # operands that are not its own
+    whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
+    size: int = 0
+
+    @property
+    def extents(self) -> dict[str, Dim]:
+        """Loop symbol -> extent."""
+        return {loop.name: loop.extent for loop in self.loops.values()}
+
+    def is_row(self, index: Index) -> bool:
+        """True for an index that does not move along the columns."""
+        return not any(symbols(dim) & self.columns for dim in index)
+
+
+@dataclass
+class Grouping:
+    """What the walk has found: the groups, each term's group, and why a term did not join the group of an operand."""
+
+    order: list[Term]
+    position: dict[Term, int]
+    light: Set[Term]
+    required: set[Term]
+    groups: list[Group] = field(default_factory=list)
+    home: dict[Term, Group] = field(default_factory=dict)
+    reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
+
+
+def loops_over(group: Group, role: str, shape: Shape) -> Index:
+    """New loops of `group` over `shape`, and the index that they are; a dim of size 1 has none."""
+    index: list[Dim] = []
+    place = 0
+    for dim in shape:
+        if dim == 1:
+            index.append(0)
+            continue
+        loop = group.loops[f"{role}{place}"] = Loop(f"loop:{role}{place}", dim)
+        index.append(loop.index)
+        place += 1
+    return tuple(index)
+
+
+def along_columns(term: Term, index: Index, group: Group) -> Index | None:
+    """Where a row's value stands when it is spread along the kernel's columns; None where the new dims are not the columns in order."""
+    axes, shape = term.attribute("broadcast_dimensions"), term.tensor.dims
+    given = {axis: (dim, i) for axis, dim, i in zip(axes, term.operands[0].tensor.dims, index, strict=True)}
+    columns = [loop for loop in group.loops.values() if loop.name in group.columns]
+    result: list[Dim] = []
+    for axis, dim in enumerate(shape):
+        if axis in given and given[axis][0] == dim:
+            result.append(given[axis][1])
+        elif dim == 1:
+            result.append(0)
+        elif columns and columns[0].extent == dim:
+            result.append(columns.pop(0).index)
+        else:
+            return None
+    return None if columns else tuple(result)
