@@ -29,7 +29,7 @@ def sugar(drafter: Drafter, call: syntax.Invocation, context: Context | None) ->
     counts, usage = USAGES.get(call.name, ((2, 2), f"{call.name}(x, axes)"))
     if not counts[0] <= len(call.arguments) <= counts[1] or set(given) - {"axes"} or call.rest is not None:
         raise RuleError(f"`{call.name}` is not written like this", place=call.place, help=f"write {usage}")
-    first = call.arguments[0]
+    first = call.plain[0]
     if call.name == "splat":
         return splat(drafter, first, context, call.place)
     if call.name == "host":
@@ -41,21 +41,21 @@ def sugar(drafter: Drafter, call: syntax.Invocation, context: Context | None) ->
         return _filled(drafter, call)
     operand = drafter.term(first, None)
     if call.name == "get":
-        return Draft(get_op("builtin.get"), [operand], {"index": drafter.values.attribute(call.arguments[1], "int")}, call.place)
+        return Draft(get_op("builtin.get"), [operand], {"index": drafter.values.attribute(call.plain[1], "int")}, call.place)
     if call.name == "swap_last":
         swapped = Call("swap_axes", (type_of(operand),))
         return Draft(get_op("stablehlo.transpose"), [operand], {"permutation": swapped}, call.place)
-    axes = drafter.values.attribute(call.arguments[1], "ints")
+    axes = drafter.values.attribute(call.plain[1], "ints")
     return Draft(get_op("stablehlo.reduce"), [operand], {"dimensions": axes, "combiner": Literal(REDUCTIONS[call.name])}, call.place)
 
 
 def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
     """`scalar(v, T)` and `full(v, shape, T)`: a number of a given type, alone or in every element of a shape."""
-    dtype = drafter.values.attribute(call.arguments[-1], "dtype")
-    inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(drafter.values.scalar(call.arguments[0], None), dtype)}, call.place)
+    dtype = drafter.values.attribute(call.plain[-1], "dtype")
+    inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(drafter.values.scalar(call.plain[0], None), dtype)}, call.place)
     if call.name == "scalar":
         return inner
-    shape = drafter.values.attribute(call.arguments[1], "dims")
+    shape = drafter.values.attribute(call.plain[1], "dims")
     fixed = isinstance(shape, Listing) and any(not isinstance(item, Splice) for item in shape.items)
     forms = [Call(comparison, (Call("len", (shape,)), Literal(0))) for comparison in ("!=", "==")]
     form = 0 if fixed else drafter.choose(f"rank of {shape}", *([each] for each in forms))
@@ -90,7 +90,7 @@ def splat(drafter: Drafter, expression: syntax.Expression, context: Context | No
 
 
 def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | None, context: Context | None) -> Node:
-    first = call.arguments[0]
+    first = call.plain[0]
     known = drafter.known(first)
     if known is not None or drafter.scalar(first):
         return splat(drafter, first, context, call.place)
@@ -102,7 +102,7 @@ def _bcast(drafter: Drafter, call: syntax.Invocation, axes: syntax.Expression | 
         if axes is None:
             return _numpy(drafter, operand, shape, call.place)
     else:
-        shape = drafter.values.attribute(call.arguments[1], "dims")
+        shape = drafter.values.attribute(call.plain[1], "dims")
         if axes is None and any(isinstance(part, Call) and part.function == "broadcast" for part in parts(shape)):
             return _numpy(drafter, operand, shape, call.place)
     if axes is not None:

@@ -69,6 +69,18 @@ class Invocation:
     rest: str | None
     place: Place = field(compare=False)
 
+    @property
+    def plain(self) -> tuple["Expression", ...]:
+        """The positional arguments of a call that takes no `xs..`.
+
+        Raises:
+            RuleError: one of them is `xs..`.
+        """
+        spread = next((argument for argument in self.arguments if isinstance(argument, Spread)), None)
+        if spread is not None:
+            raise RuleError(f"`{self.name}` takes no operands that repeat", place=spread.place, help="name them one by one, or fold them")
+        return tuple(argument for argument in self.arguments if not isinstance(argument, Spread))
+
 
 @dataclass(frozen=True)
 class Comprehension:

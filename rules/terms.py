@@ -105,7 +105,7 @@ class Drafter:
                 return self.values.decimal(default)
             return self.defaulted(expression.value)
         if isinstance(expression, syntax.Invocation) and expression.name in ("bcast", "splat") and expression.arguments:
-            return self.known(expression.arguments[0])
+            return self.known(expression.plain[0])
         if isinstance(expression, syntax.Operation) and expression.operator == "*":
             return Decimal(0) if any(self.known(operand) == 0 for operand in expression.operands) else None
         return None

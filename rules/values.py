@@ -177,7 +177,7 @@ class Values:
         if isinstance(expression, syntax.Operation) and expression.operator in SCALAR_FUNCTIONS:
             return Call(expression.operator, tuple(self.scalar(o, None) for o in expression.operands if o is not None))
         if isinstance(expression, syntax.Invocation) and expression.name in ("sqrt", "exp", "log"):
-            return Call(expression.name, tuple(self.scalar(argument, None) for argument in expression.arguments))
+            return Call(expression.name, tuple(self.scalar(argument, None) for argument in expression.plain))
         if isinstance(expression, syntax.Operation) and expression.operator == "if":
             condition, *branches = (operand for operand in expression.operands if operand is not None)
             return Call("if", (self.value(condition), *(self.scalar(branch, None) for branch in branches)))
