@@ -4,7 +4,8 @@
 
 Cases count whose inputs and outputs are tensors of numbers (NumPy with ml_dtypes holds all their types); strings, sequences, maps and
 optionals do not. The table lists by op what is not there yet: `opaque` (no definition), `fails` (a definition that does not fit or raises),
-`differs` (another value, shape or dtype than expected, at the case's own tolerance). With `--symbolic` the inputs' dims above 1 are symbols
+`differs` (another value, shape or dtype than expected, at the case's own tolerance; bf16 at two roundings, transforms at those of their
+largest element, because the expected values were rounded on the way). With `--symbolic` the inputs' dims above 1 are symbols
 (equal numbers one symbol), so that what is imported is typed for all sizes.
 """
 
