@@ -42,7 +42,7 @@ def main(folder: str, device: str = "cpu") -> None:
             _answer(out, {"error": f"{type(error).__name__}: {error}"}, [])
             continue
         results = results if isinstance(results, tuple) else (results,)
-        results = [result.contiguous().cpu() for result in results]
+        results = [result.cpu().clone(memory_format=torch.contiguous_format) for result in results]
         described = [[str(result.dtype).removeprefix("torch."), list(result.shape)] for result in results]
         raw = [bytes(result.reshape(-1).view(torch.uint8).numpy()) if result.numel() else b"" for result in results]
         _answer(out, {"arrays": described, "seconds": seconds}, raw)

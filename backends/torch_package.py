@@ -15,7 +15,8 @@ from typing import IO, Any
 import numpy as np
 
 from coset.ir.errors import CosetError, MissingExtra
-from coset.ir.types import DTYPES, DType
+from coset.ir.types import DTYPES
+from coset.lowering.safetensors import from_stored, stored_array
 
 CHILD = Path(__file__).with_name("torch_child.py")
 INSTALL = "pip install 'coset[torch]' (CPU: --index-url https://download.pytorch.org/whl/cpu)"
@@ -52,7 +53,7 @@ class TorchPackage:
         for one in self.inputs:
             if one["name"] not in feed:
                 raise CosetError(f"input `{one['name']}` is not given", help=f"given: {', '.join(feed) or 'none'}")
-            arrays.append(_as_stored(feed[one["name"]], DTYPES[one["dtype"]]))
+            arrays.append(stored_array(feed[one["name"]], DTYPES[one["dtype"]]))
         head = {"arrays": [[one["stored"], list(array.shape)] for one, array in zip(self.inputs, arrays, strict=True)]}
         child = self._started()
         assert child.stdin is not None and child.stdout is not None
@@ -73,7 +74,7 @@ class TorchPackage:
             raise CosetError(f"the package does not run: {answer['error']}")
         results = {}
         for one, (_, shape) in zip(self.outputs, answer["arrays"], strict=True):
-            results[one["name"]] = _received(child.stdout, DTYPES[one["dtype"]], shape)
+            results[one["name"]] = _received(child.stdout, one, shape)
         return results
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -116,17 +117,10 @@ class TorchPackage:
         self.close()
 
 
-def _as_stored(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """The array as bytes of the torch dtype that `dtype` is stored as; f4 has none and is f32."""
-    value = np.ascontiguousarray(array).reshape(np.shape(array))
-    return value.astype(np.float32) if dtype.name == "f4e2m1fn" else value
-
-
-def _received(stream: IO[bytes], dtype: DType, shape: list[int]) -> np.ndarray[Any, Any]:
-    numpy = np.dtype(np.float32) if dtype.name == "f4e2m1fn" else dtype.numpy
-    size = int(np.prod(shape, dtype=np.int64)) * numpy.itemsize
+def _received(stream: IO[bytes], one: Mapping[str, Any], shape: list[int]) -> np.ndarray[Any, Any]:
+    dtype = DTYPES[one["dtype"]]
+    size = int(np.prod(shape, dtype=np.int64)) * stored_array(np.empty(0, dtype.numpy), dtype).dtype.itemsize
     data = stream.read(size)
     if len(data) != size:
         raise CosetError("the package died while it answered")
-    found = np.frombuffer(bytearray(data), numpy).reshape(shape)
-    return found.astype(dtype.numpy) if numpy != dtype.numpy else found
+    return from_stored(data, shape, dtype)  # type: ignore[no-any-return]

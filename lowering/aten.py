@@ -17,7 +17,7 @@ from coset.ir.dims import Dim, alone, symbols
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Term, topological
+from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.aten_contractions import CONTRACTIONS
 from coset.lowering.aten_copied import copied_functions, known_functions
@@ -26,11 +26,40 @@ from coset.lowering.aten_dtypes import held, plain, to_held, to_stored
 from coset.lowering.aten_elementwise import ELEMENTWISE, elementwise
 from coset.lowering.aten_library import LIBRARY
 from coset.lowering.aten_movement import MOVEMENT
+from coset.lowering.aten_regions import REGIONS, WITH_FUNCTIONS
 from coset.lowering.primitive import primitive
 
-IMPORTS = "from __future__ import annotations\n\nimport math\n\nimport torch\nfrom torch import Tensor\n"
-RESERVED = ("device", "math", "torch", "weights", "max", "min", "slice", "map", "tuple", "range", "zip", "sum", "list", "model")
-_TABLES: Mapping[str, Callable[..., str]] = {**MOVEMENT, **CONTRACTIONS, **LIBRARY}
+IMPORTS = """from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import torch
+from torch import Tensor
+"""
+RESERVED = (
+    "device",
+    "math",
+    "product",
+    "Callable",
+    "Tensor",
+    "bool",
+    "int",
+    "torch",
+    "weights",
+    "max",
+    "min",
+    "slice",
+    "map",
+    "tuple",
+    "range",
+    "zip",
+    "sum",
+    "list",
+    "model",
+)
+_TABLES: Mapping[str, Callable[..., str]] = {**MOVEMENT, **CONTRACTIONS, **LIBRARY, **REGIONS}
 _LITERAL = {  # ops that take a Python number for an operand as they take a tensor full of it
     f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "compare", "power")
 }
@@ -89,7 +118,8 @@ class Writer:
     symbols: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     depth: int = 1
-    regions: dict[object, str] = field(default_factory=dict)
+    weights: dict[str, Term] = field(default_factory=dict)
+    scalars: bool = False  # tensors of rank 0 stand for whole ones: movement between them is nothing
 
     def dim(self, dim: Dim) -> str:
         """A dim as an expression."""
@@ -186,6 +216,13 @@ class Writer:
         if op in (ABSENT, TOKEN):
             self.names[term] = "None"
             return
+        if op is INPUT:
+            raise CosetError(f"the program reads `{term.attribute('name')}`, which is none of its inputs")
+        if op is CONSTANT:
+            name = next((name for name, other in self.weights.items() if other is term), f"w{len(self.weights)}")
+            self.weights[name] = term
+            self.names[term] = to_held(f"weights[{name!r}]", term.tensor.dtype)
+            return
         texts = [self.literal(term, i) or self.names[operand] for i, operand in enumerate(term.operands)]
         text = self.expression(term, texts)
         variable = self.fresh(_short(term))
@@ -200,6 +237,10 @@ class Writer:
             CosetError: the op has no torch expression.
         """
         name = term.op.name
+        if any(isinstance(one.type, TensorType) and one.type.dtype.kind == "string" for one in (term, *term.operands)):
+            raise CosetError(f"`{describe(term)}` of strings has no torch expression")
+        if self.scalars and term.op.has("movement"):
+            return texts[0]
         if term.op is GET:
             return f"{texts[0]}[{term.attribute('index')}]"
         if term.op is TUPLE:
@@ -211,12 +252,28 @@ class Writer:
         if name in ELEMENTWISE:
             operands = [(text, operand.tensor.dtype) for text, operand in zip(texts, term.operands, strict=True)]
             return elementwise(name, dict(term.attributes), operands, term.tensor.dtype)
-        write = _TABLES.get(name)
+        write = (WITH_FUNCTIONS if term.regions else {}).get(name) or _TABLES.get(name)
         if write is None:
             raise CosetError(
                 f"`{describe(term)}` has no torch expression", help="lower the program for another target, or report the model"
             )
         return write(self, term, texts)
+
+    def function(self, region: Region, name: str, *, scalars: bool = False) -> str:
+        """The name of a function, written here, from the values of the region's parameters to the tuple of its results."""
+        found = self.fresh(name)
+        inner = Writer(self.taken, {}, dict(self.symbols), [], self.depth + 1, self.weights, scalars)
+        parameters = [self.fresh("x") for _ in region.parameters]
+        inner.names.update(zip(region.parameters, parameters, strict=True))
+        for parameter, variable in zip(region.parameters, parameters, strict=True):
+            inner.bind(parameter.type, variable)
+        inner.write(region.results)
+        self.line(f"def {found}({', '.join(parameters)}):")
+        self.lines += inner.lines
+        inner.lines.clear()
+        inner.line(f"return {tuple_text(inner.names[result] for result in region.results)}")
+        self.lines += inner.lines
+        return found
 
     def bind(self, type: Type, variable: str) -> None:
         """Lines that read the dim symbols which `type` spells alone and that are not known yet."""
@@ -254,7 +311,6 @@ class _Program:
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         self.writer = Writer({*RESERVED, *known_functions(), name})
-        self.weights: dict[str, Term] = {}
 
     def lower(self) -> Lowered:
         roots = [root for root in primitive(self.program) if isinstance(root.type, TensorType)]
@@ -262,7 +318,6 @@ class _Program:
         if len(outputs) != len(self.program.outputs) or len(self.program.roots) != len(outputs):
             raise CosetError("a program with effects or with results that are no tensors has no torch function")
         parameters = self._inputs()
-        self._constants(roots)
         introduces: Mapping[str, Term] = self.program.source.get("introduces", {})
         self.writer.write([*roots, *self._introducing(roots, introduces)])
         results = [to_stored(self.writer.names[root], root.tensor.dtype) for root in outputs]
@@ -271,13 +326,13 @@ class _Program:
         head = f"def {self.name}({typed}) -> tuple[Tensor, ...]:"
         documented = f'    """The outputs {", ".join(name for name, _ in self.program.outputs)}."""'
         body = "\n".join([head, documented, *self.writer.lines]) + "\n"
-        return Lowered(self.name, body, called_functions(body), self.weights, tuple(parameters))
+        return Lowered(self.name, body, called_functions(body), self.writer.weights, tuple(parameters))
 
     def _inputs(self) -> list[str]:
         writer, parameters = self.writer, []
         for term in self.program.inputs:
-            if not isinstance(term.type, TensorType):
-                raise CosetError(f"input `{term.attribute('name')}` is {term.type}: torch has tensors only")
+            if not isinstance(term.type, TensorType) or term.type.dtype.kind == "string":
+                raise CosetError(f"input `{term.attribute('name')}` is {term.type}: torch has no such tensors")
             parameters.append(writer.fresh(term.attribute("name")))
         for term, parameter in zip(self.program.inputs, parameters, strict=True):
             writer.bind(term.type, parameter)
@@ -286,19 +341,6 @@ class _Program:
                 writer.line(f"{parameter} = {text}")
             writer.names[term] = parameter
         return parameters
-
-    def _constants(self, roots: Sequence[Term]) -> None:
-        """Names of the constants that the program reads as tensors."""
-        for term in self.writer._needed(roots):
-            if term.op is INPUT:
-                raise CosetError(f"the program reads `{term.attribute('name')}`, which is none of its inputs")
-            if term.op is not CONSTANT:
-                continue
-            if term.tensor.dtype.kind == "string":
-                raise CosetError("torch has no tensors of strings")
-            name = f"w{len(self.weights)}"
-            self.weights[name] = term
-            self.writer.names[term] = to_held(f"weights[{name!r}]", term.tensor.dtype)
 
     def _introducing(self, roots: Sequence[Term], introduces: Mapping[str, Term]) -> list[Term]:
         """The terms that come with dim symbols which no value under the roots spells."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from coset.dialects.hub_scalars import widen
+from coset.dialects.hub_tensors import identity
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.ir.types import DType
@@ -107,13 +110,21 @@ def identity_text(combiner: str, dtype: DType) -> str:
         return "0" if low else str((1 << dtype.bits) - 1)
     if dtype.kind == "int":
         return str(-(1 << dtype.bits - 1) if low else (1 << dtype.bits - 1) - 1)
-    return "-math.inf" if low else "math.inf"
+    bound = float(widen(identity(combiner, dtype)))  # of a dtype without infinities its largest number
+    return ("-math.inf" if low else "math.inf") if bound in (math.inf, -math.inf) else repr(bound)
+
+
+def _require_zero(term: Term, dtype: DType) -> None:
+    """A sum of nothing is 0, which f8e8m0fnu does not have."""
+    if dtype.name == "f8e8m0fnu" and term.attribute("combiner") == "add":
+        raise CosetError(f"`{term.op.name}` of sums of {dtype} has no torch expression")
 
 
 def reduce(writer: Writer, term: Term, x: Sequence[str]) -> str:
     """torch's reductions; sums of floats below 32 bits are kept in f32 by torch."""
     operand, axes, combiner = term.operands[0].tensor, term.attribute("dimensions"), term.attribute("combiner")
     dtype = operand.dtype
+    _require_zero(term, dtype)
     if not axes:
         return x[0]
     dims = tuple_text(axes)
@@ -141,6 +152,7 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
         term.attribute(key) for key in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     )
     padding = term.attribute("padding")
+    _require_zero(term, dtype)
     outer = rank >= 3 and all(tuple(row[:2]) == plain for row, plain in (
         (window, (1, 1)), (strides, (1, 1)), (dilation, (1, 1)), (padding, ((0, 0), (0, 0))),
     ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The functions of `aten_functions` as text: those that a program calls, and those that they call."""
+"""The functions of `aten_functions` and `aten_functions_library` as text: those that a program calls, and those that they call."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("aten_functions.py")
+SOURCES = [Path(__file__).with_name(name) for name in ("aten_functions.py", "aten_functions_library.py")]
 
 
 @cache
 def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
     """The text of each top-level definition, and the names it mentions, in the file's order."""
-    text = SOURCE.read_text()
+    return {name: entry for source in SOURCES for name, entry in _definitions_in(source.read_text()).items()}
+
+
+def _definitions_in(text: str) -> dict[str, tuple[str, frozenset[str]]]:
     lines = text.splitlines()
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for node in ast.parse(text).body:

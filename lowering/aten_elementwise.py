@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ _METHODS = {  # torch functions of one operand with exactly the op's meaning on 
     "sine": "sin", "cosine": "cos",
 }  # fmt: skip
 _CHLO = {
-    "erf": "torch.erf", "erfc": "torch.erfc", "erf_inv": "torch.erfinv", "lgamma": "torch.lgamma", "digamma": "torch.digamma",
+    "erf": "torch.erf", "erfc": "torch.erfc", "erf_inv": "torch.erfinv", "lgamma": "torch.lgamma", "digamma": "digamma",
     "bessel_i1e": "torch.special.i1e", "asin": "torch.asin", "acos": "torch.acos", "atan": "torch.atan", "sinh": "torch.sinh",
     "cosh": "torch.cosh", "asinh": "torch.asinh", "acosh": "torch.acosh", "atanh": "torch.atanh",
 }  # fmt: skip
@@ -158,6 +159,10 @@ def _remainder(x: Sequence[str], of: DType, dtype: DType, _: Mapping[str, Any]) 
 
 
 def _power(x: Sequence[str], of: DType, dtype: DType, _: Mapping[str, Any]) -> str:
+    if of.kind == "float" and not re.fullmatch(r"[\w.]+", x[1]):  # a number in parentheses is negative or not finite
+        return narrowed(f"torch.pow({x[0]}, {x[1]})", dtype)
+    if of.kind == "float" and not x[1][0].isdigit() and not x[0][0].isdigit():
+        return narrowed(f"power({x[0]}, {x[1]})", dtype)
     if of.kind in ("float", "complex"):
         return narrowed(f"torch.pow({x[0]}, {x[1]})", dtype)
     return narrowed(f"power_of_integers({x[0]}, {x[1]}{'' if of.kind == 'int' else ', signed=False'})", dtype)
@@ -255,7 +260,8 @@ def _quantize(x: Sequence[str], of: DType, dtype: DType, _: Mapping[str, Any]) -
         text, of = _dequantize(x, of, of.expressed, {}), of.expressed
     scale, point = _quantized_parts(dtype, None)
     moved = narrowed(f"{narrowed(f'({text}) / {scale}', of)} + {point}", of)
-    return f"({moved}).clamp({dtype.minimum}, {dtype.maximum}).round().nan_to_num(0).to({held(dtype)})"
+    low = -(1 << dtype.bits - 1) if dtype.storage.kind == "int" else 0
+    return f"truncated(({moved}).clamp({dtype.minimum}, {dtype.maximum}).round(), {held(dtype)}, {low}, {low + (1 << dtype.bits) - 1})"
 
 
 _I64 = DTYPES["i64"]
@@ -266,7 +272,7 @@ _WRITERS: dict[str, Writer] = {
     "chlo.is_nan": _call("torch.isnan", narrow=False),
     "chlo.is_inf": _call("torch.isinf", narrow=False),
     "chlo.polygamma": _accurate("polygamma"),
-    "chlo.zeta": _accurate("torch.special.zeta"),
+    "chlo.zeta": _accurate("zeta"),
     "stablehlo.is_finite": _call("torch.isfinite", narrow=False),
     "stablehlo.rsqrt": _reciprocal_root,
     "stablehlo.round_nearest_afz": _call("round_half_away"),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 ORDER = -0x8000000000000000  # xor with it maps the order of u64 to that of the i64 that holds its bits
-FLOATS = {  # exponent bits, mantissa bits, bias of the floats below 16 bits
+FLOATS = {  # the floats of 8 bits
     "f8e4m3fn": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2, "f8e4m3fnuz": torch.float8_e4m3fnuz,
     "f8e5m2fnuz": torch.float8_e5m2fnuz, "f8e8m0fnu": torch.float8_e8m0fnu,
 }  # fmt: skip
@@ -30,12 +30,16 @@ def wrapped(x: Tensor, bits: int) -> Tensor:
 def rounded(x: Tensor, name: str) -> Tensor:
     """Floats as f32 that the float type `name` below 16 bits holds; ties to even."""
     x = x.float()
+    if name == "f8e4m3fn":  # torch saturates, the type says NaN
+        return torch.where(x.abs() > 464, math.nan, x.to(FLOATS[name]).float())
+    if name == "f8e8m0fnu":  # has neither a sign nor a zero
+        return torch.where(x > 0, x.to(FLOATS[name]).float(), math.nan)
     if name != "f4e2m1fn":
         return x.to(FLOATS[name]).float()
     magnitude = x.abs()
     step = torch.where(magnitude < 2, 0.5, torch.where(magnitude < 4, 1.0, 2.0))
     nearest = (magnitude / step).round() * step
-    return torch.copysign(nearest.clamp(max=6.0).nan_to_num(6.0), x)
+    return torch.copysign(torch.where(x.isnan(), 0.0, nearest.clamp(max=6.0)), x)
 
 
 def round_once(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -73,7 +77,7 @@ def truncated_u64(x: Tensor) -> Tensor:
 
 def u64_to_float(x: Tensor, dtype: torch.dtype) -> Tensor:
     """The bits of u64 as floats: the upper half is halved with a sticky bit first."""
-    return torch.where(x >= 0, x.to(dtype), ((x >> 1 & ORDER - 1) | (x & 1)).to(dtype) * 2)
+    return torch.where(x >= 0, x.to(dtype), ((x >> 1 & ~ORDER) | (x & 1)).to(dtype) * 2)
 
 
 def u64_to_double(x: Tensor) -> Tensor:
@@ -91,7 +95,9 @@ def sign(x: Tensor) -> Tensor:
 
 
 def complex_sign(x: Tensor) -> Tensor:
-    """x / |x|; 0 of 0."""
+    """x / |x|; 0 of 0; of an infinity its direction."""
+    ends = torch.complex(*(torch.where(part.isinf(), part.sign(), 0.0) for part in (x.real, x.imag)))
+    x = torch.where(x.isinf(), ends, x)
     return torch.where(x == 0, torch.zeros_like(x), x / x.abs())
 
 
@@ -139,7 +145,7 @@ def divide_u64(a: Tensor, b: Tensor) -> Tensor:
     """a / b of u64 held as bits; all bits set where b is 0 (H. Warren, Hacker's Delight, section 9-3)."""
     divisor = torch.where(b == 0, 1, b)
     positive = torch.where(divisor < 0, 1, divisor)
-    quotient = torch.div(a >> 1 & ORDER - 1, positive, rounding_mode="trunc") << 1
+    quotient = torch.div(a >> 1 & ~ORDER, positive, rounding_mode="trunc") << 1
     rest = a - quotient * positive
     quotient = quotient + ((rest ^ ORDER) >= (positive ^ ORDER)).long()
     large = ((a ^ ORDER) >= (divisor ^ ORDER)).long()  # a divisor of 2^63 or more goes in once or not at all
@@ -151,13 +157,18 @@ def remainder_u64(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(b == 0, a, a - b * divide_u64(a, b))
 
 
+def power(a: Tensor, b: Tensor) -> Tensor:
+    """a to the power b; 1 to any power and anything to the power 0 are 1, NaN too, which torch's vector code forgets."""
+    return torch.where((a == 1) | (b == 0), 1.0, torch.pow(a, b))
+
+
 def power_of_integers(a: Tensor, b: Tensor, *, signed: bool = True) -> Tensor:
     """a to the power b by squaring; a negative power is truncated: 0 unless a is 1 or -1."""
     exponent = torch.where(b < 0, 0, b).long() if signed else b.long()
     result, square = torch.ones_like(a), a
     for _ in range(64):
         result = torch.where(exponent & 1 != 0, result * square, result)
-        square, exponent = square * square, exponent >> 1 & ORDER - 1
+        square, exponent = square * square, exponent >> 1 & ~ORDER
     if not signed:
         return result
     unit = torch.where(a == 1, a, torch.where(b & 1 == 1, a, a * a))
@@ -175,7 +186,7 @@ def shift_right_logical(x: Tensor, amount: Tensor, bits: int) -> Tensor:
     inside = (amount >= 0) & (amount < bits)
     step = torch.where(inside, amount, 0).long()
     pattern = x.long() & ((1 << bits) - 1) if bits < 64 else x
-    moved = torch.where(step == 0, pattern, (pattern >> 1 & ORDER - 1) >> (step - 1).clamp(min=0))
+    moved = torch.where(step == 0, pattern, (pattern >> 1 & ~ORDER) >> (step - 1).clamp(min=0))
     return torch.where(inside, moved, 0).to(x.dtype)
 
 
@@ -220,12 +231,24 @@ def round_to_odd(x: Tensor) -> Tensor:
     return round_once(x, torch.float32)
 
 
+def digamma(x: Tensor) -> Tensor:
+    """The derivative of log-gamma; NaN at 0, -1, -2 .."""
+    return torch.where(x == 0, math.nan, torch.digamma(x))
+
+
+def zeta(x: Tensor, q: Tensor) -> Tensor:
+    """The sum of (q + n)^-x over n = 0, 1, 2 .., with its limits at infinity."""
+    value = torch.where((q == math.inf) & (x > 1), 0.0, torch.special.zeta(x, q))
+    value = torch.where(x == math.inf, torch.where(q > 1, 0.0, torch.where(q == 1, 1.0, math.inf)), value)
+    return torch.where(x.isnan() | q.isnan(), math.nan, value)
+
+
 def polygamma(n: Tensor, x: Tensor) -> Tensor:
     """The n-th derivative of digamma; NaN where n is no natural number."""
     whole = (n >= 0) & (n == n.floor())
     order = torch.where(whole, n, 1.0)
     factor = torch.exp(torch.lgamma(order + 1)) * torch.where(order % 2 == 0, -1.0, 1.0)
-    value = torch.where(order == 0, torch.digamma(x), factor * torch.special.zeta(order + 1, x))
+    value = torch.where(order == 0, digamma(x), factor * zeta(order + 1, x))
     return torch.where(whole, value, math.nan)
 
 
@@ -257,7 +280,7 @@ def pad(x: Tensor, value: Tensor, low: tuple[int, ...], high: tuple[int, ...], i
     """`value` around and between the elements of x; negative amounts crop."""
     spread = [n + max(n - 1, 0) * gap for n, gap in zip(x.shape, interior)]
     sizes = [max(a, 0) + n + max(b, 0) for a, n, b in zip(low, spread, high)]
-    result = value.to(x.dtype).expand(sizes).clone()
+    result = torch.broadcast_to(value.to(x.dtype), sizes).clone()
     result[(..., *(slice(max(a, 0), max(a, 0) + n, gap + 1) for a, n, gap in zip(low, spread, interior)))] = x
     return result[(..., *(slice(max(-a, 0), n - max(-b, 0)) for a, b, n in zip(low, high, sizes)))]
 
@@ -268,7 +291,7 @@ def broadcast(x: Tensor, shape: list[int], axes: tuple[int, ...]) -> Tensor:
     view = [1] * len(shape)
     for axis, n in zip(axes, x.shape):
         view[axis] = n
-    return x.permute(order).reshape(view).expand(shape)
+    return (x.permute(order) if order else x).reshape(view).broadcast_to(shape)
 
 
 def starts_of(x: Tensor, starts: tuple[Tensor, ...], sizes: tuple[int, ...]) -> list[Tensor]:
@@ -307,6 +330,8 @@ def gather(
     vectors = (indices if index_vector_dim < indices.ndim else indices[..., None]).movedim(index_vector_dim, -1)
     batch = vectors.shape[:-1]
     columns = {axis: vectors[..., i].clamp(0, x.shape[axis] - sizes[axis]) for i, axis in enumerate(start_index_map)}
+    for axis in collapsed_slice_dims:  # of size 1, as the slices are
+        columns.setdefault(axis, torch.zeros(batch, dtype=torch.int64, device=x.device))
     for axis, other in zip(operand_batching_dims, start_indices_batching_dims):
         place = other - (index_vector_dim < other)
         columns[axis] = torch.arange(batch[place], device=x.device).reshape([-1 if i == place else 1 for i in range(len(batch))])
@@ -322,7 +347,7 @@ def gather(
         shape[place] = n
     if 0 in shape:
         return x.new_empty(shape)
-    view = x.permute(*moved, *whole)[(slice(None),) * len(moved) + tuple(slice(sizes[axis]) for axis in whole)]
+    view = (x.permute(*moved, *whole) if x.ndim else x)[(slice(None),) * len(moved) + tuple(slice(sizes[axis]) for axis in whole)]
     if moved:
         index = []
         for axis in moved:
@@ -330,16 +355,16 @@ def gather(
             if axis in spread:
                 steps = torch.arange(sizes[axis], device=x.device)
                 column = column + steps.reshape([-1 if other == axis else 1 for other in spread])
-            index.append(column.expand(*batch, *(sizes[other] for other in spread)))
+            index.append(column.broadcast_to((*batch, *(sizes[other] for other in spread))))
         view = view[tuple(index)]
     else:
-        view = view.expand(*batch, *view.shape)
+        view = view.broadcast_to((*batch, *view.shape))
     order = [*range(len(batch)), *(len(batch) + (spread + whole).index(axis) for axis in kept)]
-    full = view.permute(order)
+    full = view.permute(order) if rank else view
     source = [0] * rank
     for i, place in enumerate((*places, *offset_dims)):
         source[place] = i
-    return full.permute(source)
+    return full.permute(source) if rank else full
 
 
 # ---------------------------------------------------------------- contractions

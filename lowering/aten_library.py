@@ -34,7 +34,7 @@ def triangular_solve(_: Writer, term: Term, x: Sequence[str]) -> str:
     matrix = {"NO_TRANSPOSE": "{0}", "TRANSPOSE": "{0}.mT", "ADJOINT": "{0}.mH"}[word]
     upper = lower != (word == "NO_TRANSPOSE")
     named = f"upper={upper}, left={term.attribute('left_side')}, unitriangular={term.attribute('unit_diagonal')}"
-    return _in_f32(term, f"torch.linalg.solve_triangular({matrix}, {{1}}, {named})", x)
+    return _in_f32(term, f"solve_triangular({matrix}, {{1}}, {named})", x)
 
 
 def fft(writer: Writer, term: Term, x: Sequence[str]) -> str:
@@ -49,8 +49,6 @@ def fft(writer: Writer, term: Term, x: Sequence[str]) -> str:
 
 def sort(_: Writer, term: Term, x: Sequence[str]) -> str:
     """Stable; NaN is the largest. Operands after the first follow its order."""
-    if term.regions:
-        raise CosetError("`stablehlo.sort` with a comparator of its own has no torch expression")
     direction, axis, dtype = term.attribute("direction"), term.attribute("dimension"), term.operands[0].tensor.dtype
     if dtype.kind == "complex":
         raise CosetError("`stablehlo.sort` of complex numbers has no torch expression")
@@ -66,8 +64,6 @@ def sort(_: Writer, term: Term, x: Sequence[str]) -> str:
 def scatter(_: Writer, term: Term, x: Sequence[str]) -> str:
     """Updates combined in at computed positions; see the function."""
     count, combiner = term.attribute("count"), term.attribute("combiner")
-    if combiner == "region":
-        raise CosetError("`stablehlo.scatter` with an update function of its own has no torch expression")
     dtypes = {operand.tensor.dtype for operand in term.operands[:count]}
     if any(dtype.kind == "complex" for dtype in dtypes) and combiner not in ("add", "second"):
         raise CosetError(f"`stablehlo.scatter` of complex numbers by {combiner} has no torch expression")
@@ -86,8 +82,6 @@ def scatter(_: Writer, term: Term, x: Sequence[str]) -> str:
 
 def select_and_scatter(_: Writer, term: Term, x: Sequence[str]) -> str:
     """The source combined in where `select` finds the window's element."""
-    if term.regions:
-        raise CosetError("`stablehlo.select_and_scatter` with functions of its own has no torch expression")
     dtype, select, combiner = term.tensor.dtype, term.attribute("select"), term.attribute("combiner")
     if dtype.kind == "complex":
         raise CosetError("`stablehlo.select_and_scatter` of complex numbers has no torch expression")

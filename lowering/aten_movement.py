@@ -43,6 +43,8 @@ def reshape(writer: Writer, term: Term, x: Sequence[str]) -> str:
 def transpose(_: Writer, term: Term, x: Sequence[str]) -> str:
     """A view."""
     permutation = term.attribute("permutation")
+    if permutation == tuple(range(len(permutation))):
+        return x[0]
     return f"{x[0]}.T" if permutation == (1, 0) else f"{x[0]}.permute({tuple_text(permutation)})"
 
 
@@ -174,7 +176,8 @@ def get_dimension_size(writer: Writer, term: Term, x: Sequence[str]) -> str:
 def bitcast_convert(_: Writer, term: Term, x: Sequence[str]) -> str:
     """The same bits; a view where torch has both dtypes."""
     old, new = plain(term.operands[0].tensor.dtype), plain(term.tensor.dtype)
-    return f"bitcast({x[0]}, {old.name!r}, {new.name!r})"
+    widths = [1 if dtype.kind == "bool" else dtype.bits for dtype in (old, new)]
+    return f"bitcast({x[0]}, {old.name!r}, {widths[0]}, {new.name!r}, {widths[1]})"
 
 
 MOVEMENT: dict[str, Expression] = {f"stablehlo.{f.__name__.rstrip('_')}": f for f in (

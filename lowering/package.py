@@ -31,6 +31,15 @@ Checked = Callable[[Path], Mapping[str, Any]]
 RUNTIME = Path(__file__).with_name("package_runtime.py")
 WEIGHTS, MANIFEST = "weights.safetensors", "manifest.json"
 
+_HOST_IMPORTS = """from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor
+"""
+
 
 @dataclass(frozen=True)
 class Package:
@@ -86,7 +95,7 @@ def _model_text(program: Program, lowered: Lowered, title: str) -> str:
     called = [name for name in called_functions(lowered.body) if name in known_functions()]
     imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
     return (
-        f'"""{title}"""\n\n{IMPORTS.replace("import math", "import math" + chr(10) + "from pathlib import Path")}\n'
+        f'"""{title}"""\n\n{_HOST_IMPORTS}\n'
         f"{imports}from .runtime import Input, Model\n\n{inputs_text(program)}"
         f"OUTPUTS = {tuple_text(repr(name) for name, _ in program.outputs)}\n\n\n{lowered.body}\n\n"
         f"model = Model({lowered.name}, INPUTS, OUTPUTS, Path(__file__).parent)\n"

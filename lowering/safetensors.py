@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def write_safetensors(path: Path, weights: Mapping[str, Constant]) -> str:
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
     digest = hashlib.sha256()
     with path.open("wb") as file:
-        for piece in (len(text).to_bytes(8, "little"), text, *()):
+        for piece in (len(text).to_bytes(8, "little"), text):
             file.write(piece)
             digest.update(piece)
         for constant in weights.values():
@@ -59,12 +60,25 @@ def _pieces(constant: Constant) -> Iterator[memoryview]:
     array = constant.array()
     if array.size == 0:
         return
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if constant.type.dtype.name == "f4e2m1fn":
-        flat = flat.astype(np.float32)
-    data = flat.view(np.uint8)
+    data = stored_array(array, constant.type.dtype).reshape(-1).view(np.uint8)
     for start in range(0, data.size, _PIECE):
         yield data[start : start + _PIECE].data
+
+
+def stored_array(array: Any, dtype: DType) -> Any:
+    """The elements as the bytes of the torch dtype that they are stored as."""
+    dtype = plain(dtype)
+    value = np.ascontiguousarray(array).reshape(np.shape(array))
+    if dtype.name == "f4e2m1fn":
+        return value.astype(np.float32)
+    return value.astype(np.int8 if dtype.kind == "int" else np.uint8) if dtype.bits < 8 else value
+
+
+def from_stored(data: bytes, shape: Sequence[int], dtype: DType) -> Any:
+    """The array of `dtype` whose elements are stored as these bytes: the inverse of `stored_array`."""
+    dtype = plain(dtype)
+    numpy = stored_array(np.empty(0, dtype.numpy), dtype).dtype
+    return np.frombuffer(bytearray(data), numpy).reshape(tuple(shape)).astype(dtype.numpy)
 
 
 def torch_dtype(dtype: DType) -> str:

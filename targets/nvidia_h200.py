@@ -82,7 +82,7 @@ _FORMS: dict[str, tuple[Form, ...]] = {
     **_ops("conv", "convolution dynamic_conv"),
     **_ops("gather", "gather dynamic_gather dynamic_slice dynamic_update_slice scatter select_and_scatter"),
     **_ops("library", "sort fft cholesky triangular_solve"),
-    **_ops("loop", "composite map"),
+    **_ops("loop", "if case while composite map reduce_region reduce_window_region"),
     **_ops("nothing", "input constant absent token tuple get parameter", dialect="builtin"),
     **_ops("host", "dims", dialect="builtin"),
     **_ops("library", "node", dialect="onnx"),  # a kept node whose definition opens it

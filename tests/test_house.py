@@ -29,7 +29,7 @@ DOORS = {  # third-party package -> where it may be imported
     "scipy": ("extract/",),
     "onnx": ("frontends/onnx", "lowering/onnx", "backends/onnx"),
     "onnxruntime": ("backends/onnxruntime.py",),
-    "torch": ("frontends/torch", "backends/torch", "lowering/aten_functions.py", "lowering/package_runtime.py"),  # the latter two are text
+    "torch": ("frontends/torch", "backends/torch", "lowering/aten_functions", "lowering/package_runtime.py"),  # the latter two are text
     "triton": ("lowering/triton", "backends/triton"),
     "jax": ("frontends/jax", "backends/jax"),
     "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),

@@ -12,6 +12,7 @@ from coset.ir.program import Program
 from coset.ir.types import DType, TensorType
 from coset.lowering.aten import Lowered, lower_to_aten, module_text
 from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.safetensors import from_stored, stored_array
 
 Array = np.ndarray[Any, Any]
 CPU = torch.device("cpu")
@@ -19,22 +20,19 @@ CPU = torch.device("cpu")
 
 def to_torch(array: Array, dtype: DType) -> torch.Tensor:
     """The array as the tensor that a program takes."""
-    value = np.asarray(array).astype(np.float32) if plain(dtype).name == "f4e2m1fn" else np.asarray(array)
-    kind = getattr(torch, STORED[plain(dtype).name])
+    value, kind = stored_array(array, dtype), getattr(torch, STORED[plain(dtype).name])
     if not value.size:
         return torch.empty(value.shape, dtype=kind)
-    data = torch.frombuffer(bytearray(np.ascontiguousarray(value).tobytes()), dtype=torch.uint8)
-    return data.view(kind).reshape(value.shape)
+    return torch.frombuffer(bytearray(value.tobytes()), dtype=torch.uint8).view(kind).reshape(value.shape)
 
 
 def to_numpy(tensor: torch.Tensor, dtype: DType) -> Array:
     """The inverse of `to_torch`."""
     name = plain(dtype).name
     assert tensor.dtype == getattr(torch, STORED[name]), f"{tensor.dtype} is not what {name} is stored as"
-    kind = np.dtype(np.float32) if name == "f4e2m1fn" else plain(dtype).numpy
-    raw = tensor.contiguous().reshape(-1)
+    raw = tensor.clone(memory_format=torch.contiguous_format).reshape(-1)
     data = bytes(raw.view(torch.uint8).numpy()) if raw.numel() else b""
-    return np.frombuffer(data, kind).reshape(tuple(tensor.shape)).astype(plain(dtype).numpy)
+    return np.asarray(from_stored(data, tuple(tensor.shape), dtype))
 
 
 def run(program: Program, arrays: Mapping[str, Array]) -> list[Array]:
