@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.dims import Dim, Poly, Shape, alone, symbols
 from coset.ir.term import Term
+from coset.ir.types import TensorType, TupleType
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
@@ -49,9 +50,41 @@ class Grouping:
     position: dict[Term, int]
     light: Set[Term]
     required: set[Term]
+    brings: dict[str, Term] = field(default_factory=dict)  # dim symbol -> the library's result whose shape it is first in
     groups: list[Group] = field(default_factory=list)
     home: dict[Term, Group] = field(default_factory=dict)
     reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
+
+    def needs(self, term: Term) -> tuple[Term, ...]:
+        """The terms that must be computed before `term`: its operands, and what brings the dim symbols that none of them has."""
+        if not self.brings:
+            return term.operands
+        own = symbols_in(term) & self.brings.keys()
+        if not own:
+            return term.operands
+        given = frozenset[str]().union(*map(symbols_in, term.operands))
+        return (*term.operands, *(self.brings[name] for name in sorted(own - given) if self.brings[name] is not term))
+
+
+def symbols_in(term: Term) -> frozenset[str]:
+    """The dim symbols of a term's type and attributes."""
+    items = term.type.items if isinstance(term.type, TupleType) else (term.type,)
+    found = [symbols(dim) for item in items if isinstance(item, TensorType) for dim in item.dims]
+    values = [value if isinstance(value, tuple) else (value,) for _, value in term.attributes]
+    return frozenset[str]().union(*found, *(symbols(dim) for value in values for dim in value if isinstance(dim, Poly)))
+
+
+def introduced(order: Sequence[Term], inputs: Sequence[Term], light: Set[Term]) -> dict[str, Term]:
+    """The dim symbols that no input has, with the first tensor whose shape spells each alone."""
+    known = {name for term in inputs for name in symbols_in(term)}
+    found: dict[str, Term] = {}
+    for term in order:
+        if isinstance(term.type, TensorType) and term not in light:
+            for dim in term.tensor.dims:
+                name = alone(dim)
+                if name is not None and name not in known:
+                    found.setdefault(name, term)
+    return found
 
 
 def loops_over(group: Group, role: str, shape: Shape) -> Index:

@@ -73,7 +73,7 @@ class Grouper:
         group.part[term] = group.number
         group.last = max(group.last, self.position[term])
         group.size += cost_of(term)
-        for operand in term.operands:
+        for operand in self.found.needs(term):
             if self.home.get(operand) is not group and operand not in group.outside:
                 group.outside[operand] = None
                 group.size += self.weight.get(operand, 0)
@@ -94,7 +94,7 @@ class Grouper:
             done.add(node)
             if len(done) > self.limits.search:
                 return True
-            stack += home.outside if home is not None else term.operands
+            stack += home.outside if home is not None else self.found.needs(term)
         return False
 
     # ------------------------------------------------------------ light terms
@@ -122,10 +122,9 @@ class Grouper:
         if group.size + cost_of(term) > self.limits.scalars:
             return None, "the kernel is full"
         index: Index | None = None
-        others: list[Term] = []
+        others = [other for other in self.found.needs(term) if self.home.get(other) is not group]
         for place, operand in enumerate(term.operands):
             if self.home.get(operand) is not group:
-                others.append(operand)
                 continue
             moved = self._moved(term, place, group.at[operand], group)
             if moved is None:

@@ -264,3 +264,10 @@ def writes(kernel: Kernel) -> tuple[str, ...]:
     if isinstance(kernel, Library):
         return kernel.results
     return tuple(dict.fromkeys(store.buffer for store in stores_of(kernel)))
+
+
+def loops_of(kernel: Pointwise | Rows | Product) -> tuple[Loop, ...]:
+    """All loops of a kernel, the outer ones first."""
+    if isinstance(kernel, Pointwise):
+        return kernel.loops
+    return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)

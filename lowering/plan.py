@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.emission import Emission, emit
-from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping
+from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping, introduced
 from coset.lowering.grouping import Grouper
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
@@ -48,12 +49,14 @@ def plan(
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
     """
+    _require_ranks(program.terms())
     limits = _limits(target, limits)
     roots = split(primitive(program), limits)
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
     numbers = _numbers(order, program.inputs, binding or {})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
     grouper = Grouper(order, light, _required(roots, order, light), numbers, limits)
+    grouper.found.brings |= introduced(order, program.inputs, light)
     grouping = grouper.run()
     stored = Storer(grouper, grouping).run()
     merge(grouping, stored, limits)
@@ -74,6 +77,16 @@ def _limits(target: Target | None, limits: Limits | None) -> Limits:
     return replace(Limits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else Limits()
 
 
+def _require_ranks(terms: Iterable[Term]) -> None:
+    for term in terms:
+        items = term.type.items if isinstance(term.type, TupleType) else (term.type,)
+        if any(isinstance(item, TensorType) and item.shape is None for item in items):
+            raise CosetError(
+                f"`{describe(term)}` gives a tensor of unknown rank, so that no buffer can be made for it",
+                help="give the model's inputs static shapes, or make what the shape depends on a constant",
+            )
+
+
 def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str, int]) -> dict[str, int]:
     """A number for each dim symbol."""
     found: set[str] = set()
@@ -81,9 +94,7 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
         items = term.type.items if isinstance(term.type, TupleType) else (term.type,)
         for item in items:
             if isinstance(item, TensorType):
-                if item.shape is None:
-                    raise CosetError(f"`{term.op.name}` gives a tensor of unknown rank: it has no place in a plan")
-                found |= frozenset[str]().union(*map(symbols, item.shape))
+                found |= frozenset[str]().union(*map(symbols, item.dims))
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
@@ -118,14 +129,11 @@ class _Builder:
             self._name_stored(group, outputs)
         self._name_constants()
         emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position)
-        kernels: list[Kernel] = []
-        used: list[frozenset[Term]] = []
-        for number, group in enumerate(groups):
-            kernel, terms = emit(emission, group, self.stored.live[group])
-            kernels.append(replace(kernel, name=f"k{number}_{kernel.name}"))
-            used.append(terms)
+        made = [emit(emission, group, self.stored.live[group]) for group in groups]
+        kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
+        apart = self._apart(groups, kernels, [terms for _, terms in made])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), self._apart(groups, kernels, used))
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart)
         offsets, size = arena(plan)
         return replace(plan, offsets=offsets, arena=size)
 

@@ -49,7 +49,7 @@ class Storer:
         return self.stored
 
     def _need(self, term: Term, group: Group) -> None:
-        for operand in term.operands:
+        for operand in self.grouping.needs(term):
             self.needs.setdefault(operand, {})[group] = None
 
     def _keep(self, term: Term, group: Group, readers: dict[Group, None]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coset.ir.dims import Dim, evaluate, symbols
+from coset.ir.dims import evaluate, symbols
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType, TupleType
-from coset.lowering.kernel import Buffer, Kernel, Library, Load, Plan, Pointwise, Product, Rows, reads, scalars, values_of, writes
+from coset.lowering.kernel import Buffer, Kernel, Library, Load, Plan, Pointwise, Product, Rows, loops_of, reads, scalars, values_of, writes
 from coset.lowering.kinds import LEAVES, NOTHING, bytes_of
 from coset.lowering.primitive import primitive
 
@@ -40,7 +40,7 @@ def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
 def _part(plan: Plan, kernel: Pointwise | Rows | Product, name: str, binding: Mapping[str, int]) -> int:
     """At most one element for each index of the loops that each load of the buffer moves along, and at most the whole buffer."""
     buffer = plan.buffers[name]
-    extents = _extents(kernel)
+    extents = {loop.name: loop.extent for loop in loops_of(kernel)}
     total = 0
     for value in scalars(*values_of(kernel)):
         if isinstance(value, Load) and value.buffer == name:
@@ -50,16 +50,6 @@ def _part(plan: Plan, kernel: Pointwise | Rows | Product, name: str, binding: Ma
                 count *= evaluate(extents[loop], binding)
             total += int(count * buffer.dtype.bytes)
     return min(total, _size(buffer, binding))
-
-
-def _extents(kernel: Pointwise | Rows | Product) -> dict[str, Dim]:
-    if isinstance(kernel, Pointwise):
-        loops = kernel.loops
-    elif isinstance(kernel, Rows):
-        loops = (*kernel.rows, *kernel.columns)
-    else:
-        loops = (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
-    return {loop.name: loop.extent for loop in loops}
 
 
 def traffic(plan: Plan, binding: Mapping[str, int] | None = None) -> Traffic:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
-from benchmarks import models
+from benchmarks import models, onnx_cases
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.frontends.onnx import import_model
 from coset.ir.dims import multiply, symbol
@@ -92,6 +93,40 @@ def test_a_model_s_plan_gives_its_values(name: str) -> None:
 def test_plans_of_drawn_programs_give_their_values(start: int) -> None:
     for seed in range(start, start + 50):
         check(*drawn(seed, 14 if seed % 5 else 50, symbolic=seed % 2 == 1))
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_plans_of_onnx_node_cases_give_their_values(start: int) -> None:
+    """Every fifteenth case of onnx.backend.test, with numbers for dims and with symbols: all ops, all element types."""
+    planned = 0
+    for place, case in enumerate(onnx_cases.tensor_cases()):
+        if place % 15 != 3 * start:
+            continue
+        model = case.model if case.model is not None else onnx.load(str(Path(case.model_dir) / "model.onnx"))
+        planned += sum(onnx_case(model, case, symbols=symbols) for symbols in (False, True))
+    assert planned > 60
+
+
+def onnx_case(model: Any, case: Any, *, symbols: bool) -> bool:
+    """True for a case that was planned and gave the evaluator's values; False for one that cannot be evaluated, or has no ranks."""
+    model = onnx_cases.symbolic(model) if symbols else model
+    feeds = next(onnx_cases.data_sets(case, model))[0]
+    try:
+        program = import_model(model)
+        with np.errstate(all="ignore"):
+            expected = evaluate_program(program, feeds, fallback=evaluate_defined)
+        found = plan(program)
+    except CosetError:
+        return False
+    with np.errstate(all="ignore"):
+        results = run(found, feeds)
+    for (name, result), value in zip(results.items(), map(np.asarray, expected), strict=True):
+        assert (result.shape, result.dtype) == (value.shape, value.dtype), f"{case.name} {name}"
+        if value.dtype.kind not in "OSU":
+            wide = np.complex128 if value.dtype.kind == "c" else np.float64
+            near = {1: 0.13, 2: 0.01}.get(value.dtype.itemsize, 2e-6)
+            np.testing.assert_allclose(result.astype(wide), value.astype(wide), rtol=near, atol=near, err_msg=f"{case.name} {name}")
+    return True
 
 
 TIGHT = Limits(scalars=5, inlined=3, sources=2, launch_bytes=0, product_scalars=1, search=4, long_row=4, few_rows=3, index=8)
