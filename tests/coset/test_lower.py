@@ -9,51 +9,40 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
+from lowered_models import MODELS, saved
 
 from coset import lower
 from coset.cli import run
+from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
+from coset.lowering.stablehlo import print_stablehlo
 from coset.targets.target import get_target
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families
+from plan_cases import CASES
 
 torch = pytest.importorskip("torch")
 TARGET = "nvidia-h200"
 
 
-def weight(name: str, *shape: int, seed: int = 0) -> Any:
-    rng = np.random.default_rng([seed, *name.encode()])
-    return numpy_helper.from_array((rng.standard_normal(shape) * 0.5).astype(np.float32), name)
-
-
-Shapes = dict[str, list[Any]]
-
-
-def saved(path: Path, nodes: list[Any], inputs: Shapes, outputs: Shapes, weights: list[Any], opset: int = 17) -> Path:
-    def ends(shapes: Shapes) -> list[Any]:
-        return [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()]
-
-    graph = helper.make_graph(nodes, "model", ends(inputs), ends(outputs), weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), path)
-    return path
-
-
 def mlp(folder: Path) -> Path:
-    node = helper.make_node
-    nodes = [node("Gemm", ["x", "w1", "b1"], ["a"]), node("Relu", ["a"], ["b"]), node("MatMul", ["b", "w2"], ["c"]),
-             node("Softmax", ["c"], ["y"], axis=-1)]  # fmt: skip
-    weights = [weight("w1", 16, 32), weight("b1", 32), weight("w2", 32, 8)]
-    return saved(folder / "mlp.onnx", nodes, {"x": ["batch", 16]}, {"y": ["batch", 8]}, weights)
+    return saved("mlp", folder)
 
 
-MODELS = {"mlp": mlp}
+def training_step(folder: Path) -> Path:
+    """A step of an MLP's training as StableHLO text."""
+    program, _ = CASES["training_step"]()
+    (folder / "training_step.mlir").write_text(print_stablehlo(program))
+    return folder / "training_step.mlir"
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [*MODELS, "training_step"])
 def test_a_model_becomes_a_package_that_computes_the_same(name: str, tmp_path: Path) -> None:
     """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.check`)."""
-    report = lower.lower(lower.Lowering(MODELS[name](tmp_path), get_target(TARGET)), tmp_path / "out")
+    model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)
+    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000))
+    report = lower.lower(asked, tmp_path / "out")
     assert report["check"]["ok"] and report["check"]["inputs"][:2] == ["normal", "second"]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["writer"] == "coset" and manifest["check"]["ok"] and manifest["rules"] == report["rules"]
@@ -68,7 +57,7 @@ def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:
     assert run(["lower", str(model), "--target", TARGET, "-o", str(out), "--json"]) == 0
     script = (
         "import sys, torch; sys.modules['coset'] = None; from lowered import model; x = torch.ones(3, 16); y = model.to('cpu')(x);"
-        "assert y.shape == (3, 8) and torch.equal(model(x=x), y) and torch.equal(model.run({'x': x})['y'], y); print('fine')"
+        "assert y.shape == (3, 8) and torch.equal(model(x=x), y) and torch.equal(model.run({'x': x})[model.outputs[0]], y); print('fine')"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, env={"PATH": ""}, check=False)
     assert done.stdout.strip() == "fine", done.stderr
