@@ -2,8 +2,8 @@
 
 The interpreter truncates where f32 becomes bf16 or an 8-bit float (devices round to nearest even), lets the order of the operands
 decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), makes numbers of the truth values
-of a scalar comparison that is spread over a tile, and calls the function of a reduction once for each element, which takes minutes for
-one small model.
+of a scalar comparison that is spread over a tile, multiplies the bit patterns of bf16 matrices, and calls the function of a reduction
+once for each element, which takes minutes for one small model.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def correct_interpreter() -> None:
     builder.create_maximumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _maximum)
     builder.create_minimumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _minimum)
     builder.create_splat = lambda self, type, value: interpreter.TensorHandle(_splat(type.shape, value.data), value.dtype.scalar)
+    builder.create_dot = lambda self, a, b, total, *_: interpreter.TensorHandle(_dot(a, b, total), total.dtype.scalar)
     interpreter.ReduceOps.generic_reduce = _reduce
 
 
@@ -43,6 +44,20 @@ def _convert(data: Array, source: Any, target: Any, _: Any) -> Array:
 
 def _splat(shape: list[int], scalar: Array) -> Array:
     return np.full(shape, scalar.reshape(-1)[0], scalar.dtype)
+
+
+def _dot(a: Any, b: Any, total: Any) -> Array:
+    """The product of two tiles plus `total`, in the dtype of `total`."""
+    sides = [_floats(side) for side in (a, b)]
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(*sides, dtype=total.data.dtype) + total.data)
+
+
+def _floats(side: Any) -> Array:
+    bits: Array = side.data
+    if bits.dtype.kind == "u" and side.dtype.scalar.name in _FLOATS:
+        bits = np.ascontiguousarray(bits).view(_FLOATS[side.dtype.scalar.name]).astype(np.float32)
+    return bits
 
 
 def _maximum(a: Array, b: Array) -> Array:

@@ -10,6 +10,7 @@ from coset.lowering.kernel import Kernel, Library, Plan, Pointwise, Rows
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
+from coset.lowering.triton_product import emit_product
 from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import can_emit
 
@@ -27,8 +28,9 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     comment = describe(kernel.terms)
     if isinstance(kernel, Pointwise):
         return emit_pointwise(kernel, plan, options, comment)
-    assert isinstance(kernel, Rows)
-    return emit_rows(kernel, plan, options, comment)
+    if isinstance(kernel, Rows):
+        return emit_rows(kernel, plan, options, comment)
+    return emit_product(kernel, plan, options, comment)
 
 
 def describe(terms: tuple[str, ...]) -> list[str]:

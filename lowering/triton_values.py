@@ -225,6 +225,10 @@ class Space:
                     self._emit(item, condition, stored=False)
         return self._emit(scalar, condition, stored=True)
 
+    def load(self, item: Load, *, other: str | None) -> Value:
+        """An element of memory as memory holds it; `other` where the mask is off."""
+        return self._load(item, None, stored=True, other=other)
+
     def name(self, scalar: Scalar, value: Value) -> Value:
         """`value` as a Triton value where it is a plain number."""
         if not value.literal:
@@ -278,7 +282,7 @@ class Space:
         if isinstance(item, Choose):
             return self._choose(item, condition, stored=stored)
         if isinstance(item, Load):
-            return self._load(item, condition, stored, None)
+            return self._load(item, condition, stored=stored, other=None)
         if isinstance(item, Number):
             text = number(item.value, item.dtype)
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
@@ -308,10 +312,10 @@ class Space:
         text = form.text.format(*texts)
         return self.line(text, axes, hint)
 
-    def _load(self, item: Load, condition: Value | None, stored: bool, other: str | None) -> Value:
+    def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
         pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE)
         mask = self.mask(axes, condition)
-        outside = f", other={other}" if other is not None else ""
+        outside = f", other={other}" if other is not None and mask else ""
         text = f"tl.load({pointer}, mask={mask}{outside})" if mask else f"tl.load({pointer})"
         if not stored:
             text = from_memory(text, item.dtype)
@@ -342,7 +346,7 @@ class Space:
         if isinstance(item.inside, Load) and isinstance(item.outside, Number):
             other = number(item.outside.value, item.dtype)
             if other is not None and _is_other(item.outside, other):
-                return self._load(item.inside, within, stored, "0" if item.dtype.name in EIGHT_BITS else other)
+                return self._load(item.inside, within, stored=stored, other="0" if item.dtype.name in EIGHT_BITS else other)
         without = self._both(condition, f"~{inside.text}", inside.axes)
         ask = self.stored if stored else self.computed
         first, second = ask(item.inside, within), ask(item.outside, without)

@@ -12,12 +12,13 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
-from coset.ir.types import BF16
+from coset.ir.types import BF16, DTYPES
 from coset.lowering.kernel import Plan
 from coset.lowering.triton import Launch, emit, kernel_source
 from coset.lowering.triton_launch import Argument
-from tests.lowering import test_triton_pointwise, test_triton_rows
+from tests.lowering import test_triton_pointwise, test_triton_product, test_triton_rows
 from tests.lowering.test_triton_pointwise import chain
+from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -91,11 +92,22 @@ def test_rows_compile_ahead_of_time(target: str, columns: Dim, compiler: Compile
         assert compiled.spilled == 0 and compiled.registers <= 128
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16", "f64", "i8", "i32", "f8e4m3fn"])
+def test_products_compile_ahead_of_time(target: str, name: str, compiler: Compiler) -> None:
+    for m, n, k in ((4096, 4096, 4096), (symbol("m"), 1000, 96)):
+        kernel, plan = matmul(m, n, k, DTYPES[name])
+        (compiled,) = compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
+        assert compiled.spilled <= 16 and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
+        if target == "sm_90" and name in ("f16", "bf16", "i8"):
+            assert "wgmma" in compiled.text
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [test_triton_pointwise, test_triton_rows])
+@pytest.mark.parametrize("family", [test_triton_pointwise, test_triton_rows, test_triton_product])
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_drawn_kernels_compile_ahead_of_time(target: str, family: Any, compiler: Compiler) -> None:
-    for seed in range(0, 250, 9):
+    for seed in range(0, 220, 9 if family is not test_triton_product else 27):
         drawing, kernel = family.drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
         compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})

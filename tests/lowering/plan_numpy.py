@@ -11,8 +11,8 @@ from coset.dialects.hub_scalars import cast, narrow, widen
 from coset.dialects.hub_tensors import _FOLDS, identity
 from coset.ir.dims import Dim, evaluate
 from coset.ir.evaluate import evaluate as evaluate_terms
-from coset.ir.term import Term, absent, input_term, intern, make, rebuild
-from coset.ir.types import AbsentType, DType, TensorType
+from coset.ir.term import input_term, intern, rebuild
+from coset.ir.types import DType, TensorType
 from coset.lowering.kernel import (
     Bound,
     Choose,
@@ -52,7 +52,7 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if isinstance(kernel, Library):
             names = [None if name is None else memory[name] for name in kernel.operands]
             types = [operand.type for operand in kernel.term.operands]
-            terms = [input_term(f"x{i}", type) if isinstance(type, TensorType) else _nothing(type) for i, type in enumerate(types)]
+            terms = [input_term(f"x{i}", type) if isinstance(type, TensorType) else kernel.term.operands[i] for i, type in enumerate(types)]
             values = {f"x{i}": value for i, value in enumerate(names) if value is not None}
             (found,) = evaluate_terms([rebuild(kernel.term, terms)], values, fallback=evaluate_defined, binding=binding)
             results = [x for x in (found if isinstance(found, tuple) else (found,)) if x is not None]
@@ -61,11 +61,6 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
         else:
             _Run(plan, memory, binding).kernel(kernel)
     return {name: memory[buffer] for name, buffer in plan.outputs}
-
-
-def _nothing(type: object) -> Term:
-    """An operand that is not given, or a token."""
-    return absent() if isinstance(type, AbsentType) else make("builtin.token")
 
 
 def bind(plan: Plan, memory: Mapping[str, Array], binding: dict[str, int]) -> None:
@@ -114,10 +109,8 @@ class _Run:
 
     def _product(self, lhs: Array, rhs: Array, first: int, second: int, last: int) -> Array:
         batch, m, n, k = self.shape[:first], self.shape[first:second], self.shape[second:last], self.shape[last:]
-        lhs = np.broadcast_to(lhs, (*batch, *m, *(1,) * len(n), *k)).reshape(
-            -1 if 0 not in batch else 0, *(int(np.prod(s)) for s in (m, k))
-        )
-        rhs = np.broadcast_to(rhs, (*batch, *(1,) * len(m), *n, *k)).reshape(lhs.shape[0], *(int(np.prod(s)) for s in (n, k)))
+        lhs = np.broadcast_to(lhs, (*batch, *m, *(1,) * len(n), *k)).reshape([int(np.prod(s)) for s in (batch, m, k)])
+        rhs = np.broadcast_to(rhs, (*batch, *(1,) * len(m), *n, *k)).reshape([int(np.prod(s)) for s in (batch, n, k)])
         with np.errstate(all="ignore"):
             return np.matmul(lhs, rhs.swapaxes(1, 2)).reshape((*batch, *m, *n, *(1,) * len(k)))
 

@@ -1,0 +1,273 @@
+"""Products as Triton: tiles of the result, each a sum of `tl.dot` over blocks of k; what is done to the operands and to the sum is done
+in registers. Where there are few tiles and k is long, k is split over programs, and a second kernel adds the parts and stores.
+
+What the matrix units take: f16 and bf16 as they are, 8-bit floats as f16 (or bf16 beside bf16), which holds them exactly, i8 with i32 sums,
+f32 in full precision unless `Options.tf32`, f64. Conversions to f32 of both operands from a narrower dtype are left out: the products
+are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbols
+from coset.ir.types import DTYPES, F32, F64, I8, DType
+from coset.lowering.kernel import Apply, Buffer, Fold, Load, Loop, Plan, Product, Result, Rows, Scalar, Store, reads, writes
+from coset.lowering.triton_dims import join_loops, split_index
+from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_pointwise import index_limits
+from coset.lowering.triton_rows import emit_rows, power_of_two
+from coset.lowering.triton_scalars import TYPES, conversion, number, typed_number
+from coset.lowering.triton_values import Axes, Axis, Body, Scope, Space, Value, dims_of, function_text, wideness
+
+_ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
+_NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
+_NAMES = """rows columns left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first height
+    tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
+SPLIT_DEPTH = 1024  # k of one part at least, where k is split
+SPLITS = 32  # parts at most
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A tile of the result is m by n, summed in blocks of k; `unit`: the dtype that the matrix unit takes, None without one."""
+
+    m: int
+    n: int
+    k: int
+    unit: DType | None
+    warps: int
+    splits: int = 1
+    chunk: int = 0  # of k, a multiple of `k`, where there are several splits
+
+
+def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
+    """The dtype of both operands in the matrix unit, or None where none takes them."""
+    if accumulator.kind != "float":
+        return I8 if lhs is rhs is I8 else None
+    if accumulator is F64:
+        return F64
+    kinds = {_NARROW.get(lhs.name), _NARROW.get(rhs.name)}
+    if None in kinds or kinds == {"f16", "bf16"}:
+        return F32
+    return DTYPES["bf16"] if "bf16" in kinds else DTYPES["f16"]
+
+
+def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
+    """The tiles of a product of these sizes."""
+    if unit is None:
+        return Tiling(_side(m, 32), _side(n, 64), 1, None, 4)
+    wide = unit in (F32, F64) and not (unit is F32 and options.tf32)
+    side, depth = (64, 32) if wide else (128, 128 // unit.bits * 8)
+    if unit is F64:
+        side, depth = 32, 16
+    sides = _side(m, side), _side(n, side)
+    if not all(isinstance(dim, int) for dim in (m, n, batch)):
+        return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
+    count = _tiles(m, n, batch, sides)
+    if count < options.processors and side > 64:
+        sides = min(sides[0], 64), min(sides[1], 64)
+        count = _tiles(m, n, batch, sides)
+    warps = 8 if sides[0] * sides[1] >= 128 * 128 else 4
+    if not isinstance(k, int) or not 0 < 2 * count <= options.processors or k < 2 * SPLIT_DEPTH:
+        return Tiling(*sides, depth, unit, warps)
+    splits = min(options.processors // count, k // SPLIT_DEPTH, SPLITS)
+    chunk = -(-k // (splits * depth)) * depth
+    return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
+
+
+def _side(dim: Dim, most: int) -> int:
+    return max(16, min(most, power_of_two(dim))) if isinstance(dim, int) else most
+
+
+def _tiles(m: Dim, n: Dim, batch: Dim, sides: tuple[int, int]) -> int:
+    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int)
+    return -(-m // sides[0]) * -(-n // sides[1]) * batch
+
+
+def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
+    """One Triton function, or two where k is split."""
+    lhs, rhs = _narrowest(kernel.lhs), _narrowest(kernel.rhs)
+    unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
+    if unit is not F32:
+        kernel = replace(kernel, lhs=lhs, rhs=rhs)
+    m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
+    tiling = choose_tiling(m, n, k, batch, unit, options)
+    if tiling.splits == 1:
+        return _Writer(kernel, plan, options, tiling, comment).emission()
+    parts = Loop("loop:split", tiling.splits)
+    outer = (*kernel.batch, *kernel.m, *kernel.n)
+    name = f"{kernel.name}_parts"
+    scratch = Buffer(name, kernel.accumulator, (parts.extent, *(loop.extent for loop in outer)), "temporary")
+    index = (parts.index, *(loop.index for loop in outer))
+    plan = replace(plan, buffers={**plan.buffers, name: scratch})
+    whole = Result("sum", kernel.accumulator)
+    first = _Writer(replace(kernel, stores=(Store(name, index, whole),)), plan, options, tiling, comment).emission()
+    fold = Fold("sum", "add", Load(name, index, kernel.accumulator), kernel.accumulator)
+    second = emit_rows(Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, ()), plan, options, ["the sum of the parts"])
+    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,))
+
+
+def _narrowest(value: Scalar) -> Scalar:
+    """`value` without a last conversion that loses nothing: of a narrow float to f32, of i8 to i32."""
+    if isinstance(value, Apply) and value.op.name == "stablehlo.convert":
+        source = value.operands[0].dtype
+        if (value.dtype is F32 and source.name in _NARROW) or (value.dtype is DTYPES["i32"] and source is I8):
+            return value.operands[0]
+    return value
+
+
+class _Writer:
+    def __init__(self, kernel: Product, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
+        self.kernel, self.options, self.tiling, self.comment = kernel, options, tiling, comment
+        dims = dims_of([kernel.lhs, kernel.rhs], kernel.stores, plan)
+        binding: dict[str, Dim] = {}
+        joined: list[tuple[Loop, ...]] = []
+        for loops in (kernel.batch, kernel.m, kernel.n, kernel.k):
+            fewer, more = join_loops(loops, [substitute(dim, binding) for dim in dims])
+            binding |= more
+            joined.append(fewer)
+        self.batch, self.m, self.n, self.k = (product(loop.extent for loop in loops) for loops in joined)
+        loops = (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+        extents = {loop.name: loop.extent for loop in loops} | {"loop:split": tiling.splits}
+        ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), self._programs()]
+        wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
+        self.body = body = Body(plan, options, wide=wide)
+        for name in _NAMES.split():
+            body.name(name)
+        self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH)
+        row = Axis("rows", self._mask("row_mask", self.m, tiling.m))
+        column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
+        left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
+        right = Axis("right_k", self._mask("right_mask", self.k, tiling.k))
+        both = [self.outer, self.inner]
+        self.left = Space(body, {"row": row, "depth": left}, both, binding)
+        self.right = Space(body, {"depth": right, "column": column}, both, binding)
+        self.result = Space(body, {"row": row, "column": column}, [self.outer], binding)
+        for space in (self.left, self.right, self.result):
+            self._index(space, joined[0], "batch", frozenset())
+            space.index("loop:split", "split", frozenset())
+        for space in (self.left, self.result):
+            self._index(space, joined[1], "rows", _ROW)
+        for space in (self.right, self.result):
+            self._index(space, joined[2], "columns", _COLUMN)
+        self._index(self.left, joined[3], "left_k", _DEPTH)
+        self._index(self.right, joined[3], "right_k", _DEPTH)
+
+    @staticmethod
+    def _mask(name: str, count: Dim, block: int) -> str | None:
+        return None if isinstance(count, int) and count % block == 0 else name
+
+    def _index(self, space: Space, loops: Sequence[Loop], flat: str, axes: Axes) -> None:
+        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
+        for name, text in split_index(loops, flat, names).items():
+            space.index(name, text, axes)
+        space.flat(loops, flat, axes)
+
+    def _programs(self) -> Dim:
+        tiles = multiply(ceildiv(self.m, self.tiling.m), ceildiv(self.n, self.tiling.n))
+        return multiply(multiply(tiles, self.tiling.splits), self.batch)
+
+    # ------------------------------------------------------------ the function
+
+    def emission(self) -> Emission:
+        tiling, lines = self.tiling, self.outer.lines
+        self._place()
+        accumulator = TYPES[self.kernel.accumulator.name]
+        zero = number(0, self.kernel.accumulator)
+        lines.append(f"total = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
+        self._depth()
+        left = self._operand(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), _ROW | _DEPTH)
+        right = self._operand(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), _DEPTH | _COLUMN)
+        self.inner.lines.append(f"total = {self._sum(left, right)}")
+        lines.append(self._loop())
+        lines += [f"    {line}" for line in self.inner.lines]
+        self.result.results["sum"] = Value("total", _ROW | _COLUMN)
+        for store in self.kernel.stores:
+            self.result.store(store, _ROW | _COLUMN)
+        constexprs = [("BLOCK_M", tiling.m), ("BLOCK_N", tiling.n), ("BLOCK_K", tiling.k), ("GROUP", 8)]
+        if tiling.splits > 1:
+            constexprs += [("SPLITS", tiling.splits), ("CHUNK", tiling.chunk)]
+        source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
+        grid = (self._programs(),)
+        return Emission(source, (Launch(self.kernel.name, self.body.arguments(), grid, tuple(constexprs), self.sizes, tiling.warps),))
+
+    def _place(self) -> None:
+        """Which tile a program does: groups of rows of tiles, so that programs that run together read the same operands."""
+        lines, body = self.outer.lines, self.body
+        lines.append("program = tl.program_id(0)" + (f".to({body.index_type})" if body.wide is not False else ""))
+        lines.append(f"tiles_m = tl.cdiv({body.text(self.m)}, BLOCK_M)")
+        lines.append(f"tiles_n = tl.cdiv({body.text(self.n)}, BLOCK_N)")
+        several = self.batch != 1
+        if several or self.tiling.splits > 1:
+            lines.append("tile = program % (tiles_m * tiles_n)")
+            rest = "program // (tiles_m * tiles_n)"
+            if self.tiling.splits > 1:
+                lines.append(f"split = {f'({rest}) % SPLITS' if several else rest}")
+                rest += " // SPLITS"
+            if several:
+                lines.append(f"batch = {rest}")
+        else:
+            lines.append("tile = program")
+        lines += [
+            "in_group = GROUP * tiles_n",
+            "first = tile // in_group * GROUP",
+            "height = tl.minimum(tiles_m - first, GROUP)",
+            "tile_m = first + tile % in_group % height",
+            "tile_n = tile % in_group // height",
+            "rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            "columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
+        ]
+        lines += [f"row_mask = rows < {body.text(self.m)}"] * (self.result.axes["row"].mask is not None)
+        lines += [f"column_mask = columns < {body.text(self.n)}"] * (self.result.axes["column"].mask is not None)
+
+    def _loop(self) -> str:
+        end = self.body.text(self.k)
+        if self.tiling.splits > 1:
+            return f"for start in range(split * CHUNK, tl.minimum({end}, split * CHUNK + CHUNK), BLOCK_K):"
+        return f"for start in range(0, {end}, BLOCK_K):"
+
+    def _depth(self) -> None:
+        end, lines = self.body.text(self.k), self.inner.lines
+        lines.append("left_k = start + tl.arange(0, BLOCK_K)[None, :]")
+        lines.append("right_k = start + tl.arange(0, BLOCK_K)[:, None]")
+        if self.left.axes["depth"].mask is not None:
+            lines.append(f"left_mask = left_k < {end}")
+            lines.append(f"right_mask = right_k < {end}")
+
+    def _operand(self, space: Space, scalar: Scalar, side: str, block: tuple[str, str], axes: Axes) -> Value:
+        """A tile of an operand in the matrix unit's dtype, 0 beyond the end of k."""
+        unit = self.tiling.unit or self.kernel.accumulator
+        mask = space.axes["depth"].mask
+        zero = number(0, unit)
+        if isinstance(scalar, Load) and scalar.dtype is unit:
+            value = space.load(scalar, other=zero if mask is not None else None)
+        elif scalar.dtype is unit:
+            value = space.name(scalar, space.stored(scalar))
+        else:
+            value = space.name(scalar, space.computed(scalar))
+            value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
+        loaded = isinstance(scalar, Load) and scalar.dtype is unit and "depth" in value.axes
+        if mask is not None and not loaded:
+            value = space.line(f"tl.where({mask}, {value.text}, {zero or typed_number(0, unit)})", value.axes | _DEPTH, f"{side}_inside")
+        if value.axes != axes and self.tiling.unit is not None:
+            value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
+        return value
+
+    def _sum(self, left: Value, right: Value) -> str:
+        unit = self.tiling.unit
+        if unit is None:
+            return f"total + {left.text} * {right.text}"
+        if unit is F64:
+            return f"tl.dot({left.text}, {right.text}, total, out_dtype=tl.float64)"
+        if unit is F32:
+            return f'tl.dot({left.text}, {right.text}, total, input_precision="{"tf32" if self.options.tf32 else "ieee"}")'
+        return f"tl.dot({left.text}, {right.text}, total)"
+
+
+def _as_unit(text: str, source: DType, unit: DType) -> str:
+    """A computed value as the matrix unit's dtype, which holds it."""
+    if unit.kind == "float" and unit.bits < 32:
+        return f"{text}.to({TYPES[unit.name]})"
+    return conversion(text, source, unit)
