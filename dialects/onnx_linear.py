@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import from_numpy_matmul, reshape
+from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_einsum import einsum
-from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of
+from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, definition
+from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
 from coset.ir import dims
 from coset.ir.op import find_op
 from coset.ir.term import Term, absent, make
@@ -26,16 +27,17 @@ def _optional(node: Node, index: int) -> Term:
 
 
 def _matmul(node: Node) -> Built:
-    return from_numpy_matmul(*node.operands) if node.operands[0].tensor.dtype in _WIDE else None
+    return sugar(node) if node.operands[0].tensor.dtype in _WIDE else None
 
 
 def _gemm(node: Node) -> Built:
-    return None if node.since < 7 or node.operands[0].tensor.dtype not in _WIDE else gemm(node)
+    return gemm(node) if node.operands[0].tensor.dtype in _WIDE else None
 
 
+@definition("Gemm")
 def gemm(node: Node) -> Built:
     """The named term, for every element type."""
-    if find_op("onnx.Gemm") is None:
+    if find_op("onnx.Gemm") is None or node.since < BROADCASTING_SINCE:
         return None
     defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
     attributes = {name: node.attributes.get(name, default) for name, default in defaults.items()}
@@ -55,21 +57,22 @@ def _einsum(node: Node) -> Built:
 # ---------------------------------------------------------------- reductions
 
 
-def _reduce(combiner: str, node: Node) -> Built:
+def _reduce(node: Node) -> Built:
+    allowed = _WIDE | {DTYPES["i8"], DTYPES["u8"]} if node.name in ("ReduceMax", "ReduceMin") else _WIDE
+    return sugar(node) if node.operands[0].tensor.dtype in allowed else None
+
+
+def _mean(node: Node) -> Built:
     """No axes means all of them, unless `noop_with_empty_axes`."""
     x = node.operands[0]
     axes = reduced_axes(node, x.tensor.rank)
-    allowed = _WIDE | ({DTYPES["i8"], DTYPES["u8"]} if combiner in ("maximum", "minimum") else set())
-    if axes is None or x.tensor.dtype not in (_FLOATS if combiner == "mean" else allowed):
+    if axes is None or x.tensor.dtype not in _FLOATS or find_op("onnx.ReduceMean") is None:
         return None
-    if not axes:
-        return x
-    if combiner == "mean":
-        if find_op("onnx.ReduceMean") is None:
-            return None
-        reduced = make("onnx.ReduceMean", (x,), {"dimensions": axes})
-    else:
-        reduced = make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": combiner})
+    return kept(node, make("onnx.ReduceMean", (x,), {"dimensions": axes}), x, axes) if axes else x
+
+
+def kept(node: Node, reduced: Term, x: Term, axes: Sequence[int]) -> Term:
+    """The reduction of `x` over `axes` with these as dims of 1, unless the node says otherwise."""
     if not node.attributes.get("keepdims", 1):
         return reduced
     return reshape(reduced, tuple(1 if axis in axes else dim for axis, dim in enumerate(x.tensor.dims)))
@@ -179,9 +182,9 @@ def _padding(
     return tuple(result)
 
 
+definition(*sugar_builders(Path(__file__).with_name("onnx_linear.rules")))(sugar)
 BUILDERS: dict[str, Builder] = {
     "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,
     "LayerNormalization": _layer_normalization, "BatchNormalization": _batch_normalization, "GlobalAveragePool": _global_average_pool,
-    **{f"Reduce{name}": partial(_reduce, combiner)
-       for name, combiner in (("Sum", "add"), ("Prod", "multiply"), ("Max", "maximum"), ("Min", "minimum"), ("Mean", "mean"))},
+    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), _reduce), "ReduceMean": _mean,
 }  # fmt: skip

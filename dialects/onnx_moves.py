@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
-from coset.dialects.hub_terms import literal, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.hub_terms import literal, reshape, splat
 from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
 from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements
+from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.term import Term, make
@@ -17,6 +20,7 @@ _RANGE_ELEMENTS = 1 << 20
 
 
 def _identity(node: Node) -> Built:
+    """The operand, even one that is no tensor."""
     return node.operands[0]
 
 
@@ -49,11 +53,6 @@ def _constant_of_shape(node: Node) -> Built:
     return splat(value, dtype, tuple(shape))
 
 
-def _transpose(node: Node) -> Built:
-    rank = node.operands[0].tensor.rank
-    return transpose(node.operands[0], tuple(node.attributes.get("perm", range(rank - 1, -1, -1))))
-
-
 def _reshape(node: Node) -> Built:
     """0 copies a dim (unless `allowzero`), -1 takes what is left."""
     x = node.operands[0]
@@ -75,54 +74,9 @@ def _reshape(node: Node) -> Built:
     return reshape(x, tuple(target))
 
 
-def _flatten(node: Node) -> Built:
-    x = node.operands[0]
-    axis = node.attributes.get("axis", 1)
-    axis += x.tensor.rank if axis < 0 else 0
-    return reshape(x, (dims.product(x.tensor.dims[:axis]), dims.product(x.tensor.dims[axis:])))
-
-
-def _axes(node: Node, rank: int) -> tuple[int, ...] | None:
-    """Axes given as an operand (since 13) or an attribute; None where they are not known or wrong."""
-    axes = node.attributes.get("axes", node.ints(1))
-    return None if axes is None else axes_of(axes, rank)
-
-
 def _squeeze(node: Node) -> Built:
-    x = node.operands[0]
-    if "axes" in node.attributes or node.given(1):
-        axes = _axes(node, x.tensor.rank)
-    else:
-        axes = tuple(axis for axis, dim in enumerate(x.tensor.dims) if dim == 1)
-        if x.tensor.static is None:
-            return None
-    if axes is None or any(x.tensor.dims[axis] != 1 for axis in axes):
-        return None
-    return reshape(x, tuple(dim for axis, dim in enumerate(x.tensor.dims) if axis not in axes))
-
-
-def _unsqueeze(node: Node) -> Built:
-    x = node.operands[0]
-    given = node.attributes.get("axes", node.ints(1))
-    axes = None if given is None else axes_of(given, x.tensor.rank + len(given))
-    if axes is None:
-        return None
-    rest = iter(x.tensor.dims)
-    return reshape(x, tuple(1 if axis in axes else next(rest) for axis in range(x.tensor.rank + len(axes))))
-
-
-def _expand(node: Node) -> Built:
-    shape = node.dims(1)
-    if shape is None:
-        return None
-    return numpy_broadcast(node.operands[0], numpy_shape(node.operands[0].tensor.dims, tuple(shape)))
-
-
-def _concat(node: Node) -> Built:
-    axis = axis_of(node.attributes.get("axis", 1), node.operands[0].tensor.rank)
-    if axis is None:
-        return None
-    return node.operands[0] if len(node.operands) == 1 else make("stablehlo.concatenate", node.operands, {"dimension": axis})
+    """The definition, told whether there are axes: none are not the same as an empty list of them."""
+    return sugar_with(node, {"has_axes": "axes" in node.attributes or node.given(1)})
 
 
 # ---------------------------------------------------------------- slices
@@ -240,23 +194,7 @@ def _even_parts(dim: Dim, count: int) -> list[Dim] | None:
 
 
 def _pad(node: Node) -> Built:
-    x = node.operands[0]
-    rank = x.tensor.rank
-    if node.attributes.get("mode", "constant") != "constant" or node.since < 2:
-        return None
-    pads = list(node.attributes["pads"]) if "pads" in node.attributes else node.ints(1)
-    axes = axes_of_pad(node, rank)
-    if pads is None or axes is None or len(pads) != 2 * len(axes):
-        return None
-    value = node.operand(2)
-    if value is None:
-        value = splat(node.attributes.get("value", 0.0), x.tensor.dtype, ())
-    low, high = [0] * rank, [0] * rank
-    for position, axis in enumerate(axes):
-        low[axis], high[axis] = pads[position], pads[position + len(axes)]
-    if not any(low) and not any(high):
-        return x
-    return make("stablehlo.pad", (x, reshape(value, ())), {"low": tuple(low), "high": tuple(high), "interior": (0,) * rank})
+    return sugar(node) if node.since >= 2 else None
 
 
 def axes_of_pad(node: Node, rank: int) -> list[int] | None:
@@ -286,7 +224,7 @@ def _range(node: Node) -> Built:
 
 
 BUILDERS: dict[str, Builder] = {
-    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Transpose": _transpose,
-    "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Expand": _expand, "Concat": _concat,
-    "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
+    **sugar_builders(Path(__file__).with_name("onnx_moves.rules")),
+    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Reshape": _reshape,
+    "Squeeze": _squeeze, "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
 }  # fmt: skip

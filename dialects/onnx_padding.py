@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from coset.dialects.hub_terms import broadcast, reshape
 from coset.dialects.onnx_bounds import least
 from coset.dialects.onnx_moves import axes_of_pad, sliced
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
+from coset.dialects.onnx_sugar import sugar, sugar_builders
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.term import Term, make
+
+RULES = sugar_builders(Path(__file__).with_name("onnx_padding.rules"))
 
 
 @definition("Pad")
@@ -99,7 +103,4 @@ def _tile(node: Node) -> Built:
         axes = node.ints(2)
         axis = axis_of(axes[0], x.tensor.rank) if axes else None
         return None if axis is None else _repeated(x, axis, repeats[0])
-    require(len(repeats) == x.tensor.rank, f"Tile takes a number for each dim of {x.type}, not {len(repeats)}")
-    for axis, count in enumerate(repeats):
-        x = _repeated(x, axis, count)
-    return x
+    return sugar(node)

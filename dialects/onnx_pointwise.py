@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -11,27 +11,12 @@ from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
+from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar_builders
 from coset.ir.op import find_op
 from coset.ir.term import Term, absent, make
 from coset.ir.types import BOOL, DType
 
-_UNARY = {
-    "Abs": "stablehlo.abs", "Neg": "stablehlo.negate", "Sign": "stablehlo.sign", "Floor": "stablehlo.floor", "Ceil": "stablehlo.ceil",
-    "Round": "stablehlo.round_nearest_even", "Sqrt": "stablehlo.sqrt", "Exp": "stablehlo.exponential", "Log": "stablehlo.log",
-    "Sigmoid": "stablehlo.logistic", "Tanh": "stablehlo.tanh", "Tan": "stablehlo.tan", "Sin": "stablehlo.sine", "Cos": "stablehlo.cosine",
-    "Asin": "chlo.asin", "Acos": "chlo.acos", "Atan": "chlo.atan", "Sinh": "chlo.sinh", "Cosh": "chlo.cosh", "Asinh": "chlo.asinh",
-    "Acosh": "chlo.acosh", "Atanh": "chlo.atanh", "Erf": "chlo.erf", "IsNaN": "chlo.is_nan", "Not": "stablehlo.not",
-    "BitwiseNot": "stablehlo.not",
-}  # fmt: skip
-_BINARY = {
-    "Add": "stablehlo.add", "Sub": "stablehlo.subtract", "Mul": "stablehlo.multiply", "Div": "stablehlo.divide", "And": "stablehlo.and",
-    "Or": "stablehlo.or", "Xor": "stablehlo.xor", "BitwiseAnd": "stablehlo.and", "BitwiseOr": "stablehlo.or",
-    "BitwiseXor": "stablehlo.xor",
-}  # fmt: skip
-_FOLDED = {"Sum": "stablehlo.add", "Max": "stablehlo.maximum", "Min": "stablehlo.minimum", "Mean": "stablehlo.add"}
-_COMPARISONS = {"Equal": "EQ", "Less": "LT", "LessOrEqual": "LE", "Greater": "GT", "GreaterOrEqual": "GE"}
 _SMALL = 64  # elements
-_OLDEST_BINARY = 7  # before, broadcasting was asked for by attributes
 
 
 def broadcast_all(operands: Sequence[Term]) -> list[Term]:
@@ -42,29 +27,6 @@ def broadcast_all(operands: Sequence[Term]) -> list[Term]:
     """
     shape = numpy_shape(*(operand.tensor.dims for operand in operands))
     return [numpy_broadcast(operand, shape) for operand in operands]
-
-
-def _unary(op: str, node: Node) -> Built:
-    return make(op, node.operands)
-
-
-def _binary(op: str, node: Node) -> Built:
-    return make(op, broadcast_all(node.operands)) if node.since >= _OLDEST_BINARY else None
-
-
-def _folded(op: str, node: Node) -> Built:
-    if node.since < 8 and len(node.operands) > 1:
-        return None  # before 8 there was no broadcasting
-    total = node.operands[0]
-    for operand in node.operands[1:]:
-        total = make(op, broadcast_all([total, operand]))
-    if node.name != "Mean" or len(node.operands) == 1:
-        return total
-    return make("stablehlo.divide", (total, splat(len(node.operands), total.tensor.dtype, total.tensor.dims)))
-
-
-def _compare(direction: str, node: Node) -> Built:
-    return make("stablehlo.compare", broadcast_all(node.operands), {"direction": direction}) if node.since >= _OLDEST_BINARY else None
 
 
 def _mod(node: Node) -> Built:
@@ -79,7 +41,7 @@ def _pow(node: Node) -> Built:
     base, exponent = node.operands
     dtype = base.tensor.dtype
     known = constant_elements(exponent, 1)
-    if node.since < _OLDEST_BINARY or (dtype.kind != "float" and (known is None or known.reshape(-1)[0] < 0)):
+    if node.since < BROADCASTING_SINCE or (dtype.kind != "float" and (known is None or known.reshape(-1)[0] < 0)):
         return None
     if exponent.tensor.dtype != dtype:
         if known is None or known.astype(dtype.numpy).astype(np.float64) != known.astype(np.float64):
@@ -96,15 +58,6 @@ def _shift(node: Node) -> Built:
 def _is_infinite(node: Node) -> Built:
     both = node.attributes.get("detect_negative", 1) and node.attributes.get("detect_positive", 1)
     return make("chlo.is_inf", node.operands) if both else None
-
-
-def _reciprocal(node: Node) -> Built:
-    x = node.operands[0]
-    return make("stablehlo.divide", (splat(1, x.tensor.dtype, x.tensor.dims), x))
-
-
-def _where(node: Node) -> Built:
-    return make("stablehlo.select", broadcast_all(node.operands))
 
 
 def _converted(x: Term, dtype: DType | None) -> Built:
@@ -165,11 +118,6 @@ _NAMED: dict[str, dict[str, object]] = {
     "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
 }  # fmt: skip
 BUILDERS: dict[str, Builder] = {
-    **{name: partial(_unary, op) for name, op in _UNARY.items()},
-    **{name: partial(_binary, op) for name, op in _BINARY.items()},
-    **{name: partial(_folded, op) for name, op in _FOLDED.items()},
-    **{name: partial(_compare, direction) for name, direction in _COMPARISONS.items()},
-    **dict.fromkeys(_NAMED, _named),
-    "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Reciprocal": _reciprocal, "Where": _where, "Cast": _cast,
-    "CastLike": _cast_like, "Clip": _clip,
+    **sugar_builders(Path(__file__).with_name("onnx_pointwise.rules")), **dict.fromkeys(_NAMED, _named),
+    "Mod": _mod, "Pow": _pow, "BitShift": _shift, "IsInf": _is_infinite, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
 }  # fmt: skip

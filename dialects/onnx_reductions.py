@@ -8,7 +8,7 @@ from pathlib import Path
 from coset.dialects import onnx_ops, stablehlo_regions
 from coset.dialects.hub_terms import convert, reshape, splat
 from coset.dialects.onnx_dtypes import USUAL
-from coset.dialects.onnx_linear import reduced_axes, softmax
+from coset.dialects.onnx_linear import kept, reduced_axes, softmax
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.term import Term, make
@@ -17,10 +17,9 @@ from coset.rules.definition import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("onnx_reductions.rules"))
 DEFINED_FIRST = (onnx_ops, stablehlo_regions)  # the definitions mention their ops
-_COMBINERS = {"ReduceSum": "add", "ReduceProd": "multiply", "ReduceMax": "maximum", "ReduceMin": "minimum"}
 
 
-@definition("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", *_COMBINERS)
+@definition("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean")
 def _reduce(node: Node) -> Built:
     """Over the given axes, or over all of them where none are given unless `noop_with_empty_axes`; even over none, the op's own
     function of the one element is left."""
@@ -28,14 +27,9 @@ def _reduce(node: Node) -> Built:
     axes = reduced_axes(node, x.tensor.rank)
     if axes is None:
         return None
-    reduced: Term | None
-    if node.name in _COMBINERS:
-        reduced = make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": _COMBINERS[node.name]})
-    elif node.name == "ReduceMean" and x.tensor.dtype.kind != "float":
-        reduced = _integer_mean(x, axes)
-    else:
-        reduced = make(f"onnx.{node.name}", (x,), {"dimensions": axes})
-    return _kept(node, reduced, x, axes)
+    whole = node.name == "ReduceMean" and x.tensor.dtype.kind != "float"
+    reduced = _integer_mean(x, axes) if whole else make(f"onnx.{node.name}", (x,), {"dimensions": axes})
+    return None if reduced is None else kept(node, reduced, x, axes)
 
 
 def _integer_mean(x: Term, axes: Sequence[int]) -> Term | None:
@@ -47,13 +41,6 @@ def _integer_mean(x: Term, axes: Sequence[int]) -> Term | None:
     return make("stablehlo.divide", (total, splat(count, x.tensor.dtype, total.tensor.dims)))
 
 
-def _kept(node: Node, reduced: Term | None, x: Term, axes: Sequence[int]) -> Term | None:
-    """The result with the reduced axes as dims of 1, unless the node says otherwise."""
-    if reduced is None or not node.attributes.get("keepdims", 1):
-        return reduced
-    return reshape(reduced, tuple(1 if axis in axes else dim for axis, dim in enumerate(x.tensor.dims)))
-
-
 @definition("ArgMax", "ArgMin")
 def _arg_extreme(node: Node) -> Built:
     """The place along one axis, counted from its beginning."""
@@ -62,7 +49,7 @@ def _arg_extreme(node: Node) -> Built:
     if axis is None:
         return None
     last = node.attributes.get("select_last_index", 0)
-    return _kept(node, make(f"onnx.{node.name}", (x,), {"axis": axis, "select_last_index": last}), x, (axis,))
+    return kept(node, make(f"onnx.{node.name}", (x,), {"axis": axis, "select_last_index": last}), x, (axis,))
 
 
 @definition("Hardmax")

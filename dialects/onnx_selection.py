@@ -7,12 +7,13 @@ made of one step: sort what is wanted to the front, stably, and cut it off (`_fr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
-from coset.dialects.hub_terms import broadcast, convert, literal, reshape, splat, transpose
-from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
+from coset.dialects.hub_terms import convert, literal, reshape, splat, transpose
 from coset.dialects.onnx_node import Built, Node, axis_of, constant_elements, definition
+from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.term import Term, get, make
@@ -87,50 +88,21 @@ def positions(mask: Term, symbol: Dim) -> Term:
 # ---------------------------------------------------------------- triangles and one-hot
 
 
-@definition("Trilu")
-def _trilu(node: Node) -> Built:
-    """Above (`upper`) or below the diagonal number k the elements, elsewhere 0."""
-    x = node.operands[0]
-    shift = node.ints(1) if node.given(1) else [0]
-    if x.tensor.rank < 2 or shift is None:
-        return None
-    shape = x.tensor.dims
-    row, column = iota(shape, x.tensor.rank - 2), iota(shape, x.tensor.rank - 1)
-    inside = compare(column, "GE" if node.attributes.get("upper", 1) else "LE", _plus(row, shift[0]))
-    return make("stablehlo.select", (inside, x, splat(0, x.tensor.dtype, shape)))
+RULES = sugar_builders(Path(__file__).with_name("onnx_selection.rules"))
+definition("Trilu")(sugar)
 
 
 @definition("EyeLike")
 def _eye_like(node: Node) -> Built:
-    """Ones on the diagonal number k."""
-    x = node.operands[0]
-    code = node.attributes.get("dtype")
-    dtype = x.tensor.dtype if code is None else DTYPE_OF_CODE.get(code)
-    if dtype is None or x.tensor.rank != 2:
-        return None
-    diagonal = compare(iota(x.tensor.dims, 1), "EQ", _plus(iota(x.tensor.dims, 0), node.attributes.get("k", 0)))
-    return convert(diagonal, dtype)
+    """The definition, told that the element type is the operand's where the node says none."""
+    return sugar_with(node, {} if "dtype" in node.attributes else {"dtype": node.operands[0].tensor.dtype})
 
 
 @definition("OneHot")
 def _one_hot(node: Node) -> Built:
-    """A new dim of size `depth` with the on-value at the index (counted from the end if negative), the off-value elsewhere."""
-    indices, _, values = node.operands
+    """The definition; the depth may be a float."""
     depth = constant_elements(node.operands[1], 1)
-    axis = axis_of(node.attributes.get("axis", -1), indices.tensor.rank + 1)
-    if depth is None or axis is None:
-        return None
-    size = int(depth.reshape(-1)[0])
-    shape = (*indices.tensor.dims[:axis], size, *indices.tensor.dims[axis:])
-    wide = convert(indices, I64)
-    raised = make("stablehlo.select", (compare(wide, "LT", splat(0, I64, wide.tensor.dims)), _plus(wide, size), wide))
-    index = broadcast(raised, shape, tuple(i for i in range(len(shape)) if i != axis))
-    off, on = (broadcast(reshape(_part(values, i), ()), shape, ()) for i in (0, 1))
-    return make("stablehlo.select", (compare(iota(shape, axis), "EQ", index), on, off))
-
-
-def _part(x: Term, index: int) -> Term:
-    return make("stablehlo.slice", (x,), {"start": (index,), "limit": (index + 1,), "strides": (1,)})
+    return None if depth is None else sugar_with(node, {"depth": int(depth.reshape(-1)[0])})
 
 
 # ---------------------------------------------------------------- order

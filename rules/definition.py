@@ -49,6 +49,17 @@ class Definition:
         """The entry in canonical form."""
         return self.entry.text
 
+    @property
+    def is_sugar(self) -> bool:
+        """True when terms of the op are expanded as soon as they are made, so that no search has rules for it."""
+        return "sugar" in self.entry.tags
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The operands and attributes as they are written, without the classes of element types."""
+        own = {*self.op.operands, *(attribute.name for attribute in self.op.attributes)}
+        return tuple(parameter.name for parameter in self.entry.parameters if parameter.name in own)
+
     def counted(self, count: int) -> syntax.OpEntry | None:
         """The entry for `count` operands, without a variadic one; None for too few."""
         if variadic(self.entry) is None:
@@ -83,7 +94,7 @@ class Definition:
     def rules(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         """The rules that expand the op and those that recognise it, by clause and form. An op with a variadic operand has them
         for a few numbers of operands. One that is tagged `sugar` has none: it is expanded on import."""
-        entries = [] if "sugar" in self.entry.tags else self.few
+        entries = [] if self.is_sugar else self.few
         pairs = [_read(entry, self.op, self.dialects) for entry in entries]
         both = (self.hinted(_numbered([rule for pair in pairs for rule in pair[position]])) for position in (0, 1))
         expand, recognise = (tuple(assure(rules, self.directory)) for rules in both)
@@ -137,8 +148,8 @@ def trials(name: str) -> tuple[Rule, ...]:
 
 
 def definition_texts() -> frozenset[str]:
-    """The texts of all registered definitions: what a cache of rules that were read with them must be keyed by."""
-    return frozenset(definition.text for definition in _DEFINITIONS.values())
+    """The texts of all registered definitions that have rules: what a cache of rules that were read with them must be keyed by."""
+    return frozenset(definition.text for definition in _DEFINITIONS.values() if not definition.is_sugar)
 
 
 def is_defined(op: Op) -> bool:
@@ -146,14 +157,31 @@ def is_defined(op: Op) -> bool:
     return op.name in _DEFINITIONS
 
 
+def definition_of(op: Op) -> Definition:
+    """The definition of `op`, which has one."""
+    return _DEFINITIONS[op.name]
+
+
 def defer_definitions(path: Path) -> tuple[str, ...]:
-    """The names of the ops that the file defines; it is read when the first of them is looked up (most programs need few files).
+    """The names of the ops that the file defines; each entry is read when its op is looked up (most programs need few ops).
 
     Until then no rule over all ops of a dialect is written out for them: a program without them has no use for it.
     """
-    names = tuple(re.findall(r"^op\s+([\w.]+)", path.read_text(), re.MULTILINE))
-    defer(names, partial(load_definitions, path))
-    return names
+    text = path.read_text()
+    found = list(_ENTRY.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    for match, end in zip(found, ends, strict=True):
+        defer((match[1],), partial(_load_entry, path, text, match.start(), end, found[0].start()))
+    return tuple(match[1] for match in found)
+
+
+_ENTRY = re.compile(r"^op\s+([\w.]+)", re.MULTILINE)
+
+
+def _load_entry(path: Path, text: str, start: int, end: int, head: int) -> list[Op]:
+    """Register the op whose entry stands from `start` to `end` of a file that begins with `head` characters for all entries."""
+    lines = text.count("\n", head, start)  # places are those of the file
+    return _load_text(text[:head] + "\n" * lines + text[start:end], path)
 
 
 def load_definitions(path: Path) -> list[Op]:
@@ -162,7 +190,11 @@ def load_definitions(path: Path) -> list[Op]:
     Raises:
         RuleError: the first mistake in the file.
     """
-    file, errors = parse(path.read_text(), str(path))
+    return _load_text(path.read_text(), path)
+
+
+def _load_text(text: str, path: Path) -> list[Op]:
+    file, errors = parse(text, str(path))
     if not errors:
         errors = define_all(file.ops, {name: dialect for name, dialect, _ in file.dialects}, path.parent)
     if errors:
@@ -359,7 +391,12 @@ def _expansion(name: str, operands: tuple[Type, ...], items: AttributeItems, _: 
     return first_expansion(readings, operands, dict(items))
 
 
-def _expanded(name: str, operands: Sequence[Type], attributes: Attributes) -> Expansion:
+def expansion(name: str, operands: Sequence[Type], attributes: Attributes) -> Expansion:
+    """What the defined op `name` means for operands of these types, in steps; `attributes` are complete.
+
+    Raises:
+        TypeRuleError: no clause of its definition fits.
+    """
     items = tuple(sorted(attributes.items()))
     found = _expansion(name, tuple(operands), items, exact_key(items))
     if isinstance(found, str):
@@ -369,12 +406,12 @@ def _expanded(name: str, operands: Sequence[Type], attributes: Attributes) -> Ex
 
 def _infer(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """The type of the expansion."""
-    return _expanded(name, operands, attributes).type
+    return expansion(name, operands, attributes).type
 
 
 def _flops(name: str, _: Type, operands: Sequence[Type], attributes: Attributes) -> Any:
     """The work of the expansion."""
-    return _expanded(name, operands, attributes).flops(operands)
+    return expansion(name, operands, attributes).flops(operands)
 
 
 def expand(term: Term) -> Term:
@@ -386,7 +423,7 @@ def expand(term: Term) -> Term:
     if term.op.name not in _DEFINITIONS:
         raise CosetError(f"the op `{term.op.name}` has no definition")
     types = [operand.type for operand in term.operands]
-    return _expanded(term.op.name, types, dict(term.attributes)).term(term.operands)
+    return expansion(term.op.name, types, dict(term.attributes)).term(term.operands)
 
 
 def evaluate_defined(term: Term, operands: Sequence[Any]) -> Any:

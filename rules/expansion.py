@@ -17,6 +17,7 @@ from coset.ir.term import AttributeItems, Term, intern
 from coset.ir.types import TensorType, TupleType, Type
 from coset.rules import syntax
 from coset.rules.algebra import Expression, Scope, TypeOf, Unbound, evaluate, match
+from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
 from coset.rules.names import Names
@@ -95,15 +96,22 @@ class Guide:
         self.found: dict[Draft, tuple[AttributeItems, Type]] = {}
 
     def pick(self, forms: Sequence[Sequence[Expression]]) -> int:
-        """The first form whose conditions hold.
+        """The first form whose conditions are known to hold.
 
         Raises:
-            Undefined: there is none, or it cannot be known.
+            Undefined: there is none.
         """
         for number, conditions in enumerate(forms):
-            if all(evaluate(condition, self.scope) for condition in conditions):
+            if all(map(self.holds, conditions)):
                 return number
         raise Undefined
+
+    def holds(self, condition: Expression) -> bool:
+        """True when `condition` is known to be true."""
+        try:
+            return bool(evaluate(condition, self.scope))
+        except Undecided:
+            return False
 
     def type(self, node: Node) -> Type:
         """The type of a draft."""

@@ -93,17 +93,17 @@ def swap_last(a: Any) -> tuple[int, ...]:
 
 
 def expanding_axes(a: Any, shape: Any) -> tuple[int, ...]:
-    """The axes of `a` whose dim is 1 and which broadcasting `a` to `shape` repeats, numpy's way."""
+    """The axes of `a` whose dim is 1 and which broadcasting `a` to `shape` repeats, numpy's way; under a symbol it counts as repeated."""
     own, target = as_list(a), as_list(shape)
     offset = len(target) - len(own)
     if offset < 0:
         raise Undefined
     found = []
     for axis, dim in enumerate(own):
-        if not equal(dim, target[offset + axis]):
-            if dim != 1:
-                raise Undefined
-            found.append(axis)
+        if dim == 1:
+            found += [axis] if target[offset + axis] != 1 else []
+        elif not equal(dim, target[offset + axis]):
+            raise Undefined
     return tuple(found)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from coset.ir.errors import CosetError
@@ -37,6 +38,13 @@ def read_lock(path: Path) -> dict[str, Locked]:
     """
     if not path.exists():
         return {}
+    stamp = path.stat()
+    return dict(_read(path, stamp.st_mtime_ns, stamp.st_size))
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _: int, __: int) -> dict[str, Locked]:
+    """The lines of a file that has not changed since."""
     try:
         lines = json.loads(path.read_text())["rules"]
         return {name: Locked(line["hash"], line["assurance"]) for name, line in lines.items()}
