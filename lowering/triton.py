@@ -6,23 +6,31 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 
 from __future__ import annotations
 
-from coset.lowering.kernel import Kernel, Library, Plan, Pointwise, Rows
+from coset.ir.errors import CosetError
+from coset.lowering.kernel import Apply, Kernel, Library, Plan, Pointwise, Rows, scalars, values_of
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
 from coset.lowering.triton_product import emit_product
 from coset.lowering.triton_rows import emit_rows
-from coset.lowering.triton_scalars import can_emit
+from coset.lowering.triton_scalars import can_emit, kind_of
 
-__all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source"]
+__all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
 
 
 def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
-    """The Triton functions of a kernel and their launches; a library's kernel has none."""
+    """The Triton functions of a kernel and their launches; a library's kernel has none.
+
+    Raises:
+        CosetError: the kernel has an op or an element type without a Triton form (`refusal`).
+    """
     options = options or Options()
+    refused = refusal(kernel)
+    if refused:
+        raise CosetError(f"{kernel.name}: {refused}", help="this is for a library: the planner asks `can_emit`")
     if isinstance(kernel, Library):
         return Emission("", ())
     comment = describe(kernel.terms)
@@ -31,6 +39,21 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     if isinstance(kernel, Rows):
         return emit_rows(kernel, plan, options, comment)
     return emit_product(kernel, plan, options, comment)
+
+
+def refusal(kernel: Kernel) -> str:
+    """What in a kernel has no Triton form; empty where everything has one."""
+    if isinstance(kernel, Library):
+        return ""
+    folds = kernel.folds if isinstance(kernel, Rows) else ()
+    for value in scalars(*values_of(kernel)):
+        if not kind_of(value.dtype):
+            return f"no kernel holds elements of {value.dtype}"
+        if isinstance(value, Apply):
+            dtypes = [*(operand.dtype for operand in value.operands), value.dtype]
+            if not can_emit(value.op.name, dtypes):
+                return f"`{value.op.name}` of {', '.join(map(str, dtypes[:-1]))} has no exact form"
+    return next((f"no kernel folds {fold.dtype}" for fold in folds if not kind_of(fold.dtype)), "")
 
 
 def describe(terms: tuple[str, ...]) -> list[str]:

@@ -221,6 +221,7 @@ def _name(source: str) -> str:
 
 HELPERS = {_name(source): source.strip() + "\n" for source in _SOURCES}
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_SAID = re.compile(r'"""[\s\S]*?"""|#.*')  # docstrings and comments
 
 
 def helpers_of(text: str) -> list[str]:
@@ -228,7 +229,7 @@ def helpers_of(text: str) -> list[str]:
     wanted: set[str] = set()
     stack = [text]
     while stack:
-        found = set(_WORD.findall(stack.pop())) & HELPERS.keys() - wanted
+        found = set(_WORD.findall(_SAID.sub("", stack.pop()))) & HELPERS.keys() - wanted
         wanted |= found
         stack += [HELPERS[name] for name in found]
     return [name for name in HELPERS if name in wanted]

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from coset.ir.dims import Dim, add, ceildiv, product, symbols
 from coset.lowering.kernel import Plan, Pointwise, reads, writes
+from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, largest_index, span, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_values import Axis, Body, Scope, Space, dims_of, function_text, wideness
+from coset.lowering.triton_values import Axis, Scope, Space, dims_of
 
 _AXES = frozenset({"all"})
 

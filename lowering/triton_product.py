@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbols
 from coset.ir.types import DTYPES, F32, F64, I8, DType
 from coset.lowering.kernel import Apply, Buffer, Fold, Load, Loop, Plan, Product, Result, Rows, Scalar, Store, reads, writes
+from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows, power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, number, typed_number
-from coset.lowering.triton_values import Axes, Axis, Body, Scope, Space, Value, dims_of, function_text, wideness
+from coset.lowering.triton_values import Axes, Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
 _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}

@@ -11,11 +11,12 @@ from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernel import Fold, Load, Loop, Plan, Result, Rows, reads, scalars, writes
+from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import address, join_loops, linear, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_scalars import TYPES, computed, conversion, from_memory, number, to_memory, typed_number
-from coset.lowering.triton_values import Axis, Body, Scope, Space, Value, dims_of, function_text, wideness
+from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 WHOLE_ROW = 8192  # elements of a row that one program holds
 TILE = 2048  # elements of a tile of several rows

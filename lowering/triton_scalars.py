@@ -112,6 +112,8 @@ def can_emit(op: str, dtypes: Sequence[DType]) -> bool:
         return False
     if name == "convert":
         return True
+    if name == "bitcast_convert":
+        return "bool" not in kinds and len({dtype.bits for dtype in dtypes}) == 1
     forms = _FORMS.get(name, {})
     return len(kinds) > 1 and (kinds[1] if name == "select" else kinds[0]) in forms
 

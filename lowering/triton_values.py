@@ -6,16 +6,15 @@ outermost scope that has these (so that what is one a row is outside the loop ov
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Dim, Poly, add, multiply, substitute, subtract, symbol, symbols
+from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Plan, Result, Scalar, Store, operands_of
-from coset.lowering.triton_dims import address, dim_text, factor_text, is_natural, linear
-from coset.lowering.triton_helpers import HELPERS, helpers_of
-from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options, Rounding
+from coset.lowering.triton_body import Body
+from coset.lowering.triton_dims import address, dim_text, is_natural, linear
+from coset.lowering.triton_helpers import helpers_of
+from coset.lowering.triton_launch import Rounding
 from coset.lowering.triton_scalars import (
     EIGHT_BITS,
     TYPES,
@@ -32,9 +31,6 @@ from coset.lowering.triton_scalars import (
 
 Axes = frozenset[str]
 NONE: Axes = frozenset()
-_WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
-_TAKEN = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
-_POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1"}
 
 
 @dataclass
@@ -44,59 +40,6 @@ class Scope:
     axes: Axes
     lines: list[str] = field(default_factory=list)
     known: dict[str, str] = field(default_factory=dict)  # text -> the name that it was given
-
-
-class Body:
-    """What a Triton function has once: its names and its parameters."""
-
-    def __init__(self, plan: Plan, options: Options, *, wide: bool | None) -> None:
-        """`wide`: offsets need 64 bits, or do not, or (None) `WIDE` says so at launch."""
-        self.plan, self.options, self.wide = plan, options, wide
-        self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
-        self._names: set[str] = set(_TAKEN)
-        self.pointers: dict[str, str] = {}
-        self.numbers: dict[str, str] = {}
-
-    def name(self, hint: str) -> str:
-        """A new name like `hint`."""
-        base = re.sub(r"\W+", "_", hint.removeprefix("loop:")).strip("_") or "value"
-        base = f"v{base}" if base[0].isdigit() else base
-        found, count = base, 0
-        while found in self._names:
-            count += 1
-            found = f"{base}_{count}"
-        self._names.add(found)
-        return found
-
-    def pointer(self, buffer: str) -> str:
-        """The parameter that points to a buffer."""
-        if buffer not in self.pointers:
-            self.pointers[buffer] = self.name(f"{buffer}_ptr")
-        return self.pointers[buffer]
-
-    def symbol(self, name: str) -> str:
-        """The parameter that holds a symbol of the program."""
-        if name not in self.numbers:
-            self.numbers[name] = self.name(name)
-        return self.numbers[name]
-
-    def text(self, dim: Dim) -> str:
-        """A dim over the program's symbols as text."""
-        return factor_text(dim, {name: self.symbol(name) for name in symbols(dim)})
-
-    def arguments(self) -> tuple[Argument, ...]:
-        """The run-time arguments in the order of the parameters."""
-        pointers = []
-        for buffer, name in self.pointers.items():
-            dtype = self.plan.buffers[buffer].dtype
-            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer))
-        kind = "i32" if self.wide is False else "i64"
-        return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
-
-    def prologue(self) -> list[str]:
-        """The first lines: how wide offsets are, and the numbers of the host in that width."""
-        lines = ["INDEX: tl.constexpr = tl.int64 if WIDE else tl.int32"] if self.wide is None else []
-        return lines + [f"{name} = tl.cast({name}, {self.index_type})" for name in self.numbers.values()]
 
 
 @dataclass(frozen=True)
@@ -253,6 +196,8 @@ class Space:
     def _written(self, item: Scalar, condition: Value | None, stored: bool) -> Value:
         assert kind_of(item.dtype), f"no kernel holds {item.dtype}"
         narrow = computed(item.dtype) is not item.dtype
+        if isinstance(item, Apply) and item.op.name == "stablehlo.bitcast_convert":
+            return self._bitcast(item, condition, stored=stored or not narrow)
         if not narrow or _moves(item):
             return self._plain(item, condition, stored=stored and narrow)
         if not stored and self._rounds(item):
@@ -311,6 +256,12 @@ class Space:
         texts = [f"({value.text})" if lonely and value.literal and value.text.startswith("-") else value.text for value in values]
         text = form.text.format(*texts)
         return self.line(text, axes, hint)
+
+    def _bitcast(self, item: Apply, condition: Value | None, *, stored: bool) -> Value:
+        (operand,) = item.operands
+        value = self.name(operand, self._emit(operand, condition, stored=True))
+        bits = self.line(f"{value.text}.to({TYPES[item.dtype.name]}, bitcast=True)", value.axes, "bits")
+        return bits if stored else self.line(from_memory(bits.text, item.dtype), bits.axes, "bitcast_convert")
 
     def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
         pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE)
@@ -427,22 +378,3 @@ def dims_of(scalars: Sequence[Scalar], stores: Sequence[Store], plan: Plan) -> l
                 for bound in item.bounds:
                     found += [bound.index, bound.low, bound.high]
     return found
-
-
-def wideness(extents: Sequence[Dim]) -> tuple[bool | None, tuple[Dim, ...]]:
-    """Whether offsets up to these dims need 64 bits (None: the sizes say), and the dims that are no numbers."""
-    if any(isinstance(dim, int) and dim >= INT32_LIMIT for dim in extents):
-        return True, ()
-    left = tuple(dict.fromkeys(dim for dim in extents if isinstance(dim, Poly)))
-    return (None, left) if left else (False, ())
-
-
-def function_text(body: Body, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
-    """A Triton function: signature, what it does, statements."""
-    compile_time = [*constexprs, *(["WIDE"] if body.wide is None else [])]
-    parameters = [*body.pointers.values(), *body.numbers.values(), *(f"{each}: tl.constexpr" for each in compile_time)]
-    head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
-    if len(head.split("\n")[1]) > 140:
-        head = f"@triton.jit\ndef {name}(\n" + "".join(f"    {each},\n" for each in parameters) + "):\n"
-    text = [f"# {each}" for each in comment]
-    return head + "".join(f"    {line}\n" for line in (*text, *body.prologue(), *lines))

@@ -154,6 +154,28 @@ def test_numbers_choices_and_indices(name: str, interpreter: Interpreter) -> Non
         assert_same(value, expected, buffers[buffer].dtype, f"{buffer} of {name}: {scalars[int(buffer[1:])]}")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_as_another_dtype(name: str, interpreter: Interpreter) -> None:
+    source, values = DTYPES[name], special(DTYPES[name])
+    loop = Loop("loop:i", values.size)
+    buffers = {"x": Buffer("x", source, (loop.extent,), "input")}
+    convert, negate = find_op("stablehlo.bitcast_convert"), find_op("stablehlo.negate")
+    assert convert is not None and negate is not None
+    load: Scalar = Load("x", (loop.index,), source)
+    stores = []
+    for target in map(DTYPES.__getitem__, NAMES):
+        if can_emit(convert.name, [source, target]):
+            bits = Apply(convert, (load,), target, (("dtype", target),))
+            for way, scalar in (("to", bits), ("minus", Apply(negate, (bits,), target))):
+                buffers[f"{way}_{target}"] = Buffer(f"{way}_{target}", target, (loop.extent,), "output")
+                stores.append(Store(f"{way}_{target}", (loop.index,), scalar))
+    assert stores or source is BOOL
+    if stores:
+        kernel = Pointwise("bitcasts", (loop,), tuple(stores))
+        for buffer, (value, expected) in run(kernel, Plan(buffers, (kernel,), (), ()), {"x": values}, {}, interpreter).items():
+            assert_same(value, expected, buffers[buffer].dtype, f"{name}: {buffer}")
+
+
 def test_what_has_no_form_is_refused() -> None:
     f32, f64, c64 = (DTYPES[name] for name in ("f32", "f64", "c64"))
     assert not can_emit("stablehlo.remainder", [f32, f32, f32])  # no device has it exactly

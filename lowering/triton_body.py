@@ -1,0 +1,89 @@
+"""A Triton function as a whole: its names, its parameters, how wide its offsets are, its text."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Sequence
+
+from coset.ir.dims import Dim, Poly, symbol, symbols
+from coset.lowering.kernel import Plan
+from coset.lowering.triton_dims import factor_text
+from coset.lowering.triton_helpers import HELPERS
+from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options
+
+_WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
+_TAKEN = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
+_POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1"}
+
+
+class Body:
+    """What a Triton function has once: its names and its parameters."""
+
+    def __init__(self, plan: Plan, options: Options, *, wide: bool | None) -> None:
+        """`wide`: offsets need 64 bits, or do not, or (None) `WIDE` says so at launch."""
+        self.plan, self.options, self.wide = plan, options, wide
+        self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
+        self._names: set[str] = set(_TAKEN)
+        self.pointers: dict[str, str] = {}
+        self.numbers: dict[str, str] = {}
+
+    def name(self, hint: str) -> str:
+        """A new name like `hint`."""
+        base = re.sub(r"\W+", "_", hint.removeprefix("loop:")).strip("_") or "value"
+        base = f"v{base}" if base[0].isdigit() else base
+        found, count = base, 0
+        while found in self._names:
+            count += 1
+            found = f"{base}_{count}"
+        self._names.add(found)
+        return found
+
+    def pointer(self, buffer: str) -> str:
+        """The parameter that points to a buffer."""
+        if buffer not in self.pointers:
+            self.pointers[buffer] = self.name(f"{buffer}_ptr")
+        return self.pointers[buffer]
+
+    def symbol(self, name: str) -> str:
+        """The parameter that holds a symbol of the program."""
+        if name not in self.numbers:
+            self.numbers[name] = self.name(name)
+        return self.numbers[name]
+
+    def text(self, dim: Dim) -> str:
+        """A dim over the program's symbols as text."""
+        return factor_text(dim, {name: self.symbol(name) for name in symbols(dim)})
+
+    def arguments(self) -> tuple[Argument, ...]:
+        """The run-time arguments in the order of the parameters."""
+        pointers = []
+        for buffer, name in self.pointers.items():
+            dtype = self.plan.buffers[buffer].dtype
+            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer))
+        kind = "i32" if self.wide is False else "i64"
+        return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
+
+    def prologue(self) -> list[str]:
+        """The first lines: how wide offsets are, and the numbers of the host in that width."""
+        lines = ["INDEX: tl.constexpr = tl.int64 if WIDE else tl.int32"] if self.wide is None else []
+        return lines + [f"{name} = tl.cast({name}, {self.index_type})" for name in self.numbers.values()]
+
+
+def wideness(extents: Sequence[Dim]) -> tuple[bool | None, tuple[Dim, ...]]:
+    """Whether offsets up to these dims need 64 bits (None: the sizes say), and the dims that are no numbers."""
+    if any(isinstance(dim, int) and dim >= INT32_LIMIT for dim in extents):
+        return True, ()
+    left = tuple(dict.fromkeys(dim for dim in extents if isinstance(dim, Poly)))
+    return (None, left) if left else (False, ())
+
+
+def function_text(body: Body, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
+    """A Triton function: signature, what it does, statements."""
+    compile_time = [*constexprs, *(["WIDE"] if body.wide is None else [])]
+    parameters = [*body.pointers.values(), *body.numbers.values(), *(f"{each}: tl.constexpr" for each in compile_time)]
+    head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
+    if len(head.split("\n")[1]) > 140:
+        head = f"@triton.jit\ndef {name}(\n" + "".join(f"    {each},\n" for each in parameters) + "):\n"
+    text = [f"# {each}" for each in comment]
+    return head + "".join(f"    {line}\n" for line in (*text, *body.prologue(), *lines))

@@ -1,0 +1,109 @@
+"""Plans as Triton, kernel by kernel: each gives in the interpreter what NumPy makes of the same kernel, and compiles for three devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import F32, TensorType
+from coset.lowering.kernel import Library, Pointwise, Product, Rows
+from coset.lowering.plan import plan
+from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
+from tests.lowering import drawn_programs, plan_numpy
+from tests.lowering.plan_cases import CASES
+from tests.lowering.test_plan import GOLDENS, REWRITE
+from tests.lowering.triton_cases import assert_near, run
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+EACH = Options(rounding=Rounding.EACH)
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[Interpreter]:
+    with Interpreter() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    with Compiler() as found:
+        yield found
+
+
+def check(program: Any, feeds: dict[str, Any], interpreter: Interpreter, patch: pytest.MonkeyPatch, what: str) -> None:
+    """Run a plan in NumPy; beside each kernel that is not a library's, run it in the interpreter on the same memory."""
+
+    class Checking(plan_numpy._Run):
+        def kernel(self, kernel: Pointwise | Rows | Product) -> None:
+            assert not refusal(kernel), f"{what}: {refusal(kernel)}"
+            for name, (found, expected) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
+                size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
+                dtype, absolute = self.plan.buffers[name].dtype, 2e-5 * float(np.max(size, initial=1.0))
+                assert_near(found, expected, dtype, 2e-5, absolute=absolute, what=f"{what} {kernel.name} {name}")
+            super().kernel(kernel)
+
+    patch.setattr(plan_numpy, "_Run", Checking)
+    plan_numpy.run(plan(program, computes=can_emit), feeds)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_kernel_families(name: str, interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(*CASES[name](), interpreter, monkeypatch, name)
+
+
+@pytest.mark.parametrize("batch", range(6))
+def test_drawn_programs(batch: int, interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(batch * 20, batch * 20 + 20):
+        with monkeypatch.context() as patch:
+            check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_the_kernel_families_compile(target: str, compiler: Compiler) -> None:
+    for name in sorted(CASES):
+        made = plan(CASES[name]()[0], computes=can_emit)
+        for kernel in made.kernels:
+            if not isinstance(kernel, Library):
+                for compiled in compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {}):
+                    assert compiled.spilled <= 64, f"{name} {kernel.name} spills {compiled.spilled} bytes"
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_the_text_of_a_case_reads_as_its_golden(name: str) -> None:
+    text = module_source(plan(CASES[name]()[0], computes=can_emit))
+    path = GOLDENS / f"triton_{name}.txt"
+    if os.environ.get(REWRITE):
+        path.write_text(text)
+    assert text == path.read_text(), f"the text has changed: set {REWRITE}=1 to write it anew, and look at the difference"
+
+
+def test_what_a_library_computes_is_no_kernel() -> None:
+    """`remainder` of floats has no exact form: the planner gives it away, and a kernel with it is refused by name."""
+    x = input_term("x", TensorType(F32, (40,)))
+    y = make("stablehlo.remainder", (make("stablehlo.add", (x, x)), x))
+    program = Program((x,), (("y", y),))
+    assert not any(map(refusal, plan(program, computes=can_emit).kernels))
+    made = plan(program)
+    with pytest.raises(CosetError, match=r"`stablehlo.remainder` of f32, f32 has no exact form"):
+        module_source(made)
+
+
+def test_a_module_has_all_kernels_and_each_helper_once() -> None:
+    made = plan(CASES["layer_norm"]()[0], computes=can_emit)
+    text = module_source(made)
+    for kernel in made.kernels:
+        assert text.count(f"def {kernel.name}(") == 1
+    assert text.count("import triton\n") == 1
+    names = [line for line in text.splitlines() if line.startswith("def ")]
+    assert len(names) == len(set(names))
