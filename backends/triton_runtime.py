@@ -1,4 +1,4 @@
-"""Triton kernels without a device: run in Triton's interpreter, and compiled ahead of time, both in child processes.
+"""Triton kernels without a device: run in Triton's interpreter, and compiled ahead of time, both in child processes; and with one.
 
 The interpreter's child has TRITON_INTERPRET=1 before Triton is imported, and every buffer between guard zones; the compiler's child
 has it not. So neither choice touches the process that asks.
@@ -12,11 +12,12 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from coset.backends.triton_child import receive, send
+from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError, MissingExtra
 from coset.lowering.triton_launch import Launch
@@ -124,6 +125,37 @@ class Interpreter(Child):
         _, values = self.ask(request, data)
         shapes = {name: (arrays[name].dtype, arrays[name].shape) for name in names}
         return {name: np.frombuffer(value, shapes[name][0]).reshape(shapes[name][1]) for name, value in zip(names, values, strict=True)}
+
+
+class Device:
+    """A module on this machine's GPU, in this process: tensors are torch's, on that GPU (what stands for 8-bit floats is a view of bytes).
+    Use it as a context manager: Triton reads the text from a file while it is open."""
+
+    def __init__(self, source: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._module = imported(source, Path(self._folder.name))
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def run(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> None:
+        """Start kernels in order; `tensors` by buffer name, `binding` gives the program's symbols. Does not wait for them."""
+        for launch in launches:
+            grid = tuple(evaluate(dim, binding) for dim in launch.grid)
+            given = [evaluate(each.dim, binding) if each.buffer is None else tensors[each.buffer] for each in launch.arguments]
+            if all(grid):
+                numbers = launch.numbers(binding)
+                function = getattr(self._module, launch.function)
+                function[grid](*given, **numbers, num_warps=launch.num_warps, num_stages=launch.num_stages)
+
+    def milliseconds(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> float:
+        """The median time of all launches together, with a cold L2 cache, as Triton's own benchmark measures it."""
+        from triton.testing import do_bench
+
+        return float(do_bench(lambda: self.run(launches, tensors, binding), return_mode="median"))
 
 
 class Compiler(Child):

@@ -9,10 +9,10 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Interpreter
-from coset.ir.dims import ceildiv, evaluate, multiply, product, symbol
+from coset.ir.dims import ceildiv, evaluate, multiply, product, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32
-from coset.lowering.kernel import Apply, Buffer, Load, Loop, Plan, Pointwise, Scalar, Store
+from coset.lowering.kernel import Apply, Bound, Buffer, Choose, Load, Loop, Plan, Pointwise, Scalar, Store
 from coset.lowering.triton import Options, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
@@ -115,6 +115,22 @@ def test_joined_loops_need_no_quotients() -> None:
     source = emit(kernel, plan).source
     assert "//" not in source and "%" not in source
     assert "x_ptr + offsets" in source
+
+
+@pytest.mark.parametrize("far", ["inside", "outside"])
+def test_the_side_that_is_not_chosen_is_not_read(far: str, interpreter: Interpreter) -> None:
+    """Elsewhere its address is 2^40 elements off: to read it would end the process."""
+    loop = Loop("loop:i", 6)
+    sides = {"near": Load("near", (loop.index,), F32), "far": Load("far", (subtract(loop.index, 5),), F32)}
+    bound = Bound(loop.index, 5, 6) if far == "inside" else Bound(loop.index, 0, 5)
+    first, second = ("far", "near") if far == "inside" else ("near", "far")
+    doubled = Apply(get_op("stablehlo.add"), (sides[second], sides[second]), F32)
+    kernel = Pointwise("joined", (loop,), (Store("y", (loop.index,), Choose((bound,), sides[first], doubled, F32)),))
+    buffers = {"near": Buffer("near", F32, (6,), "input"), "far": Buffer("far", F32, (1,), "input", (2**40,))}
+    plan = Plan({**buffers, "y": Buffer("y", F32, (6,), "output")}, (kernel,), (), ())
+    values = {"near": np.arange(6, dtype=np.float32), "far": np.array([70], np.float32)}
+    found, expected = run(kernel, plan, values, {}, interpreter)["y"]
+    assert_same(found, expected, F32)
 
 
 def test_the_text_stands() -> None:
