@@ -9,6 +9,7 @@ from coset.lowering.kernel import Plan, Pointwise, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, largest_index, span, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_transposed import across, emit_transposed
 from coset.lowering.triton_values import Axis, Scope, Space, dims_of
 
 _AXES = frozenset({"all"})
@@ -28,8 +29,11 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     dims = dims_of((), kernel.stores, plan)
     loops, binding = join_loops(kernel.loops, dims)
     extents = {loop.name: loop.extent for loop in kernel.loops}
-    wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, block)]))
+    wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, 4 * block)]))
     body = Body(plan, options, wide=wide)
+    row = across(kernel, plan, loops, binding)
+    if row is not None:
+        return emit_transposed(kernel, body, loops, row, binding, comment, sizes)
     names = {name: body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
     scope = Scope(_AXES)
     flat = body.name("offsets")

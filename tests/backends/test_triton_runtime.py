@@ -17,7 +17,7 @@ from coset.lowering.kernel import Plan
 from coset.lowering.triton import Launch, emit, kernel_source
 from coset.lowering.triton_launch import Argument
 from tests.lowering import test_triton_pointwise, test_triton_product, test_triton_rows
-from tests.lowering.test_triton_pointwise import chain
+from tests.lowering.test_triton_pointwise import chain, transposed
 from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax
 
@@ -82,6 +82,15 @@ def test_a_chain_compiles_ahead_of_time(target: str, compiler: Compiler) -> None
     assert compiled.registers <= 64 and compiled.spilled == 0 and compiled.shared == 0
     if target != "gfx942":
         assert "ld.global" in compiled.text
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_transpose_is_turned_in_shared_memory(target: str, compiler: Compiler) -> None:
+    kernel, plan = transposed(4096, 4096)
+    (compiled,) = compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})
+    assert compiled.shared > 0 and compiled.spilled == 0
+    if target != "gfx942":
+        assert "ld.global.v4" in compiled.text and "st.global.v4" in compiled.text
 
 
 @pytest.mark.parametrize("target", sorted(TARGETS))

@@ -95,11 +95,37 @@ def transposed(rows: object, columns: object) -> tuple[Pointwise, Plan]:
     return kernel, Plan({name: Buffer(name, I32, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
 
 
+@pytest.mark.parametrize("shape", [(16, 16), (33, 65), (64, 100), (17, 200)])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_reading_across_is_done_in_tiles(shape: tuple[int, int], dynamic: bool, interpreter: Interpreter) -> None:
+    kernel, plan = transposed(symbol("m") if dynamic else shape[0], symbol("n") if dynamic else shape[1])
+    values = {"x": np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape[1], shape[0])}
+    assert "BLOCK_ROWS" in emit(kernel, plan).source
+    found, expected = run(kernel, plan, values, {"m": shape[0], "n": shape[1]}, interpreter)["y"]
+    assert_same(found, expected, I32)
+
+
+def test_a_permutation_of_four_dims(interpreter: Interpreter) -> None:
+    """[b, c, h, w] read as [b, h, w, c], with a bias along c."""
+    b, h, w, c = (Loop(f"loop:{name}", size) for name, size in zip("bhwc", (2, 5, 7, 33), strict=True))
+    x = Load("x", (b.index, c.index, h.index, w.index), F32)
+    value = Apply(get_op("stablehlo.add"), (x, Load("bias", (c.index,), F32)), F32)
+    store = Store("y", (b.index, h.index, w.index, c.index), value)
+    kernel = Pointwise("permuted", (b, h, w, c), (store,), ("transpose", "add"))
+    shapes = {"x": (2, 33, 5, 7), "bias": (33,), "y": (2, 5, 7, 33)}
+    plan = Plan({name: Buffer(name, F32, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
+    assert "BLOCK_ROWS" in emit(kernel, plan).source
+    draw = np.random.default_rng(3)
+    values = {name: draw.normal(size=shapes[name]).astype(np.float32) for name in ("x", "bias")}
+    found, expected = run(kernel, plan, values, {}, interpreter)["y"]
+    assert_same(found, expected, F32)
+
+
 def test_sizes_decide_the_width_of_offsets() -> None:
     static = emit(*transposed(2**15, 2**15 - 1))
     assert not static.launches[0].extents and "int64" not in static.source
     large = emit(*transposed(2**16, 2**15))
-    assert not large.launches[0].extents and ".to(tl.int64) * BLOCK" in large.source
+    assert not large.launches[0].extents and "program = tl.program_id(0).to(tl.int64)" in large.source
     n = symbol("n")
     (launch,) = emit(*transposed(n, 3)).launches
     assert launch.numbers({"n": 1000}) == {"BLOCK": 1024, "WIDE": False}
