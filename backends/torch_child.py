@@ -1,4 +1,5 @@
-"""Runs a package that coset wrote: a script that needs torch and the package, not coset.
+"""Runs a package that coset wrote: a script that needs torch and the package, not coset (with TRITON_INTERPRET=1 the corrections of
+the interpreter beside it).
 
 `python torch_child.py FOLDER [DEVICE]` reads requests from standard input and answers on standard output, both as one line of JSON
 followed by raw arrays. A request has the arrays of the inputs in the model's order, as (torch dtype, shape) and bytes.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -52,12 +54,19 @@ def _load(folder: Path, device: str) -> tuple[Any, Any]:
     """The package's model, imported from where it lies under a name of its own."""
     import torch
 
-    specification = importlib.util.spec_from_file_location("lowered", folder / "__init__.py", submodule_search_locations=[str(folder)])
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        _imported("triton_corrections", Path(__file__).with_name("triton_corrections.py")).correct_interpreter()
+    return _imported("lowered", folder / "__init__.py", [str(folder)]).model.to(device), torch
+
+
+def _imported(name: str, path: Path, inside: list[str] | None = None) -> Any:
+    """The module in a file; `inside` is where the modules of a package lie."""
+    specification = importlib.util.spec_from_file_location(name, path, submodule_search_locations=inside)
     assert specification is not None and specification.loader is not None
-    package = importlib.util.module_from_spec(specification)
-    sys.modules["lowered"] = package
-    specification.loader.exec_module(package)
-    return package.model.to(device), torch
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
 
 
 def _answer(out: Any, head: dict[str, Any], arrays: list[bytes]) -> None:

@@ -88,22 +88,36 @@ def optimize(
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
-@click.option("--check/--no-check", "checked", default=True, show_default=True, help="compare with the reference (needs torch)")
+@click.option(
+    "--code",
+    type=click.Choice(["triton", "torch", "aten"]),
+    default="triton",
+    show_default=True,
+    help="fused kernels in Triton, the same as torch functions, or one torch call for each op",
+)
+@click.option(
+    "--check",
+    "checked",
+    type=click.Choice(["torch", "interpreted", "none"]),
+    default="torch",
+    show_default=True,
+    help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
+)
 @_DIM
 @_JSON
 def lower(
     model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], checked: bool, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], code: str, checked: str, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.egraph.limits import Limits
-    from coset.lower import Lowering
+    from coset.lower import Check, Lowering
     from coset.lower import lower as run
     from coset.show import show_lowered
     from coset.targets.target import get_target
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    result = run(Lowering(model, get_target(target), numerics, limits, rule_files, dims, checked, _say), Path(output))
+    result = run(Lowering(model, get_target(target), numerics, limits, rule_files, dims, code, Check(checked), _say), Path(output))
     if as_json:
         _print_json(result)
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,8 +25,11 @@ from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.lowering.package import aten_package, refuse_foreign, write_package
+from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
+from coset.lowering.package_plan import planned_package
+from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
+from coset.lowering.triton import can_emit
 from coset.noise import nudge, nudged, weight_bytes
 from coset.pipeline import Job, Progress, Refused, Task, phases_for, search
 from coset.targets.target import Target
@@ -36,11 +41,22 @@ DIALECT = "torch"  # of the targets that this lowers for
 STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
 EVERY_OPSET = 1 << 30
+CODES = ("triton", "torch", "aten")
+
+
+class Check(Enum):
+    """How the package is compared: not at all; with torch functions in place of Triton kernels; or with the kernels themselves, in
+    Triton's interpreter."""
+
+    NONE = "none"
+    TORCH = "torch"
+    INTERPRETED = "interpreted"
 
 
 @dataclass(frozen=True)
 class Lowering:
-    """What is asked for: the arguments of `coset lower`."""
+    """What is asked for: the arguments of `coset lower`. `code`: Triton kernels for what a plan fuses, torch functions in their place,
+    or plain torch code of one op after the other (aten)."""
 
     model: Any
     target: Target
@@ -48,7 +64,8 @@ class Lowering:
     limits: Limits = field(default_factory=Limits)
     rules: Sequence[str | Path] = ()
     dims: Mapping[str, int] | None = None
-    check: bool = True
+    code: str = "triton"
+    check: Check = Check.TORCH
     progress: Progress = lambda _: None
 
 
@@ -72,6 +89,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         CosetError: the model or the target is none that can be lowered, or `folder` holds something else.
         Refused: the package differs from the model.
     """
+    if asked.code not in CODES:
+        raise CosetError(f"there is no code `{asked.code}`", help=f"one of: {', '.join(CODES)}")
     if asked.target.dialect != DIALECT:
         raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
     refuse_foreign(folder)
@@ -92,12 +111,13 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     usage = used_rules(saturation, selection, ordering)
     clock.mark("extract")
     facts = _facts(asked, usage)
-    package = aten_package(program.with_roots(roots), title=_title(asked), facts=facts)
+    emitted = _Emitted(asked, program.with_roots(roots), binding, facts)
+    package = emitted.package(asked.code)
     clock.mark("lower")
     check: dict[str, Any] = {}
 
     def checked(beside: Path) -> Mapping[str, Any]:
-        check.update(_checked(asked, original, beside))
+        check.update(_checked(asked, original, beside, emitted))
         return {"check": check}
 
     manifest = write_package(package, folder, checked=checked)
@@ -106,9 +126,28 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "target": asked.target.name, "numerics": asked.numerics, "output": str(folder), "code": manifest["code"],
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},
+        "kernels": manifest.get("kernels", []),
         "cost": _cost(selection), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Emitted:
+    """The packages of one optimized program."""
+
+    asked: Lowering
+    program: Program
+    binding: Mapping[str, int]
+    facts: Mapping[str, Any]
+
+    def package(self, code: str) -> Package:
+        """The package in this code."""
+        title = _title(self.asked)
+        if code == "aten":
+            return aten_package(self.program, title=title, facts=self.facts)
+        kernels = plan(self.program, self.asked.target, binding=self.binding, computes=can_emit)
+        return planned_package(self.program, kernels, title=title, facts=self.facts, triton=code == "triton")
 
 
 class _Clock:
@@ -144,35 +183,42 @@ def _facts(asked: Lowering, usage: Sequence[Usage]) -> dict[str, Any]:
 # ---------------------------------------------------------------- comparison with the reference
 
 
-def _checked(asked: Lowering, original: Program, folder: Path) -> dict[str, Any]:
-    """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else.
+def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted) -> dict[str, Any]:
+    """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else. Triton
+    kernels that are not to be interpreted are compared as torch functions over the same buffers.
 
     Raises:
         Refused: they differ.
     """
-    if not asked.check:
+    if asked.check is Check.NONE:
         return {"ok": None, "why": "not asked for"}
     if not installed():
         asked.progress(f"not checked: torch is not installed: {INSTALL}")
         return {"ok": None, "why": "torch is not installed"}
     asked.progress("comparing with the reference")
-    report = compare(original, folder, asked.dims or {})
+    interpreted = asked.code == "triton" and asked.check is Check.INTERPRETED
+    with tempfile.TemporaryDirectory(prefix="coset-") as place:
+        if asked.code == "triton" and not interpreted:
+            folder = Path(place) / "package"
+            write_package(emitted.package("torch"), folder)
+        report = compare(original, folder, asked.dims or {}, interpreted=interpreted)
     if not report.ok:
         worst = report.worst
         what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
         raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
                       help="restrict --numerics; please report the model")  # fmt: skip
-    return report.summary()
+    ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
+    return {**report.summary(), "kernels": ran}
 
 
-def compare(program: Program, folder: Path, given: Mapping[str, int]) -> CheckReport:
+def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpreted: bool = False) -> CheckReport:
     """Run the package in `folder` beside the evaluator on drawn and adversarial inputs.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
     refusal = ""
-    with TorchPackage(folder) as package:
+    with TorchPackage(folder, interpreted=interpreted) as package:
         for binding in bindings(program, given):
             report = CheckReport(dict(binding))
             for case, expected, noise in _expected(program, binding, report, lambda text: None):

@@ -185,6 +185,8 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
 
 
 def _read(job: Job) -> Task:
+    if job.target.dialect != "onnx":
+        raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help="use `coset lower` for it")
     program = import_model(job.model)
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, highest_opset(program)))
 

@@ -64,6 +64,8 @@ def show_lowered(result: Mapping[str, Any]) -> None:
     cost = result["cost"]
     _CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
     _CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
+    for kernel in result["kernels"]:
+        _CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}): {', '.join(kernel['ops'])}", markup=False)
     if result["check"]["ok"] is None:
         _CONSOLE.print(f"check      none: {result['check']['why']}")
     else:

@@ -34,6 +34,7 @@ IMPORTS = """from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -44,6 +45,7 @@ RESERVED = (
     "product",
     "Callable",
     "Tensor",
+    "Any",
     "bool",
     "int",
     "torch",

@@ -7,6 +7,7 @@ functions here that it calls. coset never imports it. Values are held as `aten_d
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -494,3 +495,46 @@ def reduce_window(
             total = combine(total, x[(*front, slice(k * gap, k * gap + last, stride))], combiner)
         x = total
     return x.to(dtype)
+
+
+# ---------------------------------------------------------------- kernels of a plan
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger of two indices."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return a.clamp(min=b) if isinstance(b, int) else b.clamp(min=a)
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """The smaller of two indices."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a.clamp(max=b) if isinstance(b, int) else b.clamp(max=a)
+
+
+def as_index(x: Tensor | int, device: torch.device) -> Tensor:
+    """An index as a tensor."""
+    return x if isinstance(x, Tensor) else torch.full((), x, device=device)
+
+
+def as_condition(x: Tensor | bool, device: torch.device) -> Tensor:
+    """A condition as a tensor."""
+    return x if isinstance(x, Tensor) else torch.full((), x, device=device)
+
+
+def taken(x: Tensor, *index: Tensor | int) -> Tensor:
+    """The elements of x at the indices; where they fall outside, any element, which is not used."""
+    if not x.ndim:
+        return x
+    places = torch.broadcast_tensors(*(as_index(one, x.device) for one in index))
+    if not x.numel():
+        return x.new_zeros(places[0].shape)
+    return x[tuple(place.clamp(0, n - 1) for place, n in zip(places, x.shape))]
+
+
+def put(x: Tensor, value: Tensor, *index: Tensor | int) -> None:
+    """Store `value` at the indices of x."""
+    places = torch.broadcast_tensors(*(as_index(one, x.device) for one in index), value)[:-1]
+    x[places] = torch.broadcast_to(value, places[0].shape)

@@ -31,7 +31,7 @@ Checked = Callable[[Path], Mapping[str, Any]]
 RUNTIME = Path(__file__).with_name("package_runtime.py")
 WEIGHTS, MANIFEST = "weights.safetensors", "manifest.json"
 
-_HOST_IMPORTS = """from __future__ import annotations
+HOST_IMPORTS = """from __future__ import annotations
 
 import math
 from pathlib import Path
@@ -58,7 +58,7 @@ def aten_package(program: Program, *, title: str, facts: Mapping[str, Any] | Non
     """
     lowered = lower_to_aten(program)
     texts = {
-        "__init__.py": _init_text(title),
+        "__init__.py": init_text(title),
         "model.py": _model_text(program, lowered, title),
         "runtime.py": RUNTIME.read_text(),
     }
@@ -86,7 +86,7 @@ def interface(program: Program) -> dict[str, Any]:
 # ---------------------------------------------------------------- texts
 
 
-def _init_text(title: str) -> str:
+def init_text(title: str) -> str:
     use = "Use: `from <this folder> import model; y = model(x)`. Written by coset; do not edit."
     return f'"""{title}\n\n{use}"""\n\nfrom .model import model\n\n__all__ = ["model"]\n'
 
@@ -95,7 +95,7 @@ def _model_text(program: Program, lowered: Lowered, title: str) -> str:
     called = [name for name in called_functions(lowered.body) if name in known_functions()]
     imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
     return (
-        f'"""{title}"""\n\n{_HOST_IMPORTS}\n'
+        f'"""{title}"""\n\n{HOST_IMPORTS}\n'
         f"{imports}from .runtime import Input, Model\n\n{inputs_text(program)}"
         f"OUTPUTS = {tuple_text(repr(name) for name, _ in program.outputs)}\n\n\n{lowered.body}\n\n"
         f"model = Model({lowered.name}, INPUTS, OUTPUTS, Path(__file__).parent)\n"

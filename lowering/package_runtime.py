@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,52 @@ def check(inputs: tuple[Input, ...], given: tuple[Any, ...], device: torch.devic
                 if (expected := compute(dims)) != number:
                     raise WrongInput(f"dim {axis} of input `{one.name}` is `{text}`, here {expected}, not {number}")
     return dims
+
+
+class Memory:
+    """Buffers that are allocated once and used by every call."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, Tensor] = {}
+
+    def arena(self, size: int, device: torch.device) -> Tensor:
+        """The bytes that temporaries share."""
+        key = (size, device)
+        if key not in self._kept:
+            self._kept[key] = torch.empty(size, dtype=torch.uint8, device=device)
+        return self._kept[key]
+
+    def part(self, size: int, offset: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """A temporary at its place in the arena of `size` bytes."""
+        key = (size, offset, shape, dtype, device)
+        if key not in self._kept:
+            count = dtype.itemsize
+            for number in shape:
+                count *= number
+            whole = self.arena(size, device)
+            flat = whole[offset : offset + count].view(dtype) if count else torch.empty(0, dtype=dtype, device=device)
+            self._kept[key] = flat.reshape(shape)
+        return self._kept[key]
+
+    def own(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+        """A temporary whose size is known at the call: one for each name, as large as the last call needed."""
+        found = self._kept.get(name)
+        if found is None or found.shape != shape or found.device != device:
+            found = self._kept[name] = torch.empty(shape, dtype=dtype, device=device)
+        return found
+
+
+def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -> None:
+    """Launch a Triton kernel over a grid, unless it is empty.
+
+    Raises:
+        WrongInput: the tensors are not on a GPU, and Triton does not interpret.
+    """
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if not interpreted and any(isinstance(one, Tensor) and not one.is_cuda for one in arguments):
+        raise WrongInput("Triton kernels need tensors on a GPU; on the CPU set TRITON_INTERPRET=1 before Triton is imported")
+    if all(grid):
+        kernel[grid](*arguments, **numbers)
 
 
 class Model:

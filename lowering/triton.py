@@ -69,14 +69,14 @@ def describe(terms: tuple[str, ...]) -> list[str]:
 
 def kernel_source(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> str:
     """One kernel as a module of its own."""
-    return _module([emit(kernel, plan, options=options)])
+    return module_of([emit(kernel, plan, options=options)])
 
 
 def module_source(plan: Plan, *, options: Options | None = None) -> str:
     """All kernels of a plan as one module."""
-    return _module([emit(kernel, plan, options=options) for kernel in plan.kernels])
+    return module_of([emit(kernel, plan, options=options) for kernel in plan.kernels])
 
 
-def _module(emissions: list[Emission]) -> str:
+def module_of(emissions: list[Emission]) -> str:
     text = "\n\n".join(emission.source for emission in emissions if emission.source)
     return HEAD + helper_text(helpers_of(text)) + text

@@ -16,6 +16,7 @@ from coset import lower
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
+from coset.lower import Check
 from coset.lowering.stablehlo import print_stablehlo
 from coset.targets.target import get_target
 
@@ -37,13 +38,20 @@ def training_step(folder: Path) -> Path:
     return folder / "training_step.mlir"
 
 
+WAYS = {"triton": Check.INTERPRETED, "torch": Check.TORCH, "aten": Check.TORCH}
+
+
+@pytest.mark.parametrize("code", WAYS)
 @pytest.mark.parametrize("name", [*MODELS, "training_step"])
-def test_a_model_becomes_a_package_that_computes_the_same(name: str, tmp_path: Path) -> None:
+def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, tmp_path: Path) -> None:
     """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.check`)."""
     model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)
-    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000))
+    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code=code, check=WAYS[code])
+    if code == "triton":
+        pytest.importorskip("triton")
     report = lower.lower(asked, tmp_path / "out")
     assert report["check"]["ok"] and report["check"]["inputs"][:2] == ["normal", "second"]
+    assert code != "triton" or {"triton"} <= {kernel["code"] for kernel in report["kernels"]}
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["writer"] == "coset" and manifest["check"]["ok"] and manifest["rules"] == report["rules"]
     for text in (tmp_path / "out").glob("*.py"):
@@ -54,7 +62,7 @@ def test_a_model_becomes_a_package_that_computes_the_same(name: str, tmp_path: P
 
 def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:
     model, out = mlp(tmp_path), tmp_path / "lowered"
-    assert run(["lower", str(model), "--target", TARGET, "-o", str(out), "--json"]) == 0
+    assert run(["lower", str(model), "--target", TARGET, "-o", str(out), "--code", "torch", "--json"]) == 0
     script = (
         "import sys, torch; sys.modules['coset'] = None; from lowered import model; x = torch.ones(3, 16); y = model.to('cpu')(x);"
         "assert y.shape == (3, 8) and torch.equal(model(x=x), y) and torch.equal(model.run({'x': x})[model.outputs[0]], y); print('fine')"
@@ -82,7 +90,7 @@ def test_what_does_not_fit_is_refused(arguments: tuple[Any, ...], message: str, 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("packages")
-    lower.lower(lower.Lowering(mlp(folder), get_target(TARGET), check=False), folder / "refusing_package")
+    lower.lower(lower.Lowering(mlp(folder), get_target(TARGET), code="aten", check=Check.NONE), folder / "refusing_package")
     sys.path.insert(0, str(folder))
     try:
         from refusing_package import model  # type: ignore[import-not-found]
@@ -100,7 +108,7 @@ def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_where_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: Any) -> Any:
+    def refuses(*_: Any, **__: Any) -> Any:
         raise CosetError("it differs")
 
     monkeypatch.setattr(lower, "compare", refuses)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from coset.ir.program import Program
 from coset.ir.types import DType, TensorType
 from coset.lowering.aten import Lowered, lower_to_aten, module_text
 from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.package import Package
 from coset.lowering.safetensors import from_stored, stored_array
 
 Array = np.ndarray[Any, Any]
@@ -52,3 +55,23 @@ def loaded(lowered: Lowered) -> Any:
     space: dict[str, Any] = {}
     exec(compile(module_text("A test.", lowered), "<lowered>", "exec"), space)
     return space[lowered.name]
+
+
+def run_package(package: Package, program: Program, arrays: Mapping[str, Array]) -> list[Array]:
+    """The outputs of a package's program, from its texts in memory."""
+    name = f"package_{abs(hash(package.texts['model.py']))}"
+    if name not in sys.modules:
+        whole = ModuleType(name)
+        whole.__path__ = []  # type: ignore[attr-defined]
+        sys.modules[name] = whole
+        for part in ("runtime", "functions", "model"):
+            text = package.texts.get(f"{part}.py", "")
+            module = ModuleType(f"{name}.{part}")
+            module.__dict__.update(__package__=name, __file__=f"{part}.py")
+            sys.modules[f"{name}.{part}"] = module
+            exec(compile(text.split("\nmodel = Model(")[0], f"<{part}>", "exec"), module.__dict__)
+    function = sys.modules[f"{name}.model"].program  # type: ignore[attr-defined]
+    weights = {key: to_torch(value.array(), value.type.dtype) for key, value in package.weights.items()}
+    given = [to_torch(arrays[term.attribute("name")], term.tensor.dtype) for term in program.inputs]
+    results = function(weights, *given, device=CPU)
+    return [to_numpy(result, term.tensor.dtype) for result, (_, term) in zip(results, program.outputs, strict=True)]

@@ -1,0 +1,268 @@
+"""A plan's kernel as a torch function over whole buffers: what is launched where no Triton kernel is. Each loop is an axis.
+
+A load whose indices are loops of their own is a view; any other is an indexed read. Values are held as `aten_dtypes` says; buffers
+hold stored ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coset.ir.dims import Atom, Dim, alone
+from coset.ir.types import DTYPES
+from coset.lowering.aten_contractions import identity_text
+from coset.lowering.aten_dims import dim_text, tuple_text
+from coset.lowering.aten_dtypes import held, narrowed, to_held, to_stored
+from coset.lowering.aten_elementwise import converted, elementwise
+from coset.lowering.kernel import (
+    Apply,
+    Bound,
+    Choose,
+    IndexValue,
+    Load,
+    Loop,
+    Number,
+    Plan,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Store,
+    reads,
+    scalars,
+    writes,
+)
+
+
+def kernel_function(kernel: Pointwise | Rows | Product, plan: Plan, symbols: dict[str, str]) -> str:
+    """The text of a function `kernel.name(buffers read, buffers written, dims)`; `symbols` are the Python names of dim symbols."""
+    return _Function(kernel, plan, symbols).text()
+
+
+def kernel_arguments(kernel: Pointwise | Rows | Product, symbols: dict[str, str]) -> list[str]:
+    """The arguments of that function in a call: buffers by name, then the dims."""
+    buffers = dict.fromkeys((*reads(kernel), *writes(kernel)))
+    return [*buffers, *dict.fromkeys(symbols.values()), "device"]
+
+
+@dataclass
+class _Function:
+    kernel: Pointwise | Rows | Product
+    plan: Plan
+    symbols: dict[str, str]
+    lines: list[str] = field(default_factory=list)
+    loops: tuple[Loop, ...] = ()
+    values: dict[int, tuple[Scalar, str]] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    counter: int = 0
+
+    def text(self) -> str:
+        kernel = self.kernel
+        if isinstance(kernel, Pointwise):
+            self._begin(kernel.loops)
+            self._stores(kernel.stores, len(kernel.loops))
+        elif isinstance(kernel, Rows):
+            self._rows(kernel)
+        else:
+            self._product(kernel)
+        head = f"def {kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))}):"
+        document = f'    """{", ".join(kernel.terms) or kernel.name}."""'
+        return "\n".join([head, document, *(f"    {line}" for line in self.lines)]) + "\n"
+
+    # ------------------------------------------------------------ loops and dims
+
+    def _begin(self, loops: tuple[Loop, ...]) -> None:
+        self.loops = loops
+        names = dict(self.symbols)
+        for place, loop in enumerate(loops):
+            names[loop.name] = f"i{place}"
+        used = {name for value in self._every() for name in _names_in(value)}
+        for place, loop in enumerate(loops):
+            if loop.name in used:
+                shape = ["-1" if other == place else "1" for other in range(len(loops))]
+                self.lines.append(f"i{place} = torch.arange({self._dim(loop.extent)}, device=device).reshape({tuple_text(shape)})")
+        self.names = names
+
+    def _every(self) -> list[Dim]:
+        """The dims that need the loops as index tensors."""
+        found: list[Dim] = []
+        kernel = self.kernel
+        stores = list(_stores(kernel))
+        tops = [store.value for store in stores]
+        tops += [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else []
+        tops += [kernel.lhs, kernel.rhs] if isinstance(kernel, Product) else []
+        for value in scalars(*tops):
+            if isinstance(value, Load) and self._view(value) is None:
+                found += value.index
+            if isinstance(value, IndexValue):
+                found.append(value.index)
+            if isinstance(value, Choose):
+                found += [bound.index for bound in value.bounds]
+        for store in stores:
+            if self._target(store) is None:
+                found += store.index
+        return found
+
+    def _dim(self, dim: Dim) -> str:
+        return dim_text(dim, getattr(self, "names", self.symbols))
+
+    def _index(self, dim: Dim) -> str:
+        """A dim over loops: `max` and `min` of tensors."""
+        text = self._dim(dim)
+        return text.replace("max(", "larger(").replace("min(", "smaller(")
+
+    # ------------------------------------------------------------ scalars
+
+    def _value(self, top: Scalar) -> str:
+        """The name of a value over the loops; each scalar under it is one line."""
+        for value in scalars(top):
+            if id(value) not in self.values:
+                text = self._expression(value)
+                if not text.isidentifier():
+                    name = f"v{self.counter}"
+                    self.counter += 1
+                    self.lines.append(f"{name} = {text}")
+                    text = name
+                self.values[id(value)] = (value, text)
+        return self.values[id(top)][1]
+
+    def _expression(self, value: Scalar) -> str:
+        if isinstance(value, Load):
+            return to_held(self._view(value) or self._read(value), value.dtype)
+        if isinstance(value, Number):
+            number = value.value
+            text = "math.nan" if number != number else "math.inf" if number == float("inf") else repr(number)
+            text = "-math.inf" if number == float("-inf") else text
+            if value.dtype.name == "u64" and isinstance(number, int) and number >= 1 << 63:
+                text = repr(number - (1 << 64))
+            return f"torch.full((), {text}, dtype={held(value.dtype)}, device=device)"
+        if isinstance(value, IndexValue):
+            return converted(f"as_index({self._index(value.index)}, device)", DTYPES["i64"], value.dtype)
+        if isinstance(value, Result):
+            return self.results[value.name]
+        if isinstance(value, Choose):
+            holds = " & ".join(self._bound(bound) for bound in value.bounds) or "True"
+            return f"torch.where(as_condition({holds}, device), {self._known(value.inside)}, {self._known(value.outside)})"
+        assert isinstance(value, Apply)
+        operands = [(self._known(operand), operand.dtype) for operand in value.operands]
+        return elementwise(value.op.name, dict(value.attributes), operands, value.dtype)
+
+    def _known(self, value: Scalar) -> str:
+        return self.values[id(value)][1]
+
+    def _bound(self, bound: Bound) -> str:
+        index = self._index(bound.index)
+        return f"(({index}) >= {self._index(bound.low)}) & (({index}) < {self._index(bound.high)})"
+
+    def _view(self, load: Load) -> str | None:
+        """The buffer with its dims as the loops' axes, where each index is a loop of its own; None for other indices."""
+        return self._as_axes(load.buffer, load.index)
+
+    def _as_axes(self, name: str, index: Sequence[Dim]) -> str | None:
+        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops or self._all_loops())}
+        places = []
+        for dim, size in zip(index, self.plan.buffers[name].shape, strict=True):
+            loop = alone(dim)
+            if loop not in extents or extents[loop][1] != size:
+                return None
+            places.append(extents[loop][0])
+        if len(set(places)) != len(places) or not places:
+            return None
+        order = sorted(range(len(places)), key=places.__getitem__)
+        text = name if order == list(range(len(order))) else f"{name}.permute({tuple_text(order)})"
+        first = min(places)
+        axes = ", ".join(":" if place in places else "None" for place in range(first, len(extents)))
+        return text if axes.count("None") == 0 else f"{text}[{axes}]"
+
+    def _all_loops(self) -> tuple[Loop, ...]:
+        kernel = self.kernel
+        if isinstance(kernel, Pointwise):
+            return kernel.loops
+        return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+
+    def _read(self, load: Load) -> str:
+        return f"taken({', '.join([load.buffer, *map(self._index, load.index)])})"
+
+    # ------------------------------------------------------------ kernels
+
+    def _shape(self, loops: Sequence[Loop]) -> str:
+        return tuple_text(self._dim(loop.extent) for loop in loops)
+
+    def _stores(self, stores: Sequence[Store], count: int) -> None:
+        """Stores over the first `count` loops; the others are of one element."""
+        shape = tuple_text([*(self._dim(loop.extent) for loop in self.loops[:count]), *["1"] * (len(self.loops) - count)])
+        for store in stores:
+            value = to_stored(f"torch.broadcast_to({self._value(store.value)}, {shape})", store.value.dtype)
+            target = self._target(store)
+            if target is not None:
+                self.lines.append(f"{target}.copy_({value}.reshape({target}.shape))")
+            elif not store.index:
+                self.lines.append(f"{store.buffer}.copy_({value}.reshape(()))")
+            else:
+                self.lines.append(f"put({', '.join([store.buffer, value, *map(self._index, store.index)])})")
+
+    def _target(self, store: Store) -> str | None:
+        return self._as_axes(store.buffer, store.index)
+
+    def _rows(self, kernel: Rows) -> None:
+        self._begin((*kernel.rows, *kernel.columns))
+        count = len(kernel.rows)
+        axes = tuple_text(range(count, len(self.loops)))
+        for fold in kernel.folds:
+            value = f"torch.broadcast_to({converted(self._value(fold.value), fold.value.dtype, fold.dtype)}, {self._shape(self.loops)})"
+            kept = tuple_text([*(self._dim(loop.extent) for loop in kernel.rows), *["1"] * len(kernel.columns)])
+            text = f"fold({value}, {axes}, {fold.combiner!r}, {identity_text(fold.combiner, fold.dtype)}).reshape({kept})"
+            name = f"r{len(self.results)}"
+            self.lines.append(f"{name} = {narrowed(text, fold.dtype)}")
+            self.results[fold.name] = name
+        self._stores(kernel.row_stores, count)
+        self._stores(kernel.element_stores, len(self.loops))
+
+    def _product(self, kernel: Product) -> None:
+        outer = (*kernel.batch, *kernel.m, *kernel.n)
+        self._begin((*outer, *kernel.k))
+        one = ["1"]
+        sides: list[str] = []
+        for value, m, n in ((kernel.lhs, kernel.m, ()), (kernel.rhs, (), kernel.n)):
+            shape = [self._dim(loop.extent) for loop in kernel.batch]
+            shape += [self._dim(loop.extent) for loop in m] if m else one * len(kernel.m)
+            shape += [self._dim(loop.extent) for loop in n] if n else one * len(kernel.n)
+            shape += [self._dim(loop.extent) for loop in kernel.k]
+            text = converted(self._value(value), value.dtype, kernel.accumulator)
+            matrix = [_product(self._dim(loop.extent) for loop in group) for group in (kernel.batch, m or n, kernel.k)]
+            name = f"m{len(sides)}"
+            self.lines.append(f"{name} = torch.broadcast_to({text}, {tuple_text(shape)}).reshape({tuple_text(matrix)})")
+            sides.append(name)
+        whole = kernel.accumulator.kind in ("int", "uint", "bool")
+        text = f"{sides[0]} @ {sides[1]}.mT"
+        if whole:
+            text = f"einsum_of_integers('bmk,bnk->bmn', {', '.join(sides)}, {kernel.accumulator.bits})"
+        result = tuple_text([*(self._dim(loop.extent) for loop in outer), *one * len(kernel.k)])
+        self.lines.append(f"total = ({text}).reshape({result})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(outer))
+
+
+def _stores(kernel: Pointwise | Rows | Product) -> tuple[Store, ...]:
+    return (*kernel.row_stores, *kernel.element_stores) if isinstance(kernel, Rows) else kernel.stores
+
+
+def _product(sizes: object) -> str:
+    return " * ".join(f"({one})" for one in sizes) or "1"  # type: ignore[attr-defined]
+
+
+def _names_in(dim: Dim) -> set[str]:
+    if isinstance(dim, int):
+        return set()
+    stack: list[Atom] = [atom for monomial, _ in dim.terms for atom in monomial]
+    found: set[str] = set()
+    while stack:
+        atom = stack.pop()
+        if not atom.args:
+            found.add(atom.name)
+        for arg in atom.args:
+            if not isinstance(arg, int):
+                stack += [inner for monomial, _ in arg.terms for inner in monomial]
+    return found

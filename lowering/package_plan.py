@@ -1,0 +1,188 @@
+"""A plan as a Python package: kernels as Triton functions (or torch functions with the same buffers), and the launches in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from coset.ir.dims import Dim
+from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.ir.types import DType, TupleType
+from coset.lowering.aten import IMPORTS, RESERVED, Writer, called_functions
+from coset.lowering.aten_copied import copied_functions, known_functions
+from coset.lowering.aten_dims import dim_text, identifier, tuple_text
+from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
+from coset.lowering.aten_kernel import kernel_arguments, kernel_function
+from coset.lowering.kernel import Kernel, Library, Plan, stores_of
+from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
+from coset.lowering.triton import emit, module_of, refusal
+from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
+
+
+def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True) -> Package:
+    """The package of `plan`; without `triton` every kernel is a torch function.
+
+    Raises:
+        CosetError: a library's op has no torch expression.
+    """
+    host = _Host(program, plan, triton)
+    body = host.write()
+    texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
+    functions = "\n\n".join(host.functions)
+    called = [name for name in called_functions(functions + body) if name in known_functions()]
+    runtime = ["Input", "Memory", "Model", *(["start"] if host.emissions else [])]
+    imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
+    if host.emissions:
+        imports += "from . import kernels\n"
+        texts["kernels.py"] = f'"""The Triton kernels of {title}"""\n\n{module_of(host.emissions)}'
+    if called:
+        texts["functions.py"] = f'"""What the program calls beside torch."""\n\n{IMPORTS}{copied_functions(called)}'
+    texts["model.py"] = (
+        f'"""{title}"""\n\n{HOST_IMPORTS}\n{imports}from .runtime import {", ".join(runtime)}\n\n{inputs_text(program)}'
+        f"OUTPUTS = {tuple_text(repr(name) for name, _ in program.outputs)}\nMEMORY = Memory()\n\n\n"
+        + (functions + "\n\n" if functions else "") + f"{body}\n\nmodel = Model(program, INPUTS, OUTPUTS, Path(__file__).parent)\n"
+    )  # fmt: skip
+    weights = {name: term.attribute("value") for name, term in host.weights.items()}
+    code = "triton" if host.emissions else "torch"
+    facts = {**interface(program), **(facts or {}), "code": code, "kernels": host.launch_table(), "arena": plan.arena}
+    return Package(texts, weights, facts)
+
+
+@dataclass
+class _Host:
+    """Writes the function that allocates, launches and returns."""
+
+    program: Program
+    plan: Plan
+    triton: bool
+    names: dict[str, str] = field(default_factory=dict)  # buffer -> variable
+    lines: list[str] = field(default_factory=list)
+    functions: list[str] = field(default_factory=list)
+    emissions: list[Emission] = field(default_factory=list)
+    weights: dict[str, Term] = field(default_factory=dict)
+    table: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self) -> str:
+        """The text of the function `program`."""
+        plan = self.plan
+        self.writer = Writer({*RESERVED, *known_functions(), "program", "MEMORY", "kernels", "start", *plan.buffers})
+        self.writer.weights = self.weights
+        self.writer.lines = []
+        self.symbols = self.writer.symbols
+        parameters = [self._input(name, buffer) for name, buffer in plan.inputs]
+        for buffer in plan.buffers.values():
+            if buffer.role == "constant":
+                assert buffer.value is not None
+                self.weights[buffer.name] = buffer.value
+                self._line(f"{buffer.name} = weights[{buffer.name!r}]")
+        for kernel in plan.kernels:
+            self._kernel(kernel)
+        self._line(f"return {tuple_text(buffer for _, buffer in plan.outputs)}")
+        typed = ", ".join(["weights: dict[str, Tensor]", *(f"{one}: Tensor" for one in parameters), "*", "device: torch.device"])
+        names = ", ".join(name for name, _ in plan.outputs)
+        return f'def program({typed}) -> tuple[Tensor, ...]:\n    """The outputs {names}."""\n' + "\n".join(self.writer.lines) + "\n"
+
+    def launch_table(self) -> list[dict[str, Any]]:
+        """The kernels in launch order, for the manifest."""
+        return self.table
+
+    def _line(self, text: str) -> None:
+        self.writer.line(text)
+
+    def _dim(self, dim: Dim) -> str:
+        return dim_text(dim, self.symbols)
+
+    def _input(self, name: str, buffer: str) -> str:
+        found = self.plan.buffers[buffer]
+        if found.shape:
+            self._line(f"{buffer} = {buffer}.contiguous()")
+        self._bind(buffer)
+        return buffer
+
+    def _bind(self, buffer: str) -> None:
+        for symbol, (source, axis) in self.plan.symbols.items():
+            if source == buffer and symbol not in self.symbols:
+                self.symbols[symbol] = self.writer.fresh(symbol)
+                self._line(f"{self.symbols[symbol]} = {buffer}.shape[{axis}]")
+
+    # ------------------------------------------------------------ kernels
+
+    def _kernel(self, kernel: Kernel) -> None:
+        if isinstance(kernel, Library):
+            self._library(kernel)
+            return
+        for name in dict.fromkeys(store.buffer for store in stores_of(kernel)):
+            self._allocate(name)
+        if self.triton and not refusal(kernel):
+            emission = emit(kernel, self.plan, options=Options())
+            self.emissions.append(emission)
+            for buffer in emission.scratch:
+                self._line(f"{buffer.name} = MEMORY.own({buffer.name!r}, {self._shape(buffer.shape)}, {stored(buffer.dtype)}, device)")
+            for launch in emission.launches:
+                self._launch(launch)
+            self.table.append({"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)})
+            return
+        self.functions.append(kernel_function(kernel, self.plan, self.symbols))
+        self._line(f"{kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))})")
+        self.table.append({"name": kernel.name, "code": "torch", "ops": list(kernel.terms), "launches": 1})
+
+    def _shape(self, shape: tuple[Dim, ...]) -> str:
+        return tuple_text(map(self._dim, shape))
+
+    def _allocate(self, name: str) -> None:
+        """Outputs are new at each call; temporaries have their place in the arena, or memory of their own where a dim is free."""
+        buffer, plan = self.plan.buffers[name], self.plan
+        ends = f"{self._shape(buffer.shape)}, "
+        if name in plan.offsets:
+            self._line(f"{name} = MEMORY.part({plan.arena}, {plan.offsets[name]}, {ends}{stored(buffer.dtype)}, device)")
+        elif buffer.role == "temporary":
+            self._line(f"{name} = MEMORY.own({name!r}, {ends}{stored(buffer.dtype)}, device)")
+        else:
+            self._line(f"{name} = torch.empty({ends}dtype={stored(buffer.dtype)}, device=device)")
+
+    def _launch(self, launch: Launch) -> None:
+        arguments = []
+        for argument in launch.arguments:
+            if argument.buffer is None:
+                arguments.append(self._dim(argument.dim))
+                continue
+            dtype = self._dtype(argument.buffer)
+            bytes_ = argument.type == "*u8" and STORED[plain(dtype).name] != "uint8"
+            arguments.append(f"{argument.buffer}.view(torch.uint8)" if bytes_ else argument.buffer)
+        numbers = [f"{name}={value}" for name, value in launch.constexprs]
+        if launch.extents:
+            most = ", ".join(map(self._dim, launch.extents))
+            numbers.append(f"WIDE=max({most}) >= {INT32_LIMIT}" if len(launch.extents) > 1 else f"WIDE={most} >= {INT32_LIMIT}")
+        numbers += [f"num_warps={launch.num_warps}", f"num_stages={launch.num_stages}"]
+        grid = tuple_text(map(self._dim, launch.grid))
+        self._line(f"start(kernels.{launch.function}, {grid}, {', '.join([*arguments, *numbers])})")
+
+    def _dtype(self, name: str) -> DType:
+        if name in self.plan.buffers:
+            return self.plan.buffers[name].dtype
+        return next(buffer.dtype for emission in self.emissions for buffer in emission.scratch if buffer.name == name)
+
+    def _library(self, kernel: Library) -> None:
+        texts = []
+        for name in kernel.operands:
+            texts.append("None" if name is None else to_held(name, self.plan.buffers[name].dtype))
+        text = self.writer.expression(kernel.term, texts)
+        results = [(name, self.plan.buffers[name].dtype) for name in kernel.results]
+        if len(results) == 1 and not isinstance(kernel.term.type, TupleType):
+            self._line(f"{results[0][0]} = {_whole(to_stored(f'({text})', results[0][1]), text)}.contiguous()")
+        else:
+            several = identifier("results", self.writer.taken)
+            self._line(f"{several} = {text}")
+            for place, (name, dtype) in enumerate(results):
+                self._line(f"{name} = {to_stored(f'{several}[{place}]', dtype)}.contiguous()")
+        for name, _ in results:
+            self._bind(name)
+        self.table.append({"name": kernel.name, "code": "library", "ops": list(kernel.terms), "launches": 1})
+
+
+def _whole(converted: str, text: str) -> str:
+    """Without the parentheses around what is one call."""
+    call = text.endswith(")") and text[0] not in "(-~" and " " not in text.split("(", 1)[0]
+    return text if converted == f"({text})" and call else converted

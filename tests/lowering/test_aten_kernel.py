@@ -1,0 +1,52 @@
+"""Kernels of plans as torch functions, and the host code around them: the plans of the kernel families and of drawn programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from drawn_programs import program as drawn  # noqa: E402
+from plan_cases import CASES  # noqa: E402
+from torch_programs import run_package  # noqa: E402
+
+import coset.dialects  # noqa: F401, E402
+from coset.dialects.hub_scalars import widen  # noqa: E402
+from coset.ir.evaluate import evaluate_program  # noqa: E402
+from coset.ir.program import Program  # noqa: E402
+from coset.lowering.package_plan import planned_package  # noqa: E402
+from coset.lowering.plan import plan  # noqa: E402
+from coset.rules.definition import evaluate_defined  # noqa: E402
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_kernel_families_compute_what_their_terms_mean(name: str) -> None:
+    check(*CASES[name]())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_programs_compute_what_they_mean(seed: int) -> None:
+    check(*drawn(seed, symbolic=seed % 2 == 1))
+
+
+def check(program: Program, feeds: dict[str, Any]) -> None:
+    """Twice, since buffers are used again. Within 512 roundings of the largest element: programs here sum at most some hundred numbers."""
+    with np.errstate(all="ignore"):
+        expected = evaluate_program(program, feeds, fallback=evaluate_defined)
+    package = planned_package(program, plan(program), title="A test.", triton=False)
+    for _ in range(2):
+        for (name, term), one, got in zip(program.outputs, expected, run_package(package, program, feeds), strict=True):
+            value = np.asarray(one)
+            assert got.shape == value.shape, name
+            if term.tensor.dtype.kind != "float":
+                np.testing.assert_array_equal(got, value, name)
+                continue
+            wide, other = widen(value).astype(np.float64), widen(got).astype(np.float64)
+            finite = np.isfinite(wide)
+            scale = np.max(np.abs(wide[finite]), initial=1.0)
+            unit = 2.0 ** {"f64": -52, "f32": -23, "f16": -10, "bf16": -7}[term.tensor.dtype.name]
+            close = np.abs(wide - other) <= (512 if unit < 1e-5 else 16) * unit * scale
+            assert (close | (wide == other) | (np.isnan(wide) & np.isnan(other)))[...].all(), f"{name}: {wide} is not {other}"
