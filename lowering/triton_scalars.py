@@ -8,7 +8,9 @@ enough: `can_emit` says so, and the planner gives the op to a library. What is p
 - add, subtract, multiply, divide and sqrt of f32 and f64 are rounded once, but the compiler may fuse a multiplication with an addition;
 - of narrow floats, results stay in f32 until they are stored, converted or folded (`Rounding.STORES`), or are rounded after each op
   as the hub has it (`Rounding.EACH`);
-- exp is 2 units in the last place and one more for each 8 of |x| in f32 (`tl.exp` multiplies by log2 e first).
+- exp in f32 has a relative error of about 2^-23 + |x| * 2^-24: `tl.exp` multiplies by log2 e and rounds first;
+- on NVIDIA, log, rsqrt, sine, cosine and erf of f32 take subnormal operands as 0 (`.ftz` in the PTX of Triton 3.9); the other forms,
+  exp, divide and sqrt among them, do not. The interpreter does not show this.
 """
 
 from __future__ import annotations
