@@ -7,8 +7,8 @@ result becomes an index of an operand, with a condition where it may fall outsid
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Union
 
 from coset.ir.dims import Dim, Poly, Shape, symbol
@@ -271,3 +271,47 @@ def loops_of(kernel: Pointwise | Rows | Product) -> tuple[Loop, ...]:
     if isinstance(kernel, Pointwise):
         return kernel.loops
     return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+
+
+def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """`plan` with other names for the buffers of `names`."""
+
+    def of(name: str) -> str:
+        return names.get(name, name)
+
+    def scalar(value: Scalar, done: dict[int, Scalar]) -> Scalar:
+        if isinstance(value, Load):
+            return replace(value, buffer=of(value.buffer))
+        if isinstance(value, Apply):
+            return replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
+        if isinstance(value, Choose):
+            return replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
+        return value
+
+    def changed(kernel: Kernel) -> Kernel:
+        if isinstance(kernel, Library):
+            operands = tuple(None if name is None else of(name) for name in kernel.operands)
+            return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
+        done: dict[int, Scalar] = {}
+        for value in scalars(*values_of(kernel)):
+            done[id(value)] = scalar(value, done)
+
+        def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
+            return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
+
+        if isinstance(kernel, Rows):
+            folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
+            return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+        if isinstance(kernel, Product):
+            return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
+        return replace(kernel, stores=stored(kernel.stores))
+
+    return replace(
+        plan,
+        buffers={of(name): replace(buffer, name=of(name)) for name, buffer in plan.buffers.items()},
+        kernels=tuple(map(changed, plan.kernels)),
+        inputs=tuple((name, of(buffer)) for name, buffer in plan.inputs),
+        outputs=tuple((name, of(buffer)) for name, buffer in plan.outputs),
+        symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
+        offsets={of(name): offset for name, offset in plan.offsets.items()},
+    )

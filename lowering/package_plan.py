@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,10 +16,12 @@ from coset.lowering.aten_copied import copied_functions, known_functions
 from coset.lowering.aten_dims import dim_text, identifier, tuple_text
 from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.aten_kernel import kernel_arguments, kernel_function
-from coset.lowering.kernel import Kernel, Library, Plan, stores_of
+from coset.lowering.kernel import Kernel, Library, Plan, renamed, stores_of
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
 from coset.lowering.triton import emit, module_of, refusal
 from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
+
+OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "kernels", "start", "results")
 
 
 def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True) -> Package:
@@ -27,7 +30,7 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     Raises:
         CosetError: a library's op has no torch expression.
     """
-    host = _Host(program, plan, triton)
+    host = _Host(program, _renamed(plan), triton)
     body = host.write()
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
@@ -50,6 +53,20 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     return Package(texts, weights, facts)
 
 
+def _renamed(plan: Plan) -> Plan:
+    """The plan with other names for buffers that the host code could not use: keywords, and names of its own."""
+    taken = {*RESERVED, *known_functions(), *OWN, *(kernel.name for kernel in plan.kernels)}
+    clashing = [name for name in plan.buffers if name in taken or keyword.iskeyword(name)]
+    if not clashing:
+        return plan
+    taken |= plan.buffers.keys()
+    names: dict[str, str] = {}
+    for name in clashing:
+        names[name] = identifier(name, taken)
+        taken.add(names[name])
+    return renamed(plan, names)
+
+
 @dataclass
 class _Host:
     """Writes the function that allocates, launches and returns."""
@@ -67,7 +84,7 @@ class _Host:
     def write(self) -> str:
         """The text of the function `program`."""
         plan = self.plan
-        self.writer = Writer({*RESERVED, *known_functions(), "program", "MEMORY", "kernels", "start", *plan.buffers})
+        self.writer = Writer({*RESERVED, *known_functions(), *OWN, *plan.buffers, *(kernel.name for kernel in plan.kernels)})
         self.writer.weights = self.weights
         self.writer.lines = []
         self.symbols = self.writer.symbols
@@ -157,7 +174,8 @@ class _Host:
             numbers.append(f"WIDE=max({most}) >= {INT32_LIMIT}" if len(launch.extents) > 1 else f"WIDE={most} >= {INT32_LIMIT}")
         numbers += [f"num_warps={launch.num_warps}", f"num_stages={launch.num_stages}"]
         grid = tuple_text(map(self._dim, launch.grid))
-        self._line(f"start(kernels.{launch.function}, {grid}, {', '.join([*arguments, *numbers])})")
+        self._line(f"start(kernels.{launch.function}, {grid}, {', '.join(arguments)},")
+        self._line(f"      {', '.join(numbers)})")
 
     def _dtype(self, name: str) -> DType:
         if name in self.plan.buffers:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
-from lowered_models import MODELS, saved
+from lowered_models import FLOAT, MODELS, saved
+from onnx import helper
 
 from coset import lower
+from coset.backends.torch_package import TorchPackage
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
@@ -128,3 +131,28 @@ def test_a_missing_torch_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [line for line in capsys.readouterr().err.splitlines() if "torch" in line] == [
         f"not checked: torch is not installed: {lower.INSTALL}"
     ]
+
+
+@pytest.mark.parametrize("code", ["torch", "aten"])
+def test_inputs_may_be_called_as_the_host_code_or_python_calls_things(code: str, tmp_path: Path) -> None:
+    names = ["device", "weights", "lambda", "x y/1", "torch", "k0_add", "program", "MEMORY", "start", "math", "5"]
+    tensors = [helper.make_tensor_value_info(name, FLOAT, ["batch", 4]) for name in names]
+    graph = helper.make_graph([helper.make_node("Sum", names, ["y"])], "odd", tensors, [helper.make_tensor_value_info("y", FLOAT, None)])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "odd.onnx")
+    report = lower.lower(lower.Lowering(tmp_path / "odd.onnx", get_target(TARGET), code=code), tmp_path / "out")
+    assert report["check"]["ok"]
+
+
+def test_the_weights_are_a_safetensors_file(tmp_path: Path) -> None:
+    load = pytest.importorskip("safetensors.numpy").load_file
+    lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET), code="aten", check=Check.NONE), tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    found = load(str(tmp_path / "out" / "weights.safetensors"))
+    assert {name: list(value.shape) for name, value in found.items()} == {one["name"]: one["shape"] for one in manifest["weights"]}
+
+
+def test_triton_kernels_on_a_cpu_say_what_they_need(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET), check=Check.NONE), tmp_path / "out")
+    with TorchPackage(tmp_path / "out") as package, pytest.raises(CosetError, match="need tensors on a GPU"):
+        package.run({"x": np.zeros((2, 16), np.float32)})
