@@ -352,7 +352,7 @@ def gather(
     if moved:
         index = []
         for axis in moved:
-            column = columns[axis].reshape(*columns[axis].shape, *[1] * len(spread))
+            column = columns[axis].reshape((*columns[axis].shape, *[1] * len(spread)))
             if axis in spread:
                 steps = torch.arange(sizes[axis], device=x.device)
                 column = column + steps.reshape([-1 if other == axis else 1 for other in spread])

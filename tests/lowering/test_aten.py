@@ -24,8 +24,8 @@ from coset.ir.dims import symbol  # noqa: E402
 from coset.ir.errors import CosetError  # noqa: E402
 from coset.ir.op import Op  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
-from coset.ir.term import Term, get, input_term  # noqa: E402
-from coset.ir.types import F32, DType, QuantizedType, TensorType, TupleType  # noqa: E402
+from coset.ir.term import Term, get, input_term, make  # noqa: E402
+from coset.ir.types import F32, I64, DType, QuantizedType, TensorType, TupleType  # noqa: E402
 
 REFUSED = {  # ops without a torch expression: effects, other processes
     "stablehlo.after_all", "stablehlo.create_token", "stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",
@@ -145,3 +145,15 @@ def test_what_has_no_torch_expression_is_refused_by_name(name: str) -> None:
     from coset.lowering.aten import can_say
 
     assert not can_say(name)
+
+
+def test_one_element_gathered_by_a_number() -> None:
+    """The token at position 0 of a vector: no dim of the indices and none of the operand is left."""
+    x, place = input_term("x", TensorType(F32, (5,))), input_term("place", TensorType(I64, ()))
+    attributes = {
+        "offset_dims": (), "collapsed_slice_dims": (0,), "operand_batching_dims": (), "start_indices_batching_dims": (),
+        "start_index_map": (0,), "index_vector_dim": 0, "slice_sizes": (1,),
+    }  # fmt: skip
+    program = Program((x, place), (("y", make("stablehlo.gather", (x, place), attributes)),))
+    found = run(program, {"x": np.arange(5, dtype=np.float32), "place": np.array(3)})
+    assert np.asarray(found[0]).tolist() == 3.0
