@@ -1,4 +1,4 @@
-"""The functions of `aten_functions` and `aten_functions_library` as text: those that a program calls, and those that they call."""
+"""The functions of `aten_functions` and its further files as text: those that a program calls, and those that they call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-SOURCES = [Path(__file__).with_name(name) for name in ("aten_functions.py", "aten_functions_library.py")]
+SOURCES = [Path(__file__).with_name(f"aten_functions{part}.py") for part in ("", "_folds", "_library", "_payloads")]
 
 
 @cache
