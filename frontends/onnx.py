@@ -16,7 +16,7 @@ from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
-from coset.frontends.onnx_results import Dims, bounds_of, result_dims
+from coset.frontends.onnx_results import Dims, bounds_of, defined_types, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, type_of
 from coset.ir import dims
@@ -336,6 +336,8 @@ class _Importer:
         for index, (name, proto) in enumerate(zip(node.output, inferred, strict=True)):
             known = ours if index == 0 else None
             types.append(merged_type(proto, self.declared.get(name), known, spelled, self.symbols) if name else AbsentType())
+        if seen is not None:
+            types = defined_types(seen, types)
         if effect:
             types.append(TokenType())
             operands = [self.token or make(TOKEN), *operands]

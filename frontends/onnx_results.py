@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from coset.dialects.onnx_bounds import implied_bound, least
-from coset.dialects.onnx_node import Node, constant_elements
+from coset.dialects.onnx_node import Node, constant_elements, define
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.ir.types import TensorType
+from coset.ir.errors import CosetError
+from coset.ir.types import TensorType, Type
 
 Dims = Sequence[Dim | None] | None  # None: no rank is known, or a dim is not
 BROADCASTING = {
@@ -30,6 +31,26 @@ def result_dims(node: Node) -> Dims:
         return None if target is None else [dim if (least(dim) or 0) > 0 else None for dim in target]
     rule = _RULES.get(node.name)
     return None if rule is None or shape is None else rule(node, shape)
+
+
+def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
+    """`types` of the results of `node`, with those of unknown rank taken from its op's definition where that knows them."""
+    if not any(isinstance(type, TensorType) and type.shape is None for type in types):
+        return list(types)
+    operands = [operand.type for operand in node.operands if isinstance(operand.type, TensorType)]
+    if any(type.shape is None for type in operands):
+        return list(types)
+    try:
+        found = define(node) or ()
+    except CosetError:
+        return list(types)
+    spelled = frozenset[str]().union(*(dims.symbols(dim) for type in operands for dim in type.shape or ()))
+    result = list(types)
+    for index, (type, term) in enumerate(zip(types, found, strict=False)):
+        if isinstance(type, TensorType) and type.shape is None and isinstance(term.type, TensorType) and term.type.dtype == type.dtype:
+            own = all(dims.symbols(dim) <= spelled for dim in term.type.dims)  # symbols of the data's own have no meaning here
+            result[index] = term.type if own else type
+    return result
 
 
 def bounds_of(node: Node) -> tuple[str, int] | None:

@@ -384,3 +384,12 @@ def test_two_imports_print_equal_bytes() -> None:
     model = model_of(nodes, [value("x", FLOAT, "A", None)], [value("y", FLOAT, 2, None)], weights={"c": np.float32(1)})
     first, second = (exported(model.SerializeToString())[1].SerializeToString(deterministic=True) for _ in range(2))
     assert first == second
+
+
+def test_a_definition_gives_the_type_that_inference_does_not() -> None:
+    """ONNX's inference says nothing of GroupNormalization-21; without its rank all that follows would have to be kept."""
+    weights = {"s": np.ones(4, np.float32), "b": np.zeros(4, np.float32)}
+    nodes = [helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2), helper.make_node("Add", ["y", "x"], ["z"])]
+    model = model_of(nodes, [value("x", FLOAT, "N", 4, 5)], [value("z", FLOAT, "N", 4, 5)], opset=21, weights=weights, ir_version=10)
+    program, _ = exported(model)
+    assert kept(program) == ["GroupNormalization"] and output(program).op.name == "stablehlo.add"
