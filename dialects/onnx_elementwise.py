@@ -1,4 +1,4 @@
-"""Elementwise ONNX ops by the definitions of `onnx_elementwise.rules`: what a node leaves out is filled in, and operands are broadcast."""
+"""Elementwise ONNX ops by the definitions of `onnx_elementwise.rules`: what a node leaves out is filled in."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from coset.dialects import onnx_ops
-from coset.dialects.hub_terms import convert, numpy_broadcast
+from coset.dialects.hub_terms import convert
 from coset.dialects.onnx_dtypes import USUAL
 from coset.dialects.onnx_node import Built, Node, definition
-from coset.dialects.onnx_pointwise import broadcast_all, named_attributes
+from coset.dialects.onnx_pointwise import named_attributes
+from coset.dialects.onnx_sugar import sugar
 from coset.ir.op import Op, get_op
 from coset.ir.term import Term, make
 from coset.ir.types import F32
@@ -17,7 +18,6 @@ from coset.rules.definition import defer_definitions
 
 RULES = defer_definitions(Path(__file__).with_name("onnx_elementwise.rules"))
 DEFINED_FIRST = onnx_ops  # and what it imports: the definitions mention those ops
-_BROADCAST_SINCE = 7  # before, broadcasting was asked for by attributes
 
 
 def known_attributes(op: Op, node: Node) -> dict[str, Any]:
@@ -46,39 +46,18 @@ def _computed_wide(node: Node, attributes: dict[str, Any]) -> Term:
     return convert(make(f"onnx.{node.name}", operands, attributes), dtype)
 
 
-@definition("Shrink", "IsInf")
-def _same_shape(node: Node) -> Built:
-    """The op of the same name on the operands as they are."""
-    op = get_op(f"onnx.{node.name}")
+@definition("Shrink")
+def _shrink(node: Node) -> Built:
+    """The op of the same name on the operand as it is."""
+    op = get_op("onnx.Shrink")
     return make(op, node.operands, known_attributes(op, node))
 
 
-@definition("BitShift")
-def _bit_shift(node: Node) -> Built:
-    """In the direction that the node says."""
-    direction = node.attributes.get("direction")
-    if direction not in ("LEFT", "RIGHT"):
-        return None
-    return make("onnx.BitShift", broadcast_all(node.operands), {"to_left": int(direction == "LEFT")})
+definition("IsInf", "BitShift", "Pow", "PRelu")(sugar)
 
 
 @definition("Mod")
 def _mod(node: Node) -> Built:
     """Of floats before version 28 only C's remainder is said."""
-    floor = not node.attributes.get("fmod", 0)
-    if node.since < 28 and floor and node.operands[0].tensor.dtype.kind == "float":
-        return None
-    return make("onnx.Mod", broadcast_all(node.operands), {"fmod": int(not floor)})
-
-
-@definition("Pow")
-def _pow(node: Node) -> Built:
-    """The operands are broadcast to one shape."""
-    return make("onnx.Pow", broadcast_all(node.operands)) if node.since >= _BROADCAST_SINCE else None
-
-
-@definition("PRelu")
-def _prelu(node: Node) -> Built:
-    """The slope is broadcast to the shape of the first operand."""
-    x, slope = node.operands
-    return make("onnx.PRelu", (x, numpy_broadcast(slope, x.tensor.dims))) if node.since >= _BROADCAST_SINCE else None
+    floats = node.operands[0].tensor.dtype.kind == "float"
+    return None if node.since < 28 and floats and not node.attributes.get("fmod", 0) else sugar(node)

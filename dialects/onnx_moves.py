@@ -1,4 +1,4 @@
-"""ONNX's movement ops, constants and generators as terms."""
+"""ONNX's movement ops, constants and generators as terms: by `onnx_moves.rules`, and here what looks at values or at bounds of symbols."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coset.dialects.hub_terms import literal, reshape, splat
+from coset.dialects.hub_terms import literal, splat
 from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
 from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
@@ -51,27 +51,6 @@ def _constant_of_shape(node: Node) -> Built:
     value = node.attributes["value"].array().reshape(-1)[0] if "value" in node.attributes else np.float32(0)
     dtype = node.attributes["value"].type.dtype if "value" in node.attributes else DTYPES["f32"]
     return splat(value, dtype, tuple(shape))
-
-
-def _reshape(node: Node) -> Built:
-    """0 copies a dim (unless `allowzero`), -1 takes what is left."""
-    x = node.operands[0]
-    target = node.dims(1) if len(node.operands) > 1 else list(node.attributes.get("shape", ()))
-    if target is None:
-        return None
-    if not node.attributes.get("allowzero", 0):
-        if any(dim == 0 and axis >= x.tensor.rank for axis, dim in enumerate(target)):
-            return None
-        target = [x.tensor.dims[axis] if dim == 0 else dim for axis, dim in enumerate(target)]
-    open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
-    if len(open_axes) == 1:
-        rest = dims.product(dim for dim in target if dim != -1)
-        if rest == 0:
-            return None
-        target[open_axes[0]] = dims.floordiv(x.tensor.elements, rest)
-    if len(open_axes) > 1 or any(isinstance(dim, int) and dim < 0 for dim in target):
-        return None
-    return reshape(x, tuple(target))
 
 
 def _squeeze(node: Node) -> Built:
@@ -153,44 +132,8 @@ def _slice(node: Node) -> Built:
 
 
 def _split(node: Node) -> Built:
-    x = node.operands[0]
-    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
-    if axis is None or node.since < 2:
-        return None
-    sizes = node.attributes.get("split", node.dims(1))
-    if sizes is None:
-        if node.given(1):
-            return None
-        sizes = _even_parts(x.tensor.dims[axis], node.attributes.get("num_outputs", node.outputs))
-    if sizes is None or len(sizes) != node.outputs or dims.subtract(sum_of(sizes), x.tensor.dims[axis]) != 0:
-        return None
-    parts = []
-    start: Dim = 0
-    for size in sizes:
-        end = dims.add(start, size)
-        parts.append(sliced(x, axis, start, end))
-        start = end
-    return tuple(parts)
-
-
-def sum_of(numbers: list[Dim] | tuple[Dim, ...]) -> Dim:
-    """The sum of dims."""
-    total: Dim = 0
-    for number in numbers:
-        total = dims.add(total, number)
-    return total
-
-
-def _even_parts(dim: Dim, count: int) -> list[Dim] | None:
-    """Equal parts; of a number that `count` does not divide the last one is smaller (since version 18)."""
-    exact = dims.divide_exactly(dim, count)
-    if exact is not None:
-        return [exact] * count
-    if not isinstance(dim, int):
-        return None
-    part = -(-dim // count)
-    last = dim - part * (count - 1)
-    return [*([part] * (count - 1)), last] if last >= 0 else None
+    """The definition, told how many parts there are."""
+    return sugar_with(node, {"num_outputs": node.outputs}) if node.since >= 2 else None
 
 
 def _pad(node: Node) -> Built:
@@ -225,6 +168,6 @@ def _range(node: Node) -> Built:
 
 BUILDERS: dict[str, Builder] = {
     **sugar_builders(Path(__file__).with_name("onnx_moves.rules")),
-    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Reshape": _reshape,
-    "Squeeze": _squeeze, "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
+    "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Squeeze": _squeeze,
+    "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
 }  # fmt: skip

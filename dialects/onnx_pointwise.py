@@ -1,17 +1,17 @@
-"""ONNX's elementwise ops as terms, with NumPy's broadcasting made explicit."""
+"""ONNX's elementwise ops on import: most are definitions in `onnx_pointwise.rules`; here are those that look at values or kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from coset.dialects.hub_scalars import cast
-from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, splat
+from coset.dialects.hub_terms import convert, literal, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
-from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar_builders
+from coset.dialects.onnx_sugar import sugar, sugar_builders
 from coset.ir.op import find_op
 from coset.ir.term import Term, absent, make
 from coset.ir.types import BOOL, DType
@@ -19,20 +19,9 @@ from coset.ir.types import BOOL, DType
 _SMALL = 64  # elements
 
 
-def broadcast_all(operands: Sequence[Term]) -> list[Term]:
-    """The operands broadcast to one shape.
-
-    Raises:
-        TypeRuleError: it cannot be seen that their shapes broadcast.
-    """
-    shape = numpy_shape(*(operand.tensor.dims for operand in operands))
-    return [numpy_broadcast(operand, shape) for operand in operands]
-
-
 def _mod(node: Node) -> Built:
     """C's remainder with `fmod`; else the divisor's sign, which only unsigned numbers share with the hub's remainder."""
-    unsigned = node.operands[0].tensor.dtype.kind == "uint"
-    return make("stablehlo.remainder", broadcast_all(node.operands)) if unsigned or node.attributes.get("fmod", 0) else None
+    return sugar(node) if node.operands[0].tensor.dtype.kind == "uint" or node.attributes.get("fmod", 0) else None
 
 
 def _pow(node: Node) -> Built:
@@ -41,23 +30,22 @@ def _pow(node: Node) -> Built:
     base, exponent = node.operands
     dtype = base.tensor.dtype
     known = constant_elements(exponent, 1)
-    if node.since < BROADCASTING_SINCE or (dtype.kind != "float" and (known is None or known.reshape(-1)[0] < 0)):
+    if dtype.kind != "float" and (known is None or known.reshape(-1)[0] < 0):
         return None
     if exponent.tensor.dtype != dtype:
         if known is None or known.astype(dtype.numpy).astype(np.float64) != known.astype(np.float64):
             return None
         exponent = literal(known.astype(dtype.numpy), dtype)
-    return make("stablehlo.power", broadcast_all([base, exponent]))
+    return sugar(replace(node, operands=(base, exponent)))
 
 
 def _shift(node: Node) -> Built:
-    op = "stablehlo.shift_left" if node.attributes.get("direction") == "LEFT" else "stablehlo.shift_right_logical"
-    return make(op, broadcast_all(node.operands)) if node.operands[0].tensor.dtype.kind == "uint" else None
+    return sugar(node) if node.operands[0].tensor.dtype.kind == "uint" else None
 
 
 def _is_infinite(node: Node) -> Built:
     both = node.attributes.get("detect_negative", 1) and node.attributes.get("detect_positive", 1)
-    return make("chlo.is_inf", node.operands) if both else None
+    return sugar(node) if both else None
 
 
 def _converted(x: Term, dtype: DType | None) -> Built:

@@ -89,7 +89,7 @@ def positions(mask: Term, symbol: Dim) -> Term:
 
 
 RULES = sugar_builders(Path(__file__).with_name("onnx_selection.rules"))
-definition("Trilu")(sugar)
+definition("Trilu", "TopK")(sugar)
 
 
 @definition("EyeLike")
@@ -103,28 +103,6 @@ def _one_hot(node: Node) -> Built:
     """The definition; the depth may be a float."""
     depth = constant_elements(node.operands[1], 1)
     return None if depth is None else sugar_with(node, {"depth": int(depth.reshape(-1)[0])})
-
-
-# ---------------------------------------------------------------- order
-
-
-@definition("TopK")
-def _top_k(node: Node) -> Built:
-    """The first k of the operand sorted down (or up), equal ones by position, with their positions."""
-    x = node.operands[0]
-    count = node.ints(1) if node.since >= 10 else [node.attributes["k"]]
-    axis = axis_of(node.attributes.get("axis", -1), x.tensor.rank)
-    if count is None or axis is None:
-        return None
-    shape = x.tensor.dims
-    if node.attributes.get("largest", 1):  # stable downwards: turned round, sorted up, turned round
-        turned = tuple(make("stablehlo.reverse", (part,), {"dimensions": (axis,)}) for part in (x, iota(shape, axis)))
-        parts = tuple(make("stablehlo.reverse", (part,), {"dimensions": (axis,)}) for part in ordered(turned, axis=axis))
-    else:
-        parts = ordered([x, iota(shape, axis)], axis=axis)
-    limit = tuple(count[0] if i == axis else dim for i, dim in enumerate(shape))
-    cut = {"start": (0,) * len(shape), "limit": limit, "strides": (1,) * len(shape)}
-    return tuple(make("stablehlo.slice", (part,), cut) for part in parts)
 
 
 # ---------------------------------------------------------------- results whose size depends on the data

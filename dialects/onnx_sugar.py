@@ -14,18 +14,19 @@ from typing import Any
 from coset.dialects.hub_terms import broadcast, convert, reshape, transpose
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_node import Builder, Built, Node
+from coset.ir.dims import Shape
 from coset.ir.op import Op, get_op
-from coset.ir.term import Term, absent, intern
+from coset.ir.term import TUPLE, Term, absent, intern
 from coset.rules.definition import defer_definitions, definition_of, expansion, is_defined
 from coset.rules.expansion import Step
 
 BROADCASTING_SINCE = 7  # before, broadcasting was asked for by attributes
-_EARLIER = frozenset({"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater"})
+_EARLIER = frozenset({"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "Pow", "PRelu"})
 
 
 def sugar_builders(path: Path) -> dict[str, Builder]:
-    """A builder for each op that the file of definitions defines; an entry is read when a node of its op is."""
-    return {name.split(".", 1)[1]: sugar for name in defer_definitions(path)}
+    """A builder for each op of ONNX that the file of definitions defines; an entry is read when a node of its op is."""
+    return {name.removeprefix("onnx."): sugar for name in defer_definitions(path) if name.startswith("onnx.")}
 
 
 def sugar(node: Node) -> Built:
@@ -35,18 +36,22 @@ def sugar(node: Node) -> Built:
     return sugar_with(node, {})
 
 
-def sugar_with(node: Node, more: Mapping[str, Any]) -> Term | None:
+def sugar_with(node: Node, more: Mapping[str, Any]) -> Built:
     """As `sugar`, with some attributes of the definition said by the caller."""
     op, parameters = _form(node.name)
     if parameters is None:
-        return expanded(op, node.operands, {})
+        return _results(expanded(op, node.operands, {}))
     attributes = _attributes(node, parameters, more)
     if attributes is None or any(attribute.required and attribute.name not in attributes for attribute in op.attributes):
         return None
     operands = [node.operand(position) or absent() for position, (_, kind) in enumerate(parameters) if kind == _TERM]
     if parameters[0][1] == _TERMS:
         operands = list(node.operands)
-    return expanded(op, operands, op.complete(attributes))
+    return _results(expanded(op, operands, op.complete(attributes)))
+
+
+def _results(term: Term) -> Term | tuple[Term, ...]:
+    return term.operands if term.op is TUPLE else term
 
 
 _TERM, _TERMS = "a term", "terms"
@@ -92,6 +97,9 @@ def _numbers(node: Node, position: int, kind: str) -> Any:
 
 # ---------------------------------------------------------------- expanding
 
+_FOLDS = frozenset({"onnx.Sum", "onnx.Max", "onnx.Min"})  # of many operands: the first ones, and then the result with the others
+_LONGEST = 100  # operands of a fold that the rule language takes
+
 
 def expanded(op: Op, operands: Sequence[Term], attributes: dict[str, Any]) -> Term:
     """What the defined `op` means, in the normal form of `hub_terms`: movements of splats are splats, those that do nothing are gone.
@@ -99,6 +107,8 @@ def expanded(op: Op, operands: Sequence[Term], attributes: dict[str, Any]) -> Te
     Raises:
         TypeRuleError: the op is not defined for these operands.
     """
+    while op.name in _FOLDS and len(operands) > _LONGEST:
+        operands = [expanded(op, operands[:_LONGEST], attributes), *operands[_LONGEST:]]
     meaning = expansion(op.name, [operand.type for operand in operands], attributes)
     named = dict(zip(meaning.operands, operands, strict=True))
     made: list[Term] = []
@@ -111,7 +121,7 @@ def _applied(step: Step, operands: Sequence[Term]) -> Term:
     name = step.op.name
     if name in _SMART:
         return _SMART[name](operands[0], dict(step.attributes))
-    if name in _IDLE and _IDLE[name](dict(step.attributes), len(operands)):
+    if name in _IDLE and _IDLE[name](operands, dict(step.attributes)):
         return operands[0]
     if step.op.meaning is None and is_defined(step.op) and definition_of(step.op).is_sugar:
         return expanded(step.op, operands, dict(step.attributes))
@@ -124,8 +134,13 @@ _SMART: dict[str, Callable[[Term, dict[str, Any]], Term]] = {
     "stablehlo.transpose": lambda x, given: transpose(x, given["permutation"]),
     "stablehlo.convert": lambda x, given: convert(x, given["dtype"]),
 }
-_IDLE: dict[str, Callable[[dict[str, Any], int], bool]] = {  # whether an op with these attributes and so many operands gives its first one
-    "stablehlo.reduce": lambda given, _: not given["dimensions"],
-    "stablehlo.concatenate": lambda _, count: count == 1,
-    "stablehlo.pad": lambda given, _: not any((*given["low"], *given["high"], *given["interior"])),
+_IDLE: dict[str, Callable[[Sequence[Term], dict[str, Any]], bool]] = {  # whether an application gives its first operand
+    "stablehlo.reduce": lambda _, given: not given["dimensions"],
+    "stablehlo.concatenate": lambda operands, _: len(operands) == 1,
+    "stablehlo.pad": lambda _, given: not any((*given["low"], *given["high"], *given["interior"])),
+    "stablehlo.slice": lambda operands, given: _is_whole(operands[0], **given),
 }
+
+
+def _is_whole(x: Term, start: Shape, limit: Shape, strides: tuple[int, ...]) -> bool:
+    return not any(start) and limit == x.tensor.dims and set(strides) <= {1}

@@ -220,10 +220,12 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         except RuleError as error:
             errors.append(error)
     locked = read_lock(directory / NAME) if fresh else {}
+    new: list[syntax.OpEntry] = []
     for entry, op in fresh:
         definition = _DEFINITIONS[op.name] = Definition(op, entry, _own(op.name, dialects), directory)
         if entry.name in locked and locked[entry.name].hash == text_hash(entry.text):
             continue  # read without mistakes before
+        new.append(entry)
         try:
             _lint_parameters(entry)
             for clause in entry.clauses:
@@ -233,7 +235,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         except RuleError as error:
             errors.append(error)
     if not errors:
-        errors += [circle for entry, _ in fresh if (circle := _circle(entry)) is not None]
+        errors += [circle for entry in new if (circle := _circle(entry)) is not None]
     if errors:
         for _, op in fresh:
             _DEFINITIONS.pop(op.name, None)
@@ -292,9 +294,10 @@ def _elementwise(entry: syntax.OpEntry, clause: syntax.Clause, names: Names) -> 
 
 def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
     try:
-        return names.resolve(call.name, call.place)
+        found = names.meant(call.name, call.place)
     except RuleError:
         return None
+    return found[0] if len(found) == 1 else None
 
 
 def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:

@@ -127,5 +127,7 @@ FUNCTIONS: dict[str, Function] = {
     "lossless": Function("lossless(A, B)", "true when every value of dtype A is one of dtype B", _widens, (2, 2)),
     "batch_axes": Function("batch_axes(a, b)", "the batch axes of a @ b", lists.batch_axes, (2, 2)),
     "swap_axes": Function("swap_axes(x)", "the permutation that swaps the last two axes", lists.swap_last, (1, 1)),
-    "expanding": Function("expanding(x, S)", "the size-1 axes of x that broadcasting to S repeats", lists.expanding_axes, (2, 2)),
+    "expanding": Function(
+        "expanding(x, S)", "the size-1 axes of x that broadcasting to S repeats (under a symbol too)", lists.expanding_axes, (2, 2)
+    ),
 }

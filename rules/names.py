@@ -47,8 +47,21 @@ class Names:
         Raises:
             RuleError: there is none, or more than one.
         """
+        found = self.meant(name, place)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise RuleError(f"`{name}` is an op of several dialects: {', '.join(map(str, found))}", place=place, help="write the dialect")
+        raise RuleError(f"there is no op `{name}`", place=place, help=_nearest(name, self.dialects.values()))
+
+    def meant(self, name: str, place: Place) -> list[Op]:
+        """The ops that `name` may mean.
+
+        Raises:
+            RuleError: it names a dialect that is not in use.
+        """
         if name in self.ops:
-            return self.ops[name]
+            return [self.ops[name]]
         if "." in name:
             dialect, rest = name.split(".", 1)
             if dialect not in self.dialects:
@@ -57,12 +70,7 @@ class Names:
             candidates = [f"{self.dialects[dialect]}.{rest}"]
         else:
             candidates = [f"{dialect}.{name}" for dialect in dict.fromkeys(self.dialects.values())]
-        found = [op for op in map(find_op, candidates) if op is not None]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise RuleError(f"`{name}` is an op of several dialects: {', '.join(map(str, found))}", place=place, help="write the dialect")
-        raise RuleError(f"there is no op `{name}`", place=place, help=_nearest(name, self.dialects.values()))
+        return [op for op in map(find_op, candidates) if op is not None]
 
 
 def _nearest(name: str, dialects: Iterable[str]) -> str:

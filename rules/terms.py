@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf
+from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
+from coset.rules.arithmetic import as_list
 from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, type_of
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.rule import Kind
+from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
+from coset.rules.unroll import substituted
 from coset.rules.values import Values
 
 if TYPE_CHECKING:
@@ -176,7 +179,21 @@ class Drafter:
             return sugar(self, expression, context) if expression.name in SUGAR else self.application(expression, context)
         if isinstance(expression, syntax.Operation):
             return self.operation(expression, context)
+        if isinstance(expression, syntax.Comprehension) and self.guide is not None:
+            return self.results(expression, self.guide)
         raise RuleError("this is a value where a term is needed", place=expression.place)
+
+    def results(self, expression: syntax.Comprehension, guide: Guide) -> Node:
+        """Several results, one for each item of lists that are known."""
+        counts = {len(as_list(evaluate(self.values.value(each), guide.scope))) for each in expression.lists}
+        if len(counts) != 1 or expression.condition is not None:
+            raise Undefined
+        terms: list[Node] = []
+        for index in range(counts.pop()):
+            number = syntax.Number(Decimal(index), expression.place)
+            items = [syntax.Operation("item", (each, number), each.place) for each in expression.lists]
+            terms.append(self.term(substituted(expression.item, dict(zip(expression.names, items, strict=True))), None))
+        return Draft(get_op("builtin.tuple"), terms, {}, expression.place)
 
     def operation(self, expression: syntax.Operation, context: Context | None) -> Node:
         operands = [operand for operand in expression.operands if operand is not None]
