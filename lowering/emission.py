@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply
 from coset.ir.op import get_op
-from coset.ir.term import CONSTANT, PARAMETER, Term, make, rebuild
+from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.group import LIBRARY, PRODUCT, ROWS, Group
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
@@ -209,7 +209,8 @@ _SHORT = {
 
 def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]]:
     (term,) = group.heavy
-    alone = rebuild(term, [make(PARAMETER, (), {"index": i, "type": operand.type}) for i, operand in enumerate(term.operands)])
+    given = [o if o.op is ABSENT else make(PARAMETER, (), {"index": i, "type": o.type}) for i, o in enumerate(term.operands)]
+    alone = rebuild(term, given)
     operands = tuple(emission.buffers.get(operand) for operand in term.operands)
     word = _word(term)
     return Library(_SHORT.get(word, word), alone, operands, emission.results[term], (word,)), frozenset({term})

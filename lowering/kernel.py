@@ -207,7 +207,7 @@ class Library:
     """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
 
     name: str
-    term: Term  # its operands are `builtin.parameter` terms, one for each of `operands`
+    term: Term  # its operands are `builtin.parameter` terms, one for each of `operands`; those not given are absent
     operands: tuple[str | None, ...]  # buffers; None: an operand that is not given
     results: tuple[str, ...]
     terms: tuple[str, ...] = ()
