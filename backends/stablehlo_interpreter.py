@@ -7,14 +7,13 @@ line of JSON followed by raw arrays.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
 
+from coset.backends.child import Child
 from coset.ir.errors import CosetError, MissingExtra
 from coset.ir.types import DTYPES, DType, dtype_of
 from coset.lowering.stablehlo import element_text, stored
@@ -28,12 +27,11 @@ _COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast"
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-class Interpreter:
-    """A child process that is started on first use and again when it has died. Use it as a context manager, or call `close`."""
+class Interpreter(Child):
+    """The interpreter's process."""
 
     def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
+        super().__init__(("-m", "coset.backends.stablehlo_interpreter"))
 
     def run(self, text: str, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
         """The results of the function `main` of a module on `arrays`.
@@ -42,55 +40,18 @@ class Interpreter:
             CosetError: the text is no valid module, or the interpreter does not run it.
             MissingExtra: the MLIR bindings are not installed.
         """
-        child = self._started()
+        outgoing, incoming = self.streams()
         head: dict[str, Any] = {"text": text, "arrays": [[dtype_of(a.dtype).name, list(a.shape)] for a in arrays]}
         try:
-            assert child.stdin is not None and child.stdout is not None
-            _send(child.stdin, head, arrays)
-            answer, values = _receive(child.stdout)
+            _send(outgoing, head, arrays)
+            answer, values = _receive(incoming)
         except (EOFError, BrokenPipeError):
-            raise CosetError(f"the interpreter died: {self._last_words()}") from None
+            raise CosetError(f"the interpreter died: {self.last_words()}") from None
         if "missing" in answer:
             raise MissingExtra(answer["missing"], help="pip install 'coset[mlir]'")
         if "error" in answer:
             raise CosetError(f"the interpreter refuses the program: {answer['error']}")
         return values
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            self.close()
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the child)
-            command = [sys.executable, "-m", "coset.backends.stablehlo_interpreter"]
-            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)
-        return self._child
-
-    def _last_words(self) -> str:
-        """What the child wrote last before it died."""
-        assert self._child is not None and self._errors is not None
-        code = self._child.wait()
-        self._errors.seek(0)
-        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        self.close()
-        return lines[-1][:300] if lines else f"exit status {code}"
-
-    def close(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            for stream in (self._child.stdin, self._child.stdout):
-                if stream is not None:
-                    stream.close()
-            self._child = None
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
-
-    def __enter__(self) -> Interpreter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 # ---------------------------------------------------------------- the wire

@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from coset.backends.child import Child
 from coset.ir.errors import CosetError, MissingExtra
 from coset.ir.types import DTYPES
 from coset.lowering.safetensors import from_stored, stored_array
@@ -28,19 +26,19 @@ def installed() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-class TorchPackage:
+class TorchPackage(Child):
     """The package in `folder`, loaded by a child process on first use. Use it as a context manager, or call `close`.
 
     `interpreted`: its Triton kernels run under Triton's interpreter, on the CPU.
     """
 
     def __init__(self, folder: Path, *, device: str = "cpu", interpreted: bool = False) -> None:
-        self.folder, self.device, self.interpreted = folder, device, interpreted
         manifest = json.loads((folder / "manifest.json").read_text())
         self.inputs: list[dict[str, Any]] = manifest["inputs"]
         self.outputs: list[dict[str, Any]] = manifest["outputs"]
-        self._child: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
+        environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if interpreted else {})}
+        environment.pop("PYTHONPATH", None)  # the package needs no coset
+        super().__init__((str(CHILD), str(folder), device), environment)
 
     def run(self, feed: Arrays) -> dict[str, np.ndarray[Any, Any]]:
         """The outputs by name for the inputs by name.
@@ -55,18 +53,17 @@ class TorchPackage:
                 raise CosetError(f"input `{one['name']}` is not given", help=f"given: {', '.join(feed) or 'none'}")
             arrays.append(stored_array(feed[one["name"]], DTYPES[one["dtype"]]))
         head = {"arrays": [[one["stored"], list(array.shape)] for one, array in zip(self.inputs, arrays, strict=True)]}
-        child = self._started()
-        assert child.stdin is not None and child.stdout is not None
+        outgoing, incoming = self.streams()
         try:
-            child.stdin.write((json.dumps(head) + "\n").encode())
+            outgoing.write((json.dumps(head) + "\n").encode())
             for array in arrays:
-                child.stdin.write(array.tobytes())
-            child.stdin.flush()
-            line = child.stdout.readline()
+                outgoing.write(array.tobytes())
+            outgoing.flush()
+            line = incoming.readline()
         except BrokenPipeError:
-            line = child.stdout.readline()
+            line = incoming.readline()
         if not line:
-            raise CosetError(f"the package died: {self._last_words()}")
+            raise CosetError(f"the package died: {self.last_words()}")
         answer = json.loads(line)
         if "missing" in answer:
             raise MissingExtra(answer["missing"], help=INSTALL)
@@ -74,47 +71,8 @@ class TorchPackage:
             raise CosetError(f"the package does not run: {answer['error']}")
         results = {}
         for one, (_, shape) in zip(self.outputs, answer["arrays"], strict=True):
-            results[one["name"]] = _received(child.stdout, one, shape)
+            results[one["name"]] = _received(incoming, one, shape)
         return results
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            self.close()
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the child)
-            environment = {**os.environ, **({"TRITON_INTERPRET": "1"} if self.interpreted else {})}
-            environment.pop("PYTHONPATH", None)  # the package needs no coset
-            command = [sys.executable, str(CHILD), str(self.folder), self.device]
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, env=environment
-            )  # fmt: skip
-        return self._child
-
-    def _last_words(self) -> str:
-        assert self._child is not None and self._errors is not None
-        code = self._child.wait()
-        self._errors.seek(0)
-        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        self.close()
-        return lines[-1][:300] if lines else f"exit status {code}"
-
-    def close(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            for stream in (self._child.stdin, self._child.stdout):
-                if stream is not None:
-                    stream.close()
-            self._child = None
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
-
-    def __enter__(self) -> TorchPackage:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _received(stream: IO[bytes], one: Mapping[str, Any], shape: list[int]) -> np.ndarray[Any, Any]:

@@ -7,16 +7,15 @@ has it not. So neither choice touches the process that asks.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from coset.backends.child import Child
 from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError, MissingExtra
@@ -37,13 +36,14 @@ class Compiled:
     text: str
 
 
-class Child:
-    """A child process that is started on first use and again when it has died. Use it as a context manager, or call `close`."""
+class TritonChild(Child):
+    """A process that has Triton with its interpreter, or without it."""
 
     def __init__(self, mode: str) -> None:
-        self._mode = mode
-        self._child: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] | None = None
+        environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+        if mode == "interpret":
+            environment["TRITON_INTERPRET"] = "1"
+        super().__init__(("-m", "coset.backends.triton_child", mode), environment)
 
     def ask(self, request: dict[str, Any], arrays: Sequence[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         """The answer to a request.
@@ -52,65 +52,24 @@ class Child:
             CosetError: the child refuses, or dies.
             MissingExtra: Triton is not installed.
         """
-        child = self._started()
+        outgoing, incoming = self.streams()
         try:
-            assert child.stdin is not None and child.stdout is not None
-            send(child.stdin, request, arrays)
-            answer, values = receive(child.stdout)
+            send(outgoing, request, arrays)
+            answer, values = receive(incoming)
         except (EOFError, BrokenPipeError):
-            raise CosetError(f"the process that runs Triton died: {self._last_words()}") from None
+            raise CosetError(f"the process that runs Triton died: {self.last_words()}") from None
         if "missing" in answer:
             raise MissingExtra(answer["missing"], help="pip install 'coset[gpu]'")
         if "error" in answer:
             raise CosetError(f"Triton: {answer['error']}")
         return answer, values
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._child is None or self._child.poll() is not None:
-            self.close()
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the child)
-            environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-            if self._mode == "interpret":
-                environment["TRITON_INTERPRET"] = "1"
-            command = [sys.executable, "-m", "coset.backends.triton_child", self._mode]
-            pipe = subprocess.PIPE
-            self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, env=environment)
-        return self._child
 
-    def _last_words(self) -> str:
-        """What the child wrote last before it died."""
-        assert self._child is not None and self._errors is not None
-        code = self._child.wait()
-        self._errors.seek(0)
-        lines = [line for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()]
-        self.close()
-        return lines[-1][:300] if lines else f"exit status {code}"
-
-    def close(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            for stream in (self._child.stdin, self._child.stdout):
-                if stream is not None:
-                    stream.close()
-            self._child = None
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
-
-
-class Interpreter(Child):
+class Interpreter(TritonChild):
     """Triton's interpreter."""
 
     def __init__(self) -> None:
         super().__init__("interpret")
-
-    def __enter__(self) -> Interpreter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def run(self, source: str, launches: Sequence[Launch], arrays: Arrays, binding: Mapping[str, int]) -> dict[str, np.ndarray[Any, Any]]:
         """All arrays after the launches, by buffer name, in their shapes; `binding` gives the program's symbols.
@@ -158,17 +117,11 @@ class Device:
         return float(do_bench(lambda: self.run(launches, tensors, binding), return_mode="median"))
 
 
-class Compiler(Child):
+class Compiler(TritonChild):
     """Triton's compiler for devices that are not there."""
 
     def __init__(self) -> None:
         super().__init__("compile")
-
-    def __enter__(self) -> Compiler:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def run(self, source: str, launches: Sequence[Launch], target: str, binding: Mapping[str, int]) -> list[Compiled]:
         """The launches' functions compiled for a target of `TARGETS`.
