@@ -2,8 +2,9 @@
 
     python -m benchmarks.order [--shuffles N] [--only a,b] [--jobs N] [--json]
 
-For each model the library is copied N times with its files under other names, in another order, and with their entries shuffled; `coset.optimize`
-runs on each copy in a process of its own, which stops by saturation or by a count. Prints how many different results there were: 1 is right.
+For each model the library is copied N times with its files under other names, in another order, and with their entries shuffled;
+`coset.optimize` runs on each copy in a process of its own, which stops by saturation or by a count. Prints how many different
+results there were: 1 is right.
 """
 
 from __future__ import annotations
