@@ -310,6 +310,8 @@ def _match_list(items: Sequence[Expression | Splice], values: tuple[Any, ...], s
 def _match_scalar(pattern: Scalar, value: Any, scope: Scope) -> bool:
     if not isinstance(value, Constant) or value.type.shape != ():
         return False
+    if isinstance(pattern.dtype, Ref):
+        scope.values.setdefault(pattern.dtype.name, value.type.dtype)
     dtype = evaluate(pattern.dtype, scope)
     if value.type.dtype != dtype or dtype.kind == "complex":
         return False
