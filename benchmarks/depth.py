@@ -62,7 +62,7 @@ def measure(path: Path, output: Path) -> Measured:
     marks.append(processor())
     solved, _ = pipeline.solve_task(task, task.phases, pipeline._printable(task))
     marks.append(processor())
-    program, _ = pipeline._finish(task, solved)
+    program, _ = pipeline.finish(task, solved)
     pipeline.used_rules(solved)
     write(program, output)
     marks.append(processor())
