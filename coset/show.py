@@ -184,13 +184,14 @@ def _meaning(op: Op) -> str:
 
 
 def show_targets(as_json: bool) -> None:
-    """Every target with its title."""
-    from coset.targets.target import all_targets
+    """Every machine with its title; what only counts (`recognition`) is none."""
+    from coset.targets.target import EVERY, all_targets
 
+    machines = [target for target in all_targets() if target.dialect != EVERY]
     if as_json:
-        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in all_targets()]}))
+        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in machines]}))
         return
-    for target in all_targets():
+    for target in machines:
         _CONSOLE.print(f"{target.name}  {target.title}")
 
 
