@@ -119,6 +119,9 @@ FUNCTIONS: dict[str, Function] = {
     "join": Function("join(A, B)", "the axes that reducing over A and then over B removes", lists.join, (2, 2)),
     "broadcast": Function("broadcast(A, B, ..)", "the common shape of shapes, numpy's way", lists.broadcast, (1, 99)),
     "placement": Function("placement(S, B)", "the axes of B that hold the dims of S, all other dims of B being 1", lists.placement, (2, 2)),
+    "regrouped": Function(
+        "regrouped(S, B, A)", "the axes of S that hold what the axes A of a reshape of it to B hold", lists.regrouped, (3, 3)
+    ),
     "static": Function("static(e)", "true when a dim, list or shape has no symbol", _static, (1, 1)),
     "bits": Function("bits(T)", "the bits of one element of a dtype", lambda t: _element(t).bits, (1, 1)),
     "kind": Function("kind(T)", '"float", "int", "uint", "bool" or "complex": what a dtype is', lambda t: _element(t).kind, (1, 1)),
