@@ -22,6 +22,7 @@ class Case:
     quantum: int = 0
     rtol: float = 2e-4
     atol: float = 2e-5
+    shared: dict[int, int] = field(default_factory=dict)  # inputs, and the results that the kernel wants in their buffers
     skipped: tuple[int, ...] = ()  # results that no kernel on CPU gives
 
 
