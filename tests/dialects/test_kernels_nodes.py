@@ -6,6 +6,7 @@ from typing import Any
 
 import contrib_attention_cases
 import contrib_mixed_cases
+import contrib_other_cases
 import contrib_standard_cases
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op
 from coset.rules.definition import evaluate_defined
 
-assert contrib_attention_cases and contrib_standard_cases and contrib_mixed_cases
+assert contrib_attention_cases and contrib_standard_cases and contrib_mixed_cases and contrib_other_cases
 UNTESTED = {"MatMulInteger16": "the kernel is not registered for any type of this machine"}
 EACH = [(op, index) for op in sorted(CASES) for index in range(len(CASES[op]))]
 
