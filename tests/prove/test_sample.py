@@ -25,7 +25,7 @@ def test_each_rule_of_the_library_holds_on_samples(name: str) -> None:
 
 
 def test_the_lock_file_is_up_to_date() -> None:
-    assert {rule.assurance for rule in load().rules} == {"tested"}
+    assert {rule.assurance for rule in load().rules} <= {"proved", "bounded", "tested"}
     locked = set(json.loads((DEFAULT[0] / NAME).read_text())["rules"])
     assert locked == {rule.family for rule in load(with_definitions=False).rules}
 
