@@ -40,8 +40,22 @@ class Interpreter(Child):
             CosetError: the text is no valid module, or the interpreter does not run it.
             MissingExtra: the MLIR bindings are not installed.
         """
+        return self._asked(text, arrays, (1, 1))
+
+    def run_parallel(self, text: str, feeds: Sequence[Arrays], *, partitions: int = 1) -> list[list[np.ndarray[Any, Any]]]:
+        """The results of `main` on each process of a grid, replica by replica and there partition by partition; `feeds` are the
+        arrays of each.
+
+        Raises:
+            as `run`. A process that waits for one that never comes stops the interpreter for good.
+        """
+        values = self._asked(text, [array for feed in feeds for array in feed], (len(feeds) // partitions, partitions))
+        count = len(values) // len(feeds)
+        return [values[first : first + count] for first in range(0, len(values), count)]
+
+    def _asked(self, text: str, arrays: Arrays, grid: tuple[int, int]) -> list[np.ndarray[Any, Any]]:
         outgoing, incoming = self.streams()
-        head: dict[str, Any] = {"text": text, "arrays": [[dtype_of(a.dtype).name, list(a.shape)] for a in arrays]}
+        head: dict[str, Any] = {"text": text, "grid": grid, "arrays": [[dtype_of(a.dtype).name, list(a.shape)] for a in arrays]}
         try:
             _send(outgoing, head, arrays)
             answer, values = _receive(incoming)
@@ -103,14 +117,14 @@ def _serve() -> None:
         except EOFError:
             return
         try:
-            values = _evaluated(ir, passmanager, hlo, head["text"], arrays)
+            values = _evaluated(ir, passmanager, hlo, head["text"], arrays, head["grid"])
         except Exception as error:  # the bindings raise classes of their own, RuntimeError and TypeError
             _send(outgoing, {"error": str(error)[:2000]}, ())
             continue
         _send(outgoing, {"arrays": [[dtype_of(v.dtype).name, list(v.shape)] for v in values]}, values)
 
 
-def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
+def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays, grid: tuple[int, int]) -> list[np.ndarray[Any, Any]]:
     """Complex results come apart and narrow ones as bytes: the bindings have no arrays of them."""
     context = ir.Context()
     hlo.register_dialect(context, True)
@@ -124,26 +138,29 @@ def _evaluated(ir: Any, passmanager: Any, hlo: Any, text: str, arrays: Arrays) -
                 passmanager.PassManager.parse(passes).run(module.operation)
         kinds = _split_results(ir, module)
         if any(name in text for name in _COLLECTIVES):
-            module = _in_a_grid(ir, module)
+            module = _in_a_grid(ir, module, *grid)
         given = [_attribute(ir, array) for array in arrays]
         results = iter([_array(value) for value in hlo.eval_module(module, given)])
-        return [_joined(dtype, results) for dtype in kinds]
+        return [_joined(dtype, results) for _ in range(grid[0] * grid[1]) for dtype in kinds]
 
 
-def _in_a_grid(ir: Any, module: Any) -> Any:
-    """The module with `main` as the one process of a grid: the interpreter runs collectives nowhere else."""
+def _in_a_grid(ir: Any, module: Any, replicas: int, partitions: int) -> Any:
+    """The module with `main` as every process of a grid: the interpreter runs collectives nowhere else."""
     function = next(op for op in module.body.operations if op.attributes["sym_name"].value == "main")
     function.attributes["sym_name"] = ir.StringAttr.get("process")
     function.attributes["sym_visibility"] = ir.StringAttr.get("private")
     signature = function.attributes["function_type"].value
-    names = [f"%x{index}" for index in range(len(signature.inputs))]
-    heads = ", ".join(f"{name}: {type}" for name, type in zip(names, signature.inputs, strict=True))
-    inputs, results = (", ".join(map(str, types)) for types in (signature.inputs, signature.results))
-    count = len(signature.results)
+    processes = replicas * partitions
+    given, made = [*signature.inputs] * processes, [*signature.results] * processes
+    names = [f"%x{index}" for index in range(len(given))]
+    heads = ", ".join(f"{name}: {type}" for name, type in zip(names, given, strict=True))
+    inputs, results = (", ".join(map(str, types)) for types in (given, made))
+    count = len(made)
     values = ", ".join(f"%r#{index}" for index in range(count)) if count > 1 else "%r"
+    rows = ", ".join(f"[{', '.join(['@process'] * partitions)}]" for _ in range(replicas))
     main = (
         f"func.func @main({heads}) -> ({results}) {{\n"
-        f'  %r:{count} = "interpreter.run_parallel"({", ".join(names)}) {{programs = [[@process]]}} : ({inputs}) -> ({results})\n'
+        f'  %r:{count} = "interpreter.run_parallel"({", ".join(names)}) {{programs = [{rows}]}} : ({inputs}) -> ({results})\n'
         f"  return {values} : {results}\n}}\n"
     )
     return ir.Module.parse(f"{main}{function.operation.get_asm()}\n")

@@ -193,14 +193,21 @@ def _read(job: Job) -> Task:
 
 def phases_for(job: Job, newest: int) -> list[Phase]:
     """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use."""
-    if job.numerics not in NUMERICS_ORDER:
-        raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-    library = load([*DEFAULT, *(Path(path) for path in job.rules)])
-    usable = [
-        (phase.name, [r for r in phase.rules if r.numerics.permitted(job.numerics) and _wanted(r, job.target, newest)])
-        for phase in library.phases
-    ]
-    # recognition comes last: kernels are looked for in all forms that the other phases found, and give them no new ones
+    return permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+
+
+def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
+    """The library's rules and those of `files` that promise no less than `numerics` and are `wanted`, by phase.
+
+    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones.
+
+    Raises:
+        CosetError: there are no such numerics, or a file has a mistake.
+    """
+    if numerics not in NUMERICS_ORDER:
+        raise CosetError(f"there are no numerics `{numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
+    library = load([*DEFAULT, *(Path(path) for path in files)])
+    usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
     phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable]
     return [*phases, Phase("recognise", tuple(recognised))]

@@ -1,13 +1,12 @@
-"""Type rules of the hub's ops between processes and with the host, and their meaning where a process is alone.
+"""Type rules of the hub's ops between processes and with the host; what they mean is in `hub_exchanges`.
 
-A collective over one group of one process is what it does to that process's own value; over more of them it has no NumPy meaning.
 Ops that the specification orders by tokens take the token last and give the next one last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from coset.dialects import hub_checks as checks
 from coset.dialects import hub_region_checks as regions
@@ -15,17 +14,12 @@ from coset.dialects.hub_checks import get_axis, get_int
 from coset.dialects.hub_region_types import get_bool, require_combiner, stated_results
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.ir.errors import CosetError, require
-from coset.ir.op import Array, Attributes, Meaning, tensor_of
+from coset.ir.errors import require
+from coset.ir.op import Attributes, tensor_of
 from coset.ir.term import Region
 from coset.ir.types import DTYPES, TensorType, TokenType, TupleType, Type
 
-if TYPE_CHECKING:
-    from coset.ir.term import Term
-
-Binding = Mapping[str, int]
 Groups = tuple[tuple[int, ...], ...]
-ALONE: Groups = ((0,),)
 
 
 # ---------------------------------------------------------------- checks
@@ -161,29 +155,6 @@ def computation(name: str, operands: Sequence[Type], attributes: Attributes, giv
     elements = regions.scalars(operands)
     require(len(set(elements)) == 1, f"`{name}` with a computation of its own takes operands of one element type")
     return regions.require_signature(name, given[0], "computation", elements[:1] * 2, elements[:1])
-
-
-def alone(what: Callable[[Attributes], bool]) -> Meaning:
-    """The meaning of a collective that leaves the values of a process as they are, where `what` says that it is alone."""
-
-    def meaning(term: Term, arrays: Sequence[Array], _: Binding, __: object = None) -> Any:
-        if not what(dict(term.attributes)):
-            raise CosetError(f"`{term.op.name}` needs other processes: it has a NumPy meaning for one group of one process only")
-        return arrays[0] if len(arrays) == 1 else tuple(arrays)
-
-    return meaning
-
-
-def group_of_one(attributes: Attributes) -> bool:
-    """True when process 0 alone is the only group."""
-    spread = attributes["channel_id"] > 0 and not attributes.get("use_global_device_ids", True)
-    known = attributes["group_size"] == 1 if "group_size" in attributes else not spread
-    return attributes["replica_groups"] == ALONE and known
-
-
-def sent_to_itself(attributes: Attributes) -> bool:
-    """True when the only pair is process 0 to itself."""
-    return attributes["source_target_pairs"] == ((0, 0),)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- tokens, the host, foreign calls

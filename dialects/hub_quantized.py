@@ -16,7 +16,7 @@ from coset.dialects.hub_tensors import Binding
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
 from coset.ir.term import Term, make
-from coset.ir.types import QuantizedType, TensorType, Type
+from coset.ir.types import DType, QuantizedType, TensorType, Type
 
 Rule = Callable[[str, Sequence[Type], Attributes], Type]
 
@@ -104,6 +104,14 @@ def _along(x: Array, dtype: QuantizedType) -> tuple[Array, Array]:
     """The scales (of the expressed type) and the zero points, shaped to meet `x`."""
     view = [] if dtype.axis is None else [-1 if axis == dtype.axis else 1 for axis in range(x.ndim)]
     return cast(np.array(dtype.scales).reshape(view), dtype.expressed), np.array(dtype.zero_points, np.int64).reshape(view)
+
+
+def zeros(dtype: DType, shape: tuple[int, ...]) -> Array:
+    """An array of the number 0: of quantized elements the zero points."""
+    if not isinstance(dtype, QuantizedType):
+        return np.zeros(shape, dtype.numpy)
+    view = [] if dtype.axis is None else [-1 if axis == dtype.axis else 1 for axis in range(len(shape))]
+    return np.array(np.broadcast_to(cast(np.array(dtype.zero_points).reshape(view), dtype.storage), shape))
 
 
 def computed_between(compute: Callable[..., Term], operands: Sequence[Term], result: QuantizedType | None) -> Term:

@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 from coset.dialects import hub_collectives as rules
+from coset.dialects import hub_exchanges as exchanges
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.ir.op import Attribute, Attributes, Meaning, Op, register
+from coset.ir.op import Attribute, Attributes, Joint, Op, register
 from coset.ir.types import TensorType, Type
 
 SPECIFICATION = "https://openxla.org/stablehlo/spec#"
@@ -30,8 +31,9 @@ def _reducing_flops(_: Type, operands: Sequence[Type], __: Attributes) -> Dim:
 
 def _op(name: str, trait: str, infer: Callable[..., Type], document: str, *attributes: Attribute, **more: Any) -> Op:
     full = f"stablehlo.{name}"
-    meaning: Meaning | None = more.pop("meaning", None)
-    given = {"flops": _no_flops, **more}
+    joint: Joint | None = getattr(exchanges, name, None)
+    meaning = exchanges.alone(joint) if joint is not None else None
+    given = {"flops": _no_flops, "joint": joint, **more}
     named = frozenset({trait})
     return register(
         Op(full, partial(infer, full), meaning, attributes, traits=named, source=SPECIFICATION + name, document=document, **given)
@@ -45,28 +47,27 @@ _SIZE, _COMBINER = Attribute("group_size", "int"), Attribute("combiner", "string
 _PAIRS = Attribute("source_target_pairs", "any", (), required=False)
 _RESULTS = Attribute("results", "any")
 _MANY: dict[str, Any] = {"operands": ("operands",), "variadic": True}
-_IN_GROUP: dict[str, Any] = {**_MANY, "meaning": rules.alone(rules.group_of_one)}
 _REDUCING: dict[str, Any] = {"flops": _reducing_flops, "check_regions": rules.computation}
 
 # ---------------------------------------------------------------- collectives: the value depends on other processes
 
 ALL_GATHER = _op("all_gather", "distributed", rules.all_gather, "The operands of all processes of a group, joined along a dim.",
-                 Attribute("all_gather_dim", "int"), _GROUPS, _SIZE, _CHANNEL, _GLOBAL, **_IN_GROUP)  # fmt: skip
+                 Attribute("all_gather_dim", "int"), _GROUPS, _SIZE, _CHANNEL, _GLOBAL, **_MANY)  # fmt: skip
 ALL_REDUCE = _op("all_reduce", "distributed", rules.all_reduce, "The operands of all processes of a group, combined elementwise.",
-                 _GROUPS, _CHANNEL, _GLOBAL, _COMBINER, **_IN_GROUP, **_REDUCING)  # fmt: skip
+                 _GROUPS, _CHANNEL, _GLOBAL, _COMBINER, **_MANY, **_REDUCING)  # fmt: skip
 ALL_TO_ALL = _op("all_to_all", "distributed", rules.all_to_all, "Part i of each process goes to process i of its group, which joins them.",
                  Attribute("split_dimension", "int"), Attribute("concat_dimension", "int"), Attribute("split_count", "int"), _GROUPS,
-                 _CHANNEL, **_IN_GROUP)  # fmt: skip
+                 _CHANNEL, **_MANY)  # fmt: skip
 COLLECTIVE_BROADCAST = _op("collective_broadcast", "distributed", rules.collective_broadcast,
-                           "The operands of the first process of a group.", _GROUPS, _CHANNEL, **_IN_GROUP)  # fmt: skip
+                           "The operands of the first process of a group.", _GROUPS, _CHANNEL, **_MANY)  # fmt: skip
 COLLECTIVE_PERMUTE = _op("collective_permute", "distributed", rules.collective_permute,
                          "The operands of the process that sends to this one, or zeros.",
                          Attribute("source_target_pairs", "any"), _CHANNEL,
-                         **_MANY, meaning=rules.alone(rules.sent_to_itself))  # fmt: skip
+                         **_MANY)  # fmt: skip
 REDUCE_SCATTER = _op("reduce_scatter", "distributed", rules.reduce_scatter,
                      "The operands of all processes of a group, combined elementwise; each process keeps its part along a dim.",
                      Attribute("scatter_dimension", "int"), _GROUPS, _SIZE, _CHANNEL, _GLOBAL, _COMBINER,
-                     operands=("operand",), meaning=rules.alone(rules.group_of_one), **_REDUCING)  # fmt: skip
+                     operands=("operand",), **_REDUCING)  # fmt: skip
 PARTITION_ID = _op("partition_id", "distributed", rules.process_number, "The number of this process's partition.")
 REPLICA_ID = _op("replica_id", "distributed", rules.process_number, "The number of this process's replica.")
 

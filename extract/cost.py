@@ -9,7 +9,7 @@ from coset.ir.op import Attributes, Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.targets.condition import CONDITIONS
-from coset.targets.target import Form, Kernel, Target
+from coset.targets.target import EVERY, Form, Kernel, Target
 
 GATHERING = frozenset({"Gather", "GatherND", "GatherElements", "Slice"})
 Printable = Callable[[str, Attributes, Sequence[Type]], str | None]
@@ -38,7 +38,7 @@ class Pricer:
     def _find_form(self, op: Op, attributes: Attributes, result: Type, operands: tuple[Type, ...], original: bool) -> Form | None:
         if self.printable is not None and self.printable(op.name, attributes, operands) is not None:
             return None
-        default = (self.target.default,) if op.dialect == self.target.dialect else ()
+        default = (self.target.default,) if self.target.dialect in (op.dialect, EVERY) else ()
         fitting = [
             form
             for form in self.target.forms.get(op.name, default)

@@ -1,9 +1,13 @@
-"""The NumPy evaluator: the reference meaning of a program, one term after the other, without recursion."""
+"""The NumPy evaluator: the reference meaning of a program, one term after the other, without recursion.
+
+A run is a generator that stops at each term whose value depends on other processes (see `coset.ir.evaluate_parallel`); here a process
+is alone.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +21,8 @@ from coset.ir.types import TensorType, TupleType, Type
 
 Evaluated = Array | tuple[Array, ...]
 Fallback = Callable[[Term, Sequence[Any]], Any]
+Exchange = tuple[Term, list[Any]]  # a term that needs all processes, and what this one gives to it
+Run = Generator[Exchange, Any, list[Any]]  # is sent the term's value here
 
 
 def evaluate(
@@ -31,12 +37,28 @@ def evaluate(
     Raises:
         CosetError: an input is missing, or a term has no meaning and there is no `fallback`.
     """
+    return _alone(_started(roots, inputs, fallback, binding or {}), fallback)
+
+
+def _started(roots: Sequence[Term], inputs: Mapping[str, Array], fallback: Fallback | None, binding: Mapping[str, int]) -> Run:
     order = list(topological(roots))
-    known = dict(binding or {})
+    known = dict(binding)
     for term in order:
         if term.op.name == "builtin.input" and term.attribute("name") in inputs:
             bind(term.type, inputs[term.attribute("name")], known)
     return _run(order, _uses(order, roots), roots, {}, inputs, known, fallback)
+
+
+def _alone(run: Run, fallback: Fallback | None) -> list[Any]:
+    """The results of a run of the only process there is."""
+    answer: Any = None
+    while True:
+        try:
+            term, operands = run.send(answer)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        assert term.op.joint is not None
+        answer = term.op.joint(term, [operands], (1, 1), fallback)[0]
 
 
 def evaluate_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> list[Any]:
@@ -44,6 +66,11 @@ def evaluate_program(program: Program, inputs: Mapping[str, Array], *, fallback:
 
     Dim symbols get their numbers from all inputs, and where no root needs the term that introduces one, from that term.
     """
+    return _alone(run_program(program, inputs, fallback=fallback), fallback)
+
+
+def run_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> Run:
+    """The run of one process: see `evaluate_program`."""
     binding: dict[str, int] = {}
     for term in program.inputs:
         if term.attribute("name") in inputs:
@@ -52,7 +79,8 @@ def evaluate_program(program: Program, inputs: Mapping[str, Array], *, fallback:
     roots = list(program.roots)
     while True:
         try:
-            return evaluate(roots, inputs, fallback=fallback, binding=binding)[: len(program.roots)]
+            values = yield from _started(roots, inputs, fallback, binding)
+            return values[: len(program.roots)]
         except UnboundDim as missing:
             more = [introduces[name] for name in missing.names if name in introduces]
             if all(term in roots for term in more):
@@ -74,7 +102,7 @@ def region_function(region: Region, binding: Mapping[str, int], fallback: Fallba
         values = dict(zip(region.parameters, arguments, strict=True))
         for parameter, value in values.items():
             bind(parameter.type, value, inner)
-        return _run(order, uses, region.results, values, {}, inner, fallback)
+        return _alone(_run(order, uses, region.results, values, {}, inner, fallback), fallback)
 
     return apply
 
@@ -94,7 +122,7 @@ def _run(
     inputs: Mapping[str, Array],
     binding: dict[str, int],
     fallback: Fallback | None,
-) -> list[Any]:
+) -> Run:
     """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed.
 
     A term whose dims have no numbers yet waits, with all that needs it, for the terms that come with them (a number of the host does
@@ -111,7 +139,10 @@ def _run(
                 waiting.append(term)
                 continue
             try:
-                values[term] = _value(term, values, inputs, fallback, binding)
+                if term.op.joint is not None:
+                    values[term] = yield term, [values[operand] for operand in term.operands]
+                else:
+                    values[term] = _value(term, values, inputs, fallback, binding)
             except UnboundDim as error:
                 unbound = unbound or error
                 held.add(term)

@@ -30,6 +30,7 @@ class Attribute:
 
 TypeRule = Callable[[Sequence[Type], Attributes], Type]
 Meaning = Callable[..., Array | tuple[Array, ...]]  # (term, arrays, dims), and a `fallback` (coset.ir.evaluate) if the term has regions
+Joint = Callable[..., list[Any]]  # (term, the operands of each process, (replicas, partitions), fallback): the value on each process
 RegionRule = Callable[[str, Sequence[Type], Attributes, tuple["Region", ...]], None]
 
 
@@ -43,7 +44,9 @@ class Op:
     operations as a dim; None means one for each element of the result. `check_regions(name, operand types, attributes, regions)`
     raises TypeRuleError for payload functions that do not fit; an op without it has none. `traits`: elementwise, commutative,
     associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from),
-    effect (ordered by tokens), distributed (the value depends on other processes), leaf.
+    effect (ordered by tokens), distributed (the value depends on other processes), leaf. `joint` is the meaning of a distributed
+    op on all processes at once, in the order of their numbers: replica by replica, and there partition by partition; its `meaning`
+    is that of a process that is alone.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Op:
     source: str = ""  # where the semantics is written down
     document: str = field(default="", compare=False)
     check_regions: RegionRule | None = None
+    joint: Joint | None = None
 
     @property
     def dialect(self) -> str:

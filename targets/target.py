@@ -9,7 +9,7 @@ from math import exp, log
 
 from coset.ir.errors import CosetError
 
-EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own
+EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own; the dialect of a target that has all ops
 
 
 @dataclass(frozen=True)

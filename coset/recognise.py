@@ -1,0 +1,169 @@
+"""Recognition: which composite ops a program is, whatever the spelling. Definitions are read from right to left; the rules do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import coset.dialects
+from coset.check import Difference, difference
+from coset.egraph.limits import Limits
+from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.saturated import ENode, Saturated
+from coset.extract.select import select
+from coset.feeds import Case, Feed, bindings, cases
+from coset.fold import fallback_for
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate_program
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.noise import nudge
+from coset.pipeline import RECOGNISE, permitted_phases
+from coset.rules.definition import definition_of, is_defined
+from coset.rules.rule import Rule
+from coset.targets.target import get_target
+
+assert coset.dialects  # imported so that every op and definition is registered
+
+TARGET = "recognition"
+DRAWN = ("normal", "second")  # the promise `real` says nothing about NaN and overflow
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """The program with the fewest kernels that was found, and the wanted ops in it.
+
+    `found`: the terms of wanted ops, operands before users. `rest`: the names of all other kernels, with repeats; movement, casts
+    and what no input goes into are none. `saturation`: the e-graph, with its size and what ended the search. `difference`: the output
+    that is furthest from the original's in the NumPy evaluator.
+    """
+
+    program: Program
+    found: tuple[Term, ...]
+    rest: tuple[str, ...]
+    saturation: Saturation
+    difference: Difference
+
+    def at_roots(self, op: str) -> tuple[ENode, ...]:
+        """The e-nodes of `op` that equal an output up to movement and casts, chosen or not."""
+        return tuple(node for node in _at_roots(self.saturation.graph) if node.op.name == op)
+
+
+def recognise(program: Program, ops: Collection[str], *, numerics: str = "real", limits: Limits | None = None) -> Recognised:
+    """`program` in terms of the defined `ops` (by name) where it equals them: they and what they are made of are looked for in every
+    form of the program that the library's rules find within `numerics`; then the fewest kernels are chosen.
+
+    Raises:
+        CosetError: an op has no definition, the program cannot be evaluated, or the result differs from it (a rule is unsound).
+    """
+    limits = limits or Limits()
+    wanted = _with_parts(ops)
+    phases = permitted_phases((), numerics, lambda rule: not _recognises(rule) or rule.definition in wanted)
+    saturation = saturate(program.roots, phases, limits)
+    binding = next(bindings(program, {}))
+    selection = select(saturation.graph, get_target(TARGET), binding, limits)
+    recognised = program.with_roots(selection.terms)
+    kernels = list(_kernels(recognised))
+    return Recognised(
+        recognised,
+        tuple(term for term in kernels if term.op.name in ops),
+        tuple(sorted(term.op.name for term in kernels if term.op.name not in ops)),
+        saturation,
+        _compared(program, recognised),
+    )
+
+
+def _recognises(rule: Rule) -> bool:
+    return rule.family.endswith(RECOGNISE)
+
+
+def _with_parts(ops: Collection[str]) -> set[str]:
+    """`ops` and every defined op that their definitions are made of: none of them is found before its parts are."""
+    found: set[str] = set()
+    pending = sorted(ops)
+    for name in pending:
+        if not is_defined(get_op(name)):
+            raise CosetError(f"`{name}` has no definition to be recognised by", help="`coset rules --ops` lists the definitions")
+    while pending:
+        name = pending.pop()
+        if name not in found and is_defined(get_op(name)):
+            found.add(name)
+            pending += sorted(definition_of(get_op(name)).mentioned)
+    return found
+
+
+def _kernels(program: Program) -> Iterator[Term]:
+    """The terms that are computed when the program runs: neither movement, nor casts, nor what no input goes into."""
+    free = get_target(TARGET).forms.keys()
+    dependent: set[Term] = set()
+    for term in program.terms():
+        if term.op.name == "builtin.input" or any(operand in dependent for operand in term.operands):
+            dependent.add(term)
+            if term.op.name not in free:
+                yield term
+
+
+def _at_roots(graph: Saturated) -> Iterator[ENode]:
+    """The e-nodes of the roots' classes, and of those classes that movement and casts alone make a root of."""
+    free = get_target(TARGET).forms.keys()
+    stack, seen = list(graph.roots), set(graph.roots)
+    while stack:
+        for node in graph.nodes[stack.pop()]:
+            yield node
+            if node.op.name in free and len(node.children) == 1 and node.children[0] not in seen:
+                seen.add(node.children[0])
+                stack.append(node.children[0])
+
+
+def _compared(program: Program, recognised: Program) -> Difference:
+    """The output that is furthest from the original's on drawn inputs.
+
+    Raises:
+        CosetError: one is beyond its tolerance, or the original cannot be evaluated on drawn inputs.
+    """
+    found = [
+        difference(case.name, name, np.asarray(wanted), np.asarray(got), noise, exact=False)
+        for case, expected, moved in _runs(program)
+        for (name, _), wanted, got, noise in zip(program.outputs, expected, _evaluated(recognised, case.feed), moved, strict=False)
+    ]
+    worst = max(found, key=lambda each: (not each.ok, each.max_abs / each.tolerance if each.tolerance else each.max_abs))
+    if not worst.ok:
+        problem = worst.problem or f"{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}"
+        raise CosetError(f"what was recognised is another program: output `{worst.output}` on {worst.case} inputs: {problem}")
+    return worst
+
+
+def _runs(program: Program) -> list[tuple[Case, list[Any], list[Any]]]:
+    """Drawn inputs with the outputs, and how far each of them moves when every input moves by one rounding error."""
+    refusal: CosetError | None = None
+    for binding in bindings(program, {}):
+        found = []
+        try:
+            for case in cases(program, binding):
+                if case.name in DRAWN:
+                    outputs = _evaluated(program, case.feed)
+                    moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
+                    found.append((case, outputs, [_step(a, b) for a, b in zip(outputs, _evaluated(program, moved), strict=True)]))
+            return found
+        except CosetError as error:
+            refusal = error
+    assert refusal is not None
+    raise refusal
+
+
+def _evaluated(program: Program, feed: Feed) -> list[Any]:
+    with np.errstate(all="ignore"):
+        return evaluate_program(program, feed, fallback=fallback_for(program.source))
+
+
+def _step(a: Any, b: Any) -> float:
+    """The largest finite difference of two outputs."""
+    if not isinstance(a, np.ndarray) or a.dtype.kind not in "fV":
+        return 0.0
+    with np.errstate(all="ignore"):
+        step = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(np.max(step[np.isfinite(step)], initial=0.0))

@@ -1,0 +1,76 @@
+"""What every script here does with what an exporter gave: names and what does not matter go, the header and the text are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import inliner, printer
+
+CORPUS = Path(__file__).resolve().parent.parent
+
+
+def save_onnx(model: onnx.ModelProto, name: str, source: str, wanted: Sequence[str], beside: str = "") -> None:
+    """Write the entry `name` (`folder/file`); asserts that no node is already the op that is to be recognised."""
+    model = plain(model)
+    present = {node.op_type for node in model.graph.node}
+    asked = {line.split()[0] for line in wanted}
+    assert not {f"onnx.{op}" for op in present} & asked, f"{name}: {present} holds what is to be recognised"
+    onnx.checker.check_model(model, full_check=True)
+    write(f"{name}.onnxtxt", "#", source, wanted, beside, printer.to_text(model))
+
+
+def save_mlir(text: str, name: str, source: str, wanted: Sequence[str], beside: str = "") -> None:
+    """Write the entry `name` from StableHLO text."""
+    lines = [re.sub(r"\s*loc\(.*\)$", "", line) for line in text.splitlines() if not line.startswith("#loc")]
+    write(f"{name}.mlir", "//", source, wanted, beside, "\n".join(lines))
+
+
+def write(file: str, mark: str, source: str, wanted: Sequence[str], beside: str, text: str) -> None:
+    """The header and the text."""
+    path = CORPUS / file
+    path.parent.mkdir(exist_ok=True)
+    fields = [*(f"op: {line}" for line in wanted), *([f"beside: {beside}"] if beside else []), f"source: {source}"]
+    path.write_text("".join(f"{mark} {field}\n" for field in fields) + text.strip() + "\n")
+
+
+def plain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same program without functions, documentation, metadata, intermediate types and unused weights; values are called v0, v1, .."""
+    model = inliner.inline_local_functions(model)
+    graph = model.graph
+    used = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+    kept = [tensor for tensor in graph.initializer if tensor.name in used]
+    inputs = [value for value in graph.input if value.name not in {tensor.name for tensor in graph.initializer}]
+    names: dict[str, str] = {"": ""}
+    for value in inputs:
+        names[value.name] = re.sub(r"\W", "_", value.name)
+    for tensor in kept:
+        names[tensor.name] = f"w{len(names)}"
+    nodes: list[Any] = []
+    for node in graph.node:
+        assert not any(attribute.g.node for attribute in node.attribute), f"{node.op_type} has a body"
+        for result in node.output:
+            names.setdefault(result, f"v{len(names)}")
+        fresh = onnx.helper.make_node(node.op_type, [names[i] for i in node.input], [names[o] for o in node.output], domain=node.domain)
+        for attribute in sorted(node.attribute, key=lambda a: a.name):
+            attribute.doc_string = ""
+            fresh.attribute.append(attribute)
+        nodes.append(fresh)
+    values = [(inputs, "input"), (graph.output, "output")]
+    for group, _ in values:
+        for value in group:
+            value.name, value.doc_string = names[value.name], ""
+            value.ClearField("metadata_props")
+            for number, dim in enumerate(value.type.tensor_type.shape.dim):
+                if dim.dim_param:
+                    dim.dim_param = (
+                        re.sub(r"\W", "_", dim.dim_param) if re.fullmatch(r"[\w.]+", dim.dim_param) else f"{value.name}_{number}"
+                    )
+    for tensor in kept:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor), names[tensor.name]))
+    made = onnx.helper.make_graph(nodes, "g", inputs, list(graph.output), kept)
+    opsets = [opset for opset in model.opset_import if opset.domain in {node.domain for node in nodes} or not opset.domain]
+    return onnx.helper.make_model(made, opset_imports=opsets, ir_version=min(model.ir_version, 10))

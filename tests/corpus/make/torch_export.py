@@ -1,0 +1,94 @@
+"""Entries that torch exports: `python tests/corpus/make/torch_export.py [PART ..]` writes those whose names hold a PART (all without)."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import warnings
+from typing import Any
+
+import onnx
+import torch
+import torch_norm
+from common import save_mlir, save_onnx
+from torch_norm import Case
+
+SEED = 7
+GROUPS = {**torch_norm.CASES}
+
+
+def script(case: Case, opset: int) -> onnx.ModelProto:
+    """By the exporter that scripts a trace (dynamo=False), without its constant folding of what is trained."""
+    file = io.BytesIO()
+    inputs = case.inputs()
+    names = [f"x{i}" for i in range(len(inputs))]
+    axes = {names[i]: dims for i, dims in case.dynamic.items()}
+    module = case.module().eval()
+    torch.onnx.export(module, inputs, file, dynamo=False, opset_version=opset, input_names=names, dynamic_axes=axes or None)
+    return onnx.load_model_from_string(file.getvalue())
+
+
+def shapes(case: Case, module: torch.nn.Module, inputs: tuple[Any, ...]) -> Any:
+    """The dynamic dims as torch.export wants them."""
+    if not case.dynamic:
+        return None
+    every = {name for axes in case.dynamic.values() for name in axes.values()}
+    dims = {name: torch.export.Dim(name, min=2, max=64) for name in sorted(every)}
+    found = tuple({axis: dims[name] for axis, name in case.dynamic.get(i, {}).items()} for i in range(len(inputs)))
+    return (found,) if isinstance(module, torch_norm.Formula) else found  # its inputs are one starred parameter
+
+
+def dynamo(case: Case, opset: int) -> onnx.ModelProto:
+    """By the exporter over torch.export (dynamo=True), optimized as it does by itself."""
+    inputs, module = case.inputs(), case.module().eval()
+    program = torch.onnx.export(
+        module, inputs, dynamo=True, opset_version=opset, dynamic_shapes=shapes(case, module, inputs), verbose=False
+    )
+    assert program is not None
+    return program.model_proto
+
+
+def hlo(case: Case) -> str:
+    """StableHLO by torch.export and torch-mlir."""
+    from torch_mlir import fx
+
+    inputs, module = case.inputs(), case.module().eval()
+    return str(fx.export_and_import(module, *inputs, output_type="stablehlo", dynamic_shapes=shapes(case, module, inputs)))
+
+
+def make(folder: str, name: str, case: Case, way: str) -> None:
+    """Write one entry."""
+    torch.manual_seed(SEED)
+    version = f"torch {torch.__version__.split('+')[0]}"
+    if way == "hlo":
+        import importlib.metadata
+
+        source = f"{version}, torch_mlir {importlib.metadata.version('torch-mlir')} fx.export_and_import(.., output_type='stablehlo') of {case.how}"
+        save_mlir(hlo(case), f"{folder}/torch-hlo-{name}", source, case.wanted, case.beside)
+        return
+    kind, opset = way[:6], int(way[6:])
+    model = script(case, opset) if kind == "script" else dynamo(case, opset)
+    source = f"{version}, torch.onnx.export(.., dynamo={kind == 'dynamo'}, opset_version={opset}) of {case.how}"
+    save_onnx(model, f"{folder}/torch-{kind}{opset}-{name}", source, case.wanted, case.beside)
+
+
+def main() -> None:
+    """Write what is asked for and say what could not be."""
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    for folder, cases in GROUPS.items():
+        for name, case in cases.items():
+            for way in case.ways:
+                label = f"{folder}/{way}-{name}"
+                if sys.argv[1:] and not any(part in label for part in sys.argv[1:]):
+                    continue
+                try:
+                    make(folder, name, case, way)
+                except Exception as error:
+                    print(f"{label}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300])
+
+
+if __name__ == "__main__":
+    main()

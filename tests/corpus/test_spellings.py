@@ -1,0 +1,73 @@
+"""Every spelling of the corpus is recognised as its op, but for the known misses; no near-miss is. `-s` prints the share of each op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from spellings import FOLDER, NEAR_MISSES, Entry, entries, forbidden, known_misses, missing, near_misses, read
+
+from coset.check import difference
+from coset.feeds import bindings, cases
+from coset.fold import fallback_for
+from coset.ir.evaluate import evaluate_program
+
+ENTRIES = entries()
+NEAR = near_misses()
+KNOWN = known_misses()
+SEEN: dict[str, list[bool]] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def summary() -> Iterator[None]:
+    """The share of each op, and of all, at the end."""
+    yield
+    every = [found for each in SEEN.values() for found in each]
+    shares = [f"{op} {sum(found)}/{len(found)}" for op, found in sorted(SEEN.items())]
+    if every:
+        print(f"\nspellings recognised: {sum(every)} of {len(every)} ({sum(every) / len(every):.1%}): {', '.join(shares)}")
+
+
+def needs(entry: Entry) -> None:
+    if entry.path.suffix == ".mlir":
+        pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_spelling_is_recognised(entry: Entry) -> None:
+    needs(entry)
+    problem = missing(entry)
+    SEEN.setdefault(entry.folder, []).append(not problem)
+    if entry.name in KNOWN:
+        assert problem, f"{entry.name} is recognised now: run tests/corpus/update.py, which takes it off the list of misses"
+    else:
+        assert not problem, problem
+
+
+def test_every_known_miss_is_an_entry_with_a_reason() -> None:
+    assert not KNOWN.keys() - {entry.name for entry in ENTRIES}
+    assert all(KNOWN.values())
+
+
+@pytest.mark.parametrize("entry", NEAR, ids=lambda entry: entry.path.stem)
+def test_a_near_miss_is_not_recognised(entry: Entry) -> None:
+    needs(entry)
+    assert not forbidden(entry)
+
+
+@pytest.mark.parametrize("entry", NEAR, ids=lambda entry: entry.path.stem)
+def test_a_near_miss_has_other_values_than_what_it_resembles(entry: Entry) -> None:
+    needs(entry)
+    (path,) = FOLDER.glob(f"{entry.near}.*")
+    assert path.parent.name != NEAR_MISSES
+    program, near = entry.program(), read(path).program()
+    assert [term.type for term in program.inputs] == [term.type for term in near.inputs]
+    binding = next(bindings(program, {}))
+    case = next(iter(cases(program, binding)))
+    renamed = {str(b.attribute("name")): case.feed[str(a.attribute("name"))] for a, b in zip(program.inputs, near.inputs, strict=True)}
+    with np.errstate(all="ignore"):
+        got = evaluate_program(program, case.feed, fallback=fallback_for(program.source))[0]
+        wanted = evaluate_program(near, renamed, fallback=fallback_for(near.source))[0]
+    far = difference(case.name, "", np.asarray(wanted), np.asarray(got), None, exact=False)
+    assert not far.ok, f"{entry.name} has the values of {entry.near}"
