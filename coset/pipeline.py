@@ -42,6 +42,7 @@ assert coset.dialects  # imported so that every op and definition is registered
 
 Progress = Callable[[str], None]
 DEFAULT_TARGET = "cpu-onnxruntime"
+COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
 RECOGNISE = ".recognise"  # the family of a definition read from right to left
 
 
@@ -199,7 +200,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
 def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
     """The library's rules and those of `files` that promise no less than `numerics` and are `wanted`, by phase.
 
-    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones.
+    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
+    composite kernels with the movement around named ops that they need, where one is wanted.
 
     Raises:
         CosetError: there are no such numerics, or a file has a mistake.
@@ -209,8 +211,13 @@ def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callabl
     library = load([*DEFAULT, *(Path(path) for path in files)])
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
-    phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable]
-    return [*phases, Phase("recognise", tuple(recognised))]
+    phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable if name != COMPOSITE]
+    named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
+    phases.append(Phase("recognise", tuple(named)))
+    if composite:  # movement around named ops is for those who ask for what they are part of
+        moving = [rule for name, rules in usable if name == COMPOSITE for rule in rules if not rule.family.endswith(RECOGNISE)]
+        phases.append(Phase(COMPOSITE, (*moving, *composite)))
+    return phases
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:
