@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check models clean
+.PHONY: demo test lint check models gpu clean
 
 # Optimize a trained network that a package ships, check it, time it.
 demo: $(VENV)/.demo
@@ -20,6 +20,9 @@ lint: $(VENV)/.test
 
 check: $(VENV)/.test
 	$(BIN)/coset check
+
+# What the tests of GPU kernels need on a machine without a GPU: Triton's interpreter and compiler (286 MB), torch for the packages.
+gpu: $(VENV)/.gpu
 
 # The test models of ../shared/models, built once into the cache (needs torch; the slow tests use what is there).
 models: $(VENV)/.models
@@ -45,6 +48,10 @@ $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
 
 $(VENV)/.models: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet torch==2.13.0 onnxscript
+	touch $@
+
+$(VENV)/.gpu: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet torch==2.13.0 triton==3.9.0 safetensors
 	touch $@
 
 clean:

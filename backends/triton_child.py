@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
@@ -22,7 +22,7 @@ import numpy as np
 
 GUARD = 4096  # bytes before and after each buffer
 POISON = 0xA7  # what guards and unwritten outputs hold: a large negative float in every width
-_NAMES = {
+TORCH_NAMES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i1": "bool", "i8": "int8", "i16": "int16",
     "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # a pointer's type in Triton -> as the launcher asks an array for it  # fmt: skip
@@ -48,7 +48,7 @@ class Memory:
     """Memory of this process as Triton's interpreter wants a tensor: an address and an element type. Nothing is copied."""
 
     def __init__(self, address: int, type: str) -> None:
-        self.address, self.dtype = address, ElementType(_NAMES[type.removeprefix("*")])
+        self.address, self.dtype = address, ElementType(TORCH_NAMES[type.removeprefix("*")])
 
     def data_ptr(self) -> int:
         return self.address
@@ -133,7 +133,7 @@ def compile_one(module: ModuleType, launch: dict[str, Any], target: Sequence[Any
     signature = {**dict(zip(names, types, strict=False)), **dict.fromkeys(launch["constexprs"], "constexpr")}
     attributes = {(place,): [["tt.divisibility", 16]] for place, type in enumerate(types) if type.startswith("*")}
     source = ASTSource(fn=function, signature=signature, constexprs=launch["constexprs"], attrs=attributes)
-    options = {"num_warps": launch["num_warps"], "num_stages": launch["num_stages"]}
+    options = {"num_warps": launch["num_warps"], "num_stages": launch["num_stages"], "enable_fp_fusion": launch["contracts"]}
     compiled = compile(source, target=GPUTarget(*target), options=options)
     facts = _nvidia_facts(compiled.asm["cubin"]) if target[0] == "cuda" else _amd_facts(compiled.asm["amdgcn"])
     return {"function": launch["function"], "shared": compiled.metadata.shared, **facts, "text": compiled.asm.get("ptx", "")}
@@ -188,21 +188,35 @@ def receive(stream: IO[bytes]) -> tuple[dict[str, Any], list[bytes]]:
     return head, arrays
 
 
+Answer = tuple[dict[str, Any], list[bytes]]
+
+
 def main(mode: str) -> None:
     """Answer requests until standard input ends."""
+
+    def prepared() -> Callable[[dict[str, Any], list[bytes], Path], Answer]:
+        import triton  # noqa: F401
+
+        if mode != "interpret":
+            return _compile
+        from coset.backends.triton_corrections import correct_interpreter
+
+        correct_interpreter()
+        return _run
+
+    serve(prepared)
+
+
+def serve(prepare: Callable[[], Callable[[dict[str, Any], list[bytes], Path], Answer]]) -> None:
+    """Answer requests with the function that `prepare` gives, until standard input ends or an answer says that it is the `last`."""
     output = sys.stdout.buffer
     sys.stdout = sys.stderr  # what kernels print is no answer
     try:
-        import triton  # noqa: F401
+        answer = prepare()
     except ImportError as error:
         receive(sys.stdin.buffer)
         send(output, {"missing": str(error)}, [])
         return
-    if mode == "interpret":
-        from coset.backends.triton_corrections import correct_interpreter
-
-        correct_interpreter()
-    answer = _run if mode == "interpret" else _compile
     with tempfile.TemporaryDirectory() as folder:
         while True:
             try:
@@ -214,6 +228,8 @@ def main(mode: str) -> None:
             except Exception as error:  # the text is the user's: what is wrong with it is the answer
                 head, results = {"error": f"{type(error).__name__}: {error}"}, []
             send(output, head, results)
+            if head.get("last"):
+                return
 
 
 if __name__ == "__main__":

@@ -39,11 +39,11 @@ class Compiled:
 class TritonChild(Child):
     """A process that has Triton with its interpreter, or without it."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, module: str, *arguments: str, interpreted: bool) -> None:
         environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-        if mode == "interpret":
+        if interpreted:
             environment["TRITON_INTERPRET"] = "1"
-        super().__init__(("-m", "coset.backends.triton_child", mode), environment)
+        super().__init__(("-m", f"coset.backends.{module}", *arguments), environment)
 
     def ask(self, request: dict[str, Any], arrays: Sequence[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         """The answer to a request.
@@ -65,11 +65,8 @@ class TritonChild(Child):
         return answer, values
 
 
-class Interpreter(TritonChild):
-    """Triton's interpreter."""
-
-    def __init__(self) -> None:
-        super().__init__("interpret")
+class Runner(TritonChild):
+    """A process that runs kernels on memory of its own, each buffer between guard zones."""
 
     def run(self, source: str, launches: Sequence[Launch], arrays: Arrays, binding: Mapping[str, int]) -> dict[str, np.ndarray[Any, Any]]:
         """All arrays after the launches, by buffer name, in their shapes; `binding` gives the program's symbols.
@@ -84,6 +81,20 @@ class Interpreter(TritonChild):
         _, values = self.ask(request, data)
         shapes = {name: (arrays[name].dtype, arrays[name].shape) for name in names}
         return {name: np.frombuffer(value, shapes[name][0]).reshape(shapes[name][1]) for name, value in zip(names, values, strict=True)}
+
+
+class Interpreter(Runner):
+    """Triton's interpreter."""
+
+    def __init__(self) -> None:
+        super().__init__("triton_child", "interpret", interpreted=True)
+
+
+class OnDevice(Runner):
+    """This machine's GPU (`device` of torch's names; on the CPU it is Triton's interpreter over torch's memory)."""
+
+    def __init__(self, device: str = "cuda") -> None:
+        super().__init__("torch_device", device, interpreted=device == "cpu")
 
 
 class Device:
@@ -108,7 +119,7 @@ class Device:
             if all(grid):
                 numbers = launch.numbers(binding)
                 function = getattr(self._module, launch.function)
-                function[grid](*given, **numbers, num_warps=launch.num_warps, num_stages=launch.num_stages)
+                function[grid](*given, **numbers, **launch.options())
 
     def milliseconds(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> float:
         """The median time of all launches together, with a cold L2 cache, as Triton's own benchmark measures it."""
@@ -121,7 +132,7 @@ class Compiler(TritonChild):
     """Triton's compiler for devices that are not there."""
 
     def __init__(self) -> None:
-        super().__init__("compile")
+        super().__init__("triton_child", "compile", interpreted=False)
 
     def run(self, source: str, launches: Sequence[Launch], target: str, binding: Mapping[str, int]) -> list[Compiled]:
         """The launches' functions compiled for a target of `TARGETS`.
@@ -149,6 +160,7 @@ def _request(launch: Launch, binding: Mapping[str, int], names: list[str] | None
         "constexprs": launch.numbers(binding) if names is not None else _sizes_unknown(launch),
         "num_warps": launch.num_warps,
         "num_stages": launch.num_stages,
+        "contracts": launch.contracts,
     }
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +176,16 @@ def _facts(asked: Lowering, usage: Sequence[Usage]) -> dict[str, Any]:
     """What the manifest says of how the package was made."""
     return {
         "target": asked.target.name, "numerics": asked.numerics, "rules": [one.summary() for one in usage],
-        "versions": {"coset": version("coset"), "numpy": np.__version__},
+        "versions": {"coset": _version(), "numpy": np.__version__},
     }  # fmt: skip
+
+
+def _version() -> str:
+    """Our version, where we are installed and do not run in place."""
+    try:
+        return version("coset")
+    except PackageNotFoundError:
+        return "not installed"
 
 
 # ---------------------------------------------------------------- comparison with the reference

@@ -8,7 +8,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import splat
 from coset.ir.op import Attributes
-from coset.ir.term import PARAMETER, Region, Term, make
+from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
 Body = Callable[..., Term | Sequence[Term]]
@@ -19,6 +19,15 @@ def region(types: Sequence[Type], body: Body) -> Region:
     parameters = tuple(make(PARAMETER, (), {"index": i, "type": type}) for i, type in enumerate(types))
     built = body(*parameters)
     return Region(parameters, (built,) if isinstance(built, Term) else tuple(built))
+
+
+def applied(region: Region, operands: Sequence[Term]) -> list[Term]:
+    """The results of `region` with `operands` for its parameters."""
+    done = dict(zip(region.parameters, operands, strict=True))
+    for term in topological(region.results):
+        if term not in done:
+            done[term] = rebuild(term, [done[operand] for operand in term.operands])
+    return [done[result] for result in region.results]
 
 
 def _types(terms: Sequence[Term]) -> list[Type]:

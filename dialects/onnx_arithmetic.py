@@ -10,6 +10,7 @@ import numpy as np
 
 from coset.dialects import chlo, stablehlo, stablehlo_data, stablehlo_regions
 from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, reshape, splat
+from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
 from coset.ir.term import DIMS, Term, make
@@ -80,12 +81,12 @@ def counted(dim: Dim | float, dtype: DType) -> Term:
     return convert(make(DIMS, (), {"dims": (dim,), "type": TensorType(I64, ())}), dtype)
 
 
-def counted_all(dims: Sequence[Dim], dtype: DType) -> Term:
+def counted_all(numbers: Sequence[Dim], dtype: DType) -> Term:
     """The numbers of dims as a vector."""
-    plain = [dim for dim in dims if not isinstance(dim, Poly)]
-    if len(plain) == len(dims):
+    plain = [number for number in numbers if not isinstance(number, Poly)]
+    if len(plain) == len(numbers):
         return convert(literal(np.array(plain, np.int64)), dtype)
-    return convert(make(DIMS, (), {"dims": tuple(dims), "type": TensorType(I64, (len(dims),))}), dtype)
+    return convert(make(DIMS, (), {"dims": tuple(numbers), "type": TensorType(I64, (len(numbers),))}), dtype)
 
 
 def clamp(x: Term, low: Dim | float, high: Dim | float) -> Term:
@@ -127,14 +128,36 @@ def picked(x: Term, axis: int, index: Dim) -> Term:
     return reshape(part, tuple(dim for i, dim in enumerate(x.tensor.dims) if i != axis))
 
 
-def pad(x: Term, axis: int, low: int, high: int, value: float) -> Term:
+def sized(x: Term, axis: int, dim: Dim) -> Term:
+    """`x` with the dim `dim` along `axis`: what the op prescribes of a dim whose symbol does not say so. The elements up to there.
+
+    Raises:
+        TypeRuleError: both are numbers, and differ.
+    """
+    own = x.tensor.dims[axis]
+    require(own == dim or not (isinstance(own, int) and isinstance(dim, int)), f"dim {axis} of {x.type} must be {dim}")
+    return take(x, axis, 0, dim)
+
+
+def pad(x: Term, axis: int, low: Dim, high: Dim, value: float) -> Term:
     """`x` with `low` elements `value` before and `high` after it along `axis`; negative numbers crop."""
-    rank = x.tensor.rank
-    axis %= rank
-    if not low and not high:
+    rest = x.tensor.rank - 1 - axis % x.tensor.rank
+    before = x.tensor.rank - 1 - rest
+    return padded(x, ((0,) * before + (low,) + (0,) * rest), ((0,) * before + (high,) + (0,) * rest), value)
+
+
+def padded(x: Term, low: Sequence[Dim], high: Sequence[Dim], value: Number, interior: Sequence[int] = ()) -> Term:
+    """`x` with `low` elements `value` before and `high` after it along each axis, where negative numbers crop, and `interior` of them
+    between its elements. A symbolic dim with elements between is taken as 1 or more."""
+    gaps = tuple(interior) or (0,) * x.tensor.rank
+    if not any((*low, *high, *gaps)):
         return x
-    widths = {name: tuple(width if i == axis else 0 for i in range(rank)) for name, width in (("low", low), ("high", high))}
-    return make("stablehlo.pad", (x, splat(value, x.tensor.dtype, ())), {**widths, "interior": (0,) * rank})
+    filling = value if isinstance(value, Term) else splat(value, x.tensor.dtype, ())
+    if not any(isinstance(width, Poly) for width in (*low, *high)):
+        return make("stablehlo.pad", (x, filling), {"low": tuple(low), "high": tuple(high), "interior": gaps})
+    wide = [d if not gap else dims.add(dims.multiply(dims.subtract(d, 1), gap + 1), 1) for d, gap in zip(x.tensor.dims, gaps, strict=True)]
+    shape = tuple(dims.add(dim, dims.add(a, b)) for dim, a, b in zip(wide, low, high, strict=True))
+    return make("stablehlo.dynamic_pad", (x, filling, *(counted_all(each, I64) for each in (low, high, gaps))), {"shape": shape})
 
 
 def reverse(x: Term, axis: int) -> Term:

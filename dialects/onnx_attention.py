@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coset.dialects import onnx_arithmetic as a
-from coset.dialects import onnx_ops
+from coset.dialects import onnx_indexing, onnx_ops
 from coset.dialects.hub_terms import broadcast, convert, dot, numpy_broadcast, reshape, splat, transpose
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_graphs import CAPTURED, instantiate
@@ -21,7 +21,7 @@ from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, F32, F64, I64, DType
 
-DEFINED = onnx_ops.RULES  # Softmax is used here
+DEFINED = (onnx_ops.RULES, onnx_indexing.RULES)  # Softmax and Gather are used here
 _OUTPUT = {"raw": 0, "capped": 1, "biased": 2, "probabilities": 3}
 
 
@@ -45,9 +45,8 @@ def _attention(node: Node) -> Built:
     )
     past: Dim = 0
     if node.given(4):
-        past_key, past_value = node.operands[4:6]
-        past = past_key.tensor.dims[2]
-        key, value = a.concatenate((past_key, key), 2), a.concatenate((past_value, value), 2)
+        past = node.operands[4].tensor.dims[2]
+        key, value = (_appended(old, new) for old, new in zip(node.operands[4:6], (key, value), strict=True))
     bias, masked = _bias(node, query, key, past)
     precision = DTYPE_OF_CODE[given["softmax_precision"]] if "softmax_precision" in given else query.tensor.dtype
     scores = _scores(query, key, bias, masked, given.get("scale"), given.get("softcap", 0.0), precision)
@@ -60,16 +59,18 @@ def _attention(node: Node) -> Built:
     return y, key, value, convert(scores[given.get("qk_matmul_output_mode", 0)], dtype)
 
 
+def _appended(past: Term, new: Term) -> Term:
+    """The past keys or values with the new ones behind them."""
+    return a.concatenate((a.sized(a.sized(past, 1, new.tensor.dims[1]), 3, new.tensor.dims[3]), new), 2)
+
+
 def _heads(x: Term, count: int | None) -> Term:
     """[batch, length, heads * size] as [batch, heads, length, size]."""
     if x.tensor.rank == 4:
         return x
     require(x.tensor.rank == 3 and count is not None, "attention takes tensors of rank 4, or of rank 3 with the numbers of heads")
     assert count is not None
-    size = dims.divide_exactly(x.tensor.dims[2], count)
-    require(size is not None, f"{x.type} does not split into {count} heads")
-    assert size is not None
-    return transpose(reshape(x, (*x.tensor.dims[:2], count, size)), (0, 2, 1, 3))
+    return transpose(reshape(x, (*x.tensor.dims[:2], *_split(x, count))), (0, 2, 1, 3))
 
 
 def _grouped(query: Term, key: Term, contracted: int) -> Term:
@@ -77,8 +78,12 @@ def _grouped(query: Term, key: Term, contracted: int) -> Term:
     batch, heads, length, size = query.tensor.dims
     shared = key.tensor.dims[1]
     share = dims.divide_exactly(heads, shared)
-    require(share is not None, f"{heads} query heads do not share {shared} key heads evenly")
-    assert share is not None
+    if share is None:
+        known = isinstance(heads, int) and isinstance(shared, int)
+        require(not known, f"{heads} query heads do not share {shared} key heads evenly")
+        each = a.divide(a.iota((heads,), 0), dims.floordiv(heads, shared))
+        key, share = make("onnx.Gather", (key, each), {"axis": 1}), 1
+    key = a.sized(key, contracted, size)
     axes = (0, 1)
     if share == 1:
         return dot(query, key, lhs_batch=axes, rhs_batch=axes, lhs_contract=(3,), rhs_contract=(contracted,))
@@ -148,8 +153,6 @@ def _bias(node: Node, query: Term, key: Term, past: Dim) -> tuple[Term | None, T
 def _padded_mask(mask: Term, total: Dim) -> Term:
     """The mask as wide as there are keys; keys that it does not reach are not attended."""
     missing = dims.subtract(total, mask.tensor.dims[-1])
-    require(isinstance(missing, int), f"whether the mask {mask.type} reaches all {total} keys is not known")
-    assert isinstance(missing, int)
     return a.pad(mask, -1, 0, missing, 0 if mask.tensor.dtype is BOOL else -a.INFINITY)
 
 
@@ -184,20 +187,16 @@ def _rotary(node: Node) -> Built:
     flat = x.tensor.rank == 3
     rows = reshape(x, (*x.tensor.dims[:2], *_split(x, node.attributes["num_heads"]))) if flat else transpose(x, (0, 2, 1, 3))
     size = node.attributes.get("rotary_embedding_dim", 0) or rows.tensor.dims[3]
-    half = dims.divide_exactly(size, 2)
-    require(half is not None, f"heads of {size} elements cannot be rotated in pairs")
-    assert half is not None
-    angles = [_angles(node, index, rows) for index in (1, 2)]
-    if any(angle.tensor.dims[-1] != half for angle in angles):
-        return None
-    cosine, sine = angles
+    half = dims.floordiv(size, 2)
+    require(not isinstance(size, int) or size % 2 == 0, f"heads of {size} elements cannot be rotated in pairs")
+    cosine, sine = (_angles(node, index, rows, half) for index in (1, 2))
     turned, rest = a.take(rows, 3, 0, size), rows.tensor.dims[3]
     interleaved = node.attributes.get("interleaved", 0)
     if interleaved:
         pairs = reshape(turned, (*turned.tensor.dims[:3], half, 2))
         first, second = a.picked(pairs, 4, 0), a.picked(pairs, 4, 1)
     else:
-        first, second = a.take(turned, 3, 0, half), a.take(turned, 3, half, size)
+        first, second = a.take(turned, 3, 0, half), a.take(turned, 3, half, dims.multiply(2, half))
     real = a.subtract(a.multiply(cosine, first), a.multiply(sine, second))
     imaginary = a.add(a.multiply(sine, first), a.multiply(cosine, second))
     if interleaved:
@@ -206,19 +205,18 @@ def _rotary(node: Node) -> Built:
         result = a.concatenate([real, imaginary], 3)
     if size != rest:
         result = a.concatenate([result, a.take(rows, 3, size, rest)], 3)
-    return reshape(result, x.tensor.dims) if flat else transpose(result, (0, 2, 1, 3))
+    return reshape(result if flat else transpose(result, (0, 2, 1, 3)), x.tensor.dims)
 
 
 def _split(x: Term, heads: int) -> tuple[Dim, Dim]:
-    size = dims.divide_exactly(x.tensor.dims[2], heads) if heads else None
-    require(size is not None, f"{x.type} does not split into {heads} heads")
-    assert size is not None
-    return heads, size
+    """The number of heads and their size; of a symbol rounded down, since the reshape to them asserts that nothing is left."""
+    require(heads > 0, f"{x.type} does not split into {heads} heads")
+    return heads, dims.floordiv(x.tensor.dims[2], heads)
 
 
-def _angles(node: Node, index: int, rows: Term) -> Term:
+def _angles(node: Node, index: int, rows: Term, half: Dim) -> Term:
     """The cached cosines or sines of each token, [batch, length, 1, pairs]."""
-    cache = node.operands[index]
+    cache = a.sized(node.operands[index], -1, half)
     if node.given(3):
         positions = node.operands[3]
         wide = cache.tensor.dims[1]

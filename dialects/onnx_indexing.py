@@ -11,7 +11,7 @@ import numpy as np
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_regions
 from coset.dialects.hub_terms import reshape, splat
-from coset.dialects.onnx_arithmetic import add, compare, counted_all, iota, select
+from coset.dialects.onnx_arithmetic import add, compare, counted_all, iota, padded, select
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
@@ -166,14 +166,13 @@ def center_crop_pad(node: Node) -> Built:
     axes = [axis_of(axis, rank) for axis in node.attributes.get("axes", range(rank))]
     if shape is None or len(shape) != len(axes):
         return None
-    low, high = [0] * rank, [0] * rank
+    low: list[Dim] = [0] * rank
+    high: list[Dim] = [0] * rank
     for axis, wanted in zip(axes, shape, strict=True):
-        more = None if axis is None else dims.subtract(wanted, x.tensor.dims[axis])
-        if axis is None or not isinstance(more, int):
+        if axis is None:
             return None
-        low[axis] = more // 2 if more >= 0 else -(-more // 2)
-        high[axis] = more - low[axis]
-    if not any(low) and not any(high):
-        return x
-    zero = splat(np.zeros((), x.tensor.dtype.numpy), x.tensor.dtype, ())
-    return make("stablehlo.pad", (x, zero), {"low": tuple(low), "high": tuple(high), "interior": (0,) * rank})
+        more = dims.subtract(wanted, x.tensor.dims[axis])
+        added, cut = dims.maximum(more, 0), dims.maximum(dims.multiply(-1, more), 0)
+        low[axis] = dims.subtract(dims.floordiv(added, 2), dims.floordiv(cut, 2))
+        high[axis] = dims.subtract(more, low[axis])
+    return padded(x, low, high, 0)

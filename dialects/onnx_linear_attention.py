@@ -23,9 +23,8 @@ _RULES = ("linear", "gated", "delta", "gated_delta")
 
 def _unpacked(x: Term, heads: int) -> Term:
     """[batch, length, heads * size] as [length, batch, heads, size] in f32."""
-    size = dims.divide_exactly(x.tensor.dims[2], heads)
-    require(size is not None, f"{x.type} does not split into {heads} heads")
-    assert size is not None
+    require(dims.floordiv(x.tensor.dims[2], heads) != 0, f"{x.type} does not split into {heads} heads")
+    size = dims.floordiv(x.tensor.dims[2], heads)  # of a symbol: the reshape asserts that nothing is left
     return transpose(reshape(convert(x, F32), (*x.tensor.dims[:2], heads, size)), (1, 0, 2, 3))
 
 
@@ -41,15 +40,19 @@ def _linear_attention(node: Node) -> Built:
     query, key, value = (_unpacked(x, n) for x, n in zip(node.operands[:3], (heads, shared, shared), strict=True))
     length, batch, _, size = query.tensor.dims
     width = value.tensor.dims[3]
+    key_size, key = key.tensor.dims[3], a.sized(key, 3, size)
     query = reshape(query, (length, batch, shared, heads // shared, size))
     consumed = [query, key, value]
     if fades:
-        consumed.append(_unpacked(node.operands[4], shared))
+        fade = _unpacked(node.operands[4], shared)  # for each element of a key, or for each head
+        consumed.append(a.sized(fade, 3, size) if fade.tensor.dims[3] == key_size else fade)
     if corrects:
         beta = node.operands[5]
-        consumed.append(_unpacked(beta, 1 if beta.tensor.dims[2] == 1 else shared))
+        consumed.append(_unpacked(beta, 1) if beta.tensor.dims[2] == 1 else a.sized(_unpacked(beta, shared), 3, 1))
     past = node.operand(3)
     state = splat(0, F32, (batch, shared, size, width)) if past is None else convert(past, F32)
+    for axis, dim in enumerate((shared, size, width), start=1):
+        state = a.sized(state, axis, dim)
 
     def step(_: Term, carried: Sequence[Term], elements: Sequence[Term], __: Sequence[Term]) -> tuple[list[Term], list[Term]]:
         (matrix,), (q, k, v, *rest) = carried, elements
@@ -78,17 +81,19 @@ def _scale(given: float, size: Dim) -> Term:
 def _causal_convolution(node: Node) -> Built:
     """Each channel's own convolution over the past state (or zeros) and the input; the state after it are the last elements."""
     x, weight = node.operands[:2]
-    channels, width = x.tensor.dims[1], weight.tensor.dims[2]
+    channels, width = weight.tensor.dims[0], weight.tensor.dims[2]
     require(isinstance(channels, int) and isinstance(width, int), "CausalConvWithState needs a known number of channels and weights")
     assert isinstance(channels, int) and isinstance(width, int)
     past = node.operand(3)
+    x = a.sized(x, 1, channels)
+    past = None if past is None else a.sized(a.sized(past, 1, channels), 2, width - 1)
     padded = a.pad(x, 2, width - 1, 0, 0) if past is None else a.concatenate([past, x], 2)
     result = make("stablehlo.convolution", (padded, weight),
                   {"strides": (1,), "padding": ((0, 0),), "lhs_dilation": (1,), "rhs_dilation": (1,), "feature_group_count": channels,
                    "batch_group_count": 1})  # fmt: skip
     bias = node.operand(2)
     if bias is not None:
-        result = a.add(result, broadcast(bias, result.tensor.dims, (1,)))
+        result = a.add(result, broadcast(a.sized(bias, 0, channels), result.tensor.dims, (1,)))
     activation = node.attributes.get("activation", "none")
     require(activation in ("none", "silu", "swish"), f"CausalConvWithState has no activation `{activation}`")
     if activation != "none":

@@ -8,7 +8,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import literal, splat
 from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
-from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements
+from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
@@ -134,6 +134,20 @@ def _slice(node: Node) -> Built:
 def _split(node: Node) -> Built:
     """The definition, told how many parts there are."""
     return sugar_with(node, {"num_outputs": node.outputs}) if node.since >= 2 else None
+
+
+@definition("Split")
+def _parts(node: Node) -> Built:
+    """The parts of a dim that is a symbol: as long as said, or as `num_outputs` says it, of which the last one takes what is left."""
+    x = node.operands[0]
+    axis = axis_of(node.attributes.get("axis", 0), x.tensor.rank)
+    given = node.dims(1) if node.since >= 13 else node.attributes.get("split")
+    if axis is None or isinstance(x.tensor.dims[axis], int) or (given is None and node.given(1)):
+        return None
+    part = dims.ceildiv(x.tensor.dims[axis], node.outputs)
+    bounds = [dims.product((part, i)) for i in range(node.outputs)] if given is None else [sum(given[:i]) for i in range(node.outputs)]
+    ends = [*bounds[1:], x.tensor.dims[axis]]
+    return tuple(sliced(x, axis, start, end) for start, end in zip(bounds, ends, strict=True))
 
 
 def _pad(node: Node) -> Built:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
+from coset.dialects import onnx_arithmetic as a
 from coset.dialects.hub_terms import broadcast, convert, numpy_broadcast, reshape, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.dialects.onnx_ops import RULES as EARLIER
+from coset.ir import dims
 from coset.ir.term import Term, absent, make
 from coset.ir.types import DType
 from coset.rules.definition import defer_definitions
@@ -77,9 +79,8 @@ def _group_normalization(node: Node) -> Built:
     stash = _stash(node) if node.since >= 21 else x.tensor.dtype
     if node.since < 21:
         channels = x.tensor.dims[1]
-        if not isinstance(channels, int):
-            return None
-        scale, bias = (reshape(broadcast(w, (groups, channels // groups), (0,)), (channels,)) for w in (scale, bias))
+        each = (groups, dims.floordiv(channels, groups))
+        scale, bias = (reshape(broadcast(a.sized(w, 0, groups), each, (0,)), (channels,)) for w in (scale, bias))
     operands = tuple(convert(term, stash) for term in (x, scale, bias))
     attributes = {"num_groups": groups, "epsilon": node.attributes.get("epsilon", _EPSILON)}
     return convert(make("onnx.GroupNormalization", operands, attributes), x.tensor.dtype)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 from coset.dialects import stablehlo_regions
 from coset.dialects.hub_region_terms import region
 from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import both, compare, either, iota, select
+from coset.dialects.onnx_arithmetic import both, compare, either, iota, padded, select
 from coset.dialects.onnx_indexing import cropped
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term, constant, get, make
 from coset.ir.types import I64, TensorType
-
-if TYPE_CHECKING:
-    from coset.dialects.onnx_windows import Windows
 
 PRIMITIVES = (stablehlo_regions,)  # its ops are made here
 
@@ -32,17 +30,17 @@ def positions(x: Term, *, column_major: bool) -> Term:
     return transpose(reshape(counted, tuple(shape[axis] for axis in axes)), order)
 
 
-def largest_positions(x: Term, windows: Windows, *, column_major: bool) -> Term:
-    """The position of the largest element of each window, the first one of equals; -1 where a window holds none."""
+def largest_positions(x: Term, places: Term, windows: Mapping[str, Any]) -> Term:
+    """The position, as `places` says it, of the largest element of each window, the first one of equals; -1 where a window holds none."""
     ones = (1,) * x.tensor.rank
     value = constant(identity("maximum", x.tensor.dtype), x.tensor.dtype)
     attributes = {
-        "window_dimensions": (1, 1, *windows.window), "window_strides": (1, 1, *windows.strides), "base_dilations": ones,
-        "window_dilations": (1, 1, *windows.dilations), "padding": ((0, 0), (0, 0), *windows.whole),
+        "window_dimensions": (1, 1, *windows["window"]), "window_strides": (1, 1, *windows["strides"]), "base_dilations": ones,
+        "window_dilations": (1, 1, *windows["dilations"]), "padding": ((0, 0), (0, 0), *windows["padding"]),
     }  # fmt: skip
     types = [TensorType(x.tensor.dtype, ()), TensorType(I64, ())]
     body = region([*types, *types], _larger)
-    operands = (x, positions(x, column_major=column_major), value, splat(-1, I64, ()))
+    operands = (x, places, value, splat(-1, I64, ()))
     return get(make("stablehlo.reduce_window_region", operands, attributes, (body,)), 1)
 
 
@@ -78,10 +76,5 @@ def _placed(image: Term, shape: list[Dim] | None) -> Term | None:
     """The image at the beginning of a larger one, or the beginning of the image."""
     if shape is None or len(shape) != image.tensor.rank:
         return None
-    more = [dims.subtract(wanted, dim) for wanted, dim in zip(shape, image.tensor.dims, strict=True)]
-    high = tuple(max(dim, 0) for dim in more if isinstance(dim, int))
-    if len(high) != len(more):
-        return None
-    zeros = (0,) * len(high)
-    padded = make("stablehlo.pad", (image, splat(0, image.tensor.dtype, ())), {"low": zeros, "high": high, "interior": zeros})
-    return cropped(padded if any(high) else image, tuple(shape))
+    more = [dims.maximum(dims.subtract(wanted, dim), 0) for wanted, dim in zip(shape, image.tensor.dims, strict=True)]
+    return cropped(padded(image, (0,) * len(more), more, 0), tuple(shape))

@@ -17,6 +17,7 @@ from coset.dialects import onnx_ops
 from coset.dialects.hub_terms import broadcast, dot, splat, transpose
 from coset.dialects.onnx_loops import scan
 from coset.dialects.onnx_node import Built, Node, definition
+from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.term import Term, make
@@ -82,9 +83,7 @@ class _Layer:
     def part(self, vector: Term, gate: int) -> Term:
         """Gate `gate`'s part of the leading dim of `vector`."""
         size = self.hidden
-        require(isinstance(size, int), f"the size of the hidden layer, {size}, must be a number")
-        assert isinstance(size, int)
-        return a.take(vector, 0, gate * size, (gate + 1) * size)
+        return a.take(vector, 0, dims.multiply(gate, size), dims.multiply(gate + 1, size))
 
     def half(self, first: int) -> Term | None:
         """The biases of the weights (first = 0) or of the recurrent weights (first = gates)."""

@@ -26,6 +26,7 @@ from coset.dialects.onnx_arithmetic import (
     picked,
     pointwise,
     select,
+    sized,
     subtract,
     unsqueeze,
 )
@@ -172,7 +173,8 @@ def affine_grid(node: Node) -> Built:
     columns = [_centres(spatial, axis, work, aligned=aligned) for axis in reversed(range(len(spatial)))]
     columns.append(splat(1, work, spatial))
     points = concatenate([unsqueeze(column, -1) for column in columns], -1)
-    grid = dot(convert(theta, work), points, lhs_contract=(2,), rhs_contract=(len(spatial),))
+    maps = sized(sized(theta, 1, len(spatial)), 2, len(spatial) + 1)
+    grid = dot(convert(maps, work), points, lhs_contract=(2,), rhs_contract=(len(spatial),))
     return convert(transpose(grid, (0, *range(2, len(spatial) + 2), 1)), dtype)
 
 
@@ -198,33 +200,32 @@ def deform_conv(node: Node) -> Built:
     if w.tensor.rank != x.tensor.rank or count != x.tensor.rank - 2 or tuple(node.attributes.get("kernel_shape", window)) != window:
         return None
     found = windows_of(node, x.tensor.dims[2:], window)
-    channels = dims.divide_exactly(x.tensor.dims[1], shifts)
-    if found is None or channels is None:
+    if found is None:
         return None
+    x = sized(x, 1, dims.multiply(w.tensor.dims[1], groups))
+    channels = dims.floordiv(x.tensor.dims[1], shifts)
     batch, places = x.tensor.dims[0], offset.tensor.dims[2:]
     dtype = compute_dtype(x.tensor.dtype)
     images = dims.multiply(batch, shifts)
-    moved = convert(reshape(offset, (images, taps, count, *places)), dtype)
+    moved = convert(reshape(sized(offset, 1, shifts * taps * count), (images, taps, count, *places)), dtype)
     shape = (images, taps, *places)
     coordinates = []
     for axis in range(count):
         begin = iota(shape, 2 + axis, dtype)
-        inner = np.unravel_index(np.arange(taps), window)[axis] * found.dilations[axis] - found.padding[axis][0]
-        tap = broadcast(counted_all([int(step) for step in inner], dtype), shape, (1,))
+        inner = np.unravel_index(np.arange(taps), window)[axis] * found.dilations[axis]
+        tap = broadcast(counted_all([dims.subtract(int(step), found.padding[axis][0]) for step in inner], dtype), shape, (1,))
         coordinates.append(add(add(multiply(begin, found.strides[axis]), tap), picked(moved, 2, axis)))
     pixels = sampled(reshape(x, (images, channels, *x.tensor.dims[2:])), coordinates, "linear", Border("zeros", centres=True))
     mask = node.operand(4)
     if mask is not None:
-        pixels = multiply(pixels, convert(reshape(mask, (images, 1, taps, *places)), dtype))
+        pixels = multiply(pixels, convert(reshape(sized(mask, 1, shifts * taps), (images, 1, taps, *places)), dtype))
     return _contracted(node, pixels, x, w, places, groups)
 
 
-def _contracted(node: Node, pixels: Term, x: Term, w: Term, places: Shape, groups: int) -> Term | None:
+def _contracted(node: Node, pixels: Term, x: Term, w: Term, places: Shape, groups: int) -> Term:
     """Pixels [n g', c', taps, q..] times the filters [o, c / groups, window..], group by group, plus the bias."""
     dtype = pixels.tensor.dtype
-    batch, outputs = x.tensor.dims[0], dims.divide_exactly(w.tensor.dims[0], groups)
-    if outputs is None:
-        return None
+    batch, outputs = x.tensor.dims[0], dims.floordiv(w.tensor.dims[0], groups)
     depth = dims.product(w.tensor.dims[1:])
     columns = reshape(pixels, (batch, groups, depth, *places))
     filters = convert(reshape(w, (groups, outputs, depth)), dtype)
@@ -232,4 +233,4 @@ def _contracted(node: Node, pixels: Term, x: Term, w: Term, places: Shape, group
     ordered = transpose(grouped, (2, 0, 1, *range(3, grouped.tensor.rank)))
     result = convert(reshape(ordered, (batch, w.tensor.dims[0], *places)), x.tensor.dtype)
     bias = node.operand(3)
-    return result if bias is None else add(result, broadcast(bias, result.tensor.dims, (1,)))
+    return result if bias is None else add(result, broadcast(sized(bias, 0, w.tensor.dims[0]), result.tensor.dims, (1,)))

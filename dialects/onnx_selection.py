@@ -11,33 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
+from coset.dialects import onnx_indexing, onnx_reductions
 from coset.dialects.hub_terms import convert, literal, reshape, splat, transpose
+from coset.dialects.onnx_arithmetic import add, compare, divide, either, iota, maximum, pointwise
 from coset.dialects.onnx_node import Built, Node, axis_of, constant_elements, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
 from coset.ir import dims
-from coset.ir.dims import Dim, Shape
+from coset.ir.dims import Dim
 from coset.ir.term import Term, get, make
-from coset.ir.types import BOOL, I64, DType
+from coset.ir.types import BOOL, I64
+
+PRIMITIVES = (onnx_indexing, onnx_reductions)  # the definitions mention their ops
 
 # ---------------------------------------------------------------- what definitions are made of
-
-
-def iota(shape: Shape, axis: int, dtype: DType = I64) -> Term:
-    """The index along `axis`."""
-    return make("stablehlo.iota", (), {"shape": shape, "dtype": dtype, "dimension": axis})
-
-
-def compare(lhs: Term, direction: str, rhs: Term) -> Term:
-    """The elements compared, in one of the hub's directions."""
-    return make("stablehlo.compare", (lhs, rhs), {"direction": direction})
-
-
-def _binary(op: str, lhs: Term, rhs: Term) -> Term:
-    return make(f"stablehlo.{op}", (lhs, rhs))
-
-
-def _plus(x: Term, number: int) -> Term:
-    return _binary("add", x, splat(number, x.tensor.dtype, x.tensor.dims))
 
 
 def take(x: Term, indices: Term, axis: int) -> Term:
@@ -55,15 +41,6 @@ def ordered(keys: Sequence[Term], direction: str = "LT", *, axis: int = 0) -> tu
     """The operands sorted together along `axis` by the first one, equal ones as they were."""
     found = make("stablehlo.sort", keys, {"dimension": axis, "is_stable": True, "direction": direction})
     return tuple(get(found, i) for i in range(len(keys))) if len(keys) > 1 else (found,)
-
-
-def running_sum(x: Term) -> Term:
-    """The sums of the first 1, 2, .. elements of a vector of static length."""
-    size = x.tensor.dims[0]
-    assert isinstance(size, int)
-    ones = dict.fromkeys(("window_strides", "base_dilations", "window_dilations"), (1,))
-    window = {"window_dimensions": (max(size, 1),), "padding": ((max(size, 1) - 1, 0),), "combiner": "add"}
-    return make("stablehlo.reduce_window", (x,), {**ones, **window})
 
 
 def _count(mask: Term) -> Term:
@@ -113,18 +90,13 @@ def _non_zero(node: Node) -> Built:
     """The indices of the elements that are not 0, a column each, in row-major order."""
     x = node.operands[0]
     flat = reshape(x, (x.tensor.elements,))
-    mask = compare(flat, "NE", splat(0, x.tensor.dtype, flat.tensor.dims))
+    mask = compare(flat, "NE", 0)
     symbol = dims.symbol("count")
     place = positions(mask, symbol)
     rows = []
     for axis in range(x.tensor.rank):
-        inner = dims.product(x.tensor.dims[axis + 1 :])
-        size = x.tensor.dims[axis]
-        if not isinstance(inner, int) or not isinstance(size, int):
-            return None
-        index = _binary("divide", place, splat(max(inner, 1), I64, (symbol,)))
-        index = _binary("remainder", index, splat(max(size, 1), I64, (symbol,)))
-        rows.append(reshape(index, (1, symbol)))
+        index = divide(place, dims.product(x.tensor.dims[axis + 1 :]))
+        rows.append(reshape(pointwise("remainder", index, x.tensor.dims[axis]), (1, symbol)))
     if not rows:  # of a scalar NumPy's and ONNX's answer is one row less
         return None
     return make("stablehlo.concatenate", rows, {"dimension": 0})
@@ -153,18 +125,19 @@ def _unique(node: Node) -> Built:
     else:
         x, axis = reshape(x, (x.tensor.elements,)), 0
     size = None if axis is None else x.tensor.dims[axis]
-    if axis is None or not isinstance(size, int) or x.tensor.static is None:
+    if axis is None or size is None:
         return None
     lines = transpose(x, (axis, *(i for i in range(x.tensor.rank) if i != axis)))
     width = dims.product(lines.tensor.dims[1:])
-    assert isinstance(width, int)
+    if not isinstance(width, int):
+        return None
     table = reshape(lines, (size, width))
     order = iota((size,), 0)
     for column in reversed(range(width)):  # stable, from the last column to the first: the order of whole lines
         key = take(reshape(_column(table, column), (size,)), order, 0)
         order = ordered([key, order])[1]
     first = _first_of_runs(take(table, order, 0))
-    number = _plus(running_sum(convert(first, I64)), -1)  # of the class of each sorted line
+    number = add(make("onnx.CumSum", (convert(first, I64),), {"axis": 0}), -1)  # of the class of each sorted line
     classes = dims.symbol("count")
     starts = positions(first, classes)
     place = take(order, starts, 0)  # stable: the first line of each class
@@ -185,12 +158,12 @@ def _column(table: Term, column: int) -> Term:
 
 def _first_of_runs(table: Term) -> Term:
     """True for each row that differs from the one before it, and for the first one."""
-    rows, width = table.tensor.dims
-    assert isinstance(rows, int)
-    upper = make("stablehlo.slice", (table,), {"start": (0, 0), "limit": (max(rows - 1, 0), width), "strides": (1, 1)})
-    lower = make("stablehlo.slice", (table,), {"start": (min(rows, 1), 0), "limit": (rows, width), "strides": (1, 1)})
-    differs = make("stablehlo.reduce", (compare(lower, "NE", upper),), {"dimensions": (1,), "combiner": "or"})
-    return make("stablehlo.concatenate", (splat(True, BOOL, (min(rows, 1),)), differs), {"dimension": 0})
+    rows = table.tensor.dims[0]
+    if rows == 0:
+        return splat(True, BOOL, (0,))
+    before = make("onnx.Gather", (table, maximum(add(iota((rows,), 0), -1), 0)), {"axis": 0})
+    differs = make("stablehlo.reduce", (compare(table, "NE", before),), {"dimensions": (1,), "combiner": "or"})
+    return either(differs, compare(iota((rows,), 0), "EQ", 0))
 
 
 def _scattered(x: Term, indices: Term, updates: Term, combiner: str) -> Term:
@@ -200,44 +173,3 @@ def _scattered(x: Term, indices: Term, updates: Term, combiner: str) -> Term:
         "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1, "combiner": combiner,
     }  # fmt: skip
     return make("stablehlo.scatter", (x, indices, updates), attributes)
-
-
-# ---------------------------------------------------------------- determinants
-
-
-@definition("Det")
-def _determinant(node: Node) -> Built:
-    """By elimination without pivots it would lose accuracy, so by the permutations' sum: matrices up to 4 by 4."""
-    x = node.operands[0]
-    size = x.tensor.dims[-1]
-    if x.tensor.rank < 2 or not isinstance(size, int) or not 1 <= size <= 4 or x.tensor.dims[-2] != size:
-        return None
-    total: Term | None = None
-    for permutation, sign in _permutations(size):
-        product: Term | None = None
-        for row, column in enumerate(permutation):
-            entry = _entry(x, row, column)
-            product = entry if product is None else _binary("multiply", product, entry)
-        assert product is not None
-        total = product if total is None else _binary("add" if sign > 0 else "subtract", total, product)
-    return total
-
-
-def _permutations(size: int) -> list[tuple[tuple[int, ...], int]]:
-    """All permutations with their signs, the identity first."""
-    found: list[tuple[tuple[int, ...], int]] = [((), 1)]
-    for number in range(size):
-        found = [
-            ((*done[:place], number, *done[place:]), sign if (len(done) - place) % 2 == 0 else -sign)
-            for done, sign in found
-            for place in range(len(done), -1, -1)
-        ]
-    return found
-
-
-def _entry(x: Term, row: int, column: int) -> Term:
-    shape = x.tensor.dims
-    lead = len(shape) - 2
-    limit = (*shape[:-2], row + 1, column + 1)
-    cut = make("stablehlo.slice", (x,), {"start": (*(0,) * lead, row, column), "limit": limit, "strides": (1,) * len(shape)})
-    return reshape(cut, shape[:-2])

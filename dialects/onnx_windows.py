@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_regions
-from coset.dialects.hub_terms import broadcast, reshape
+from coset.dialects.hub_tensors import identity
+from coset.dialects.hub_terms import broadcast, reshape, splat
+from coset.dialects.onnx_arithmetic import Number, divide, padded, sized
 from coset.dialects.onnx_node import Built, Node, definition
-from coset.dialects.onnx_pool_positions import largest_positions
+from coset.dialects.onnx_pool_positions import largest_positions, positions
 from coset.ir import dims
-from coset.ir.dims import Dim
-from coset.ir.term import Term, absent, make
+from coset.ir.dims import Dim, Poly
+from coset.ir.term import Term, absent, constant, make
 from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_regions, onnx_ops)  # the definitions mention their ops
 RULES = defer_definitions(Path(__file__).with_name("onnx_windows.rules"))
-Pairs = tuple[tuple[int, int], ...]
+Pairs = tuple[tuple[Dim, Dim], ...]
 
 
 # ---------------------------------------------------------------- windows over the spatial dims
@@ -28,16 +31,16 @@ Pairs = tuple[tuple[int, int], ...]
 class Windows:
     """Where windows lie: `padding` as the node says, and what `ceil_mode` adds after it so that the last window fits."""
 
-    window: tuple[int, ...]
+    window: tuple[Dim, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     padding: Pairs
-    extra: tuple[int, ...]
+    extra: tuple[Dim, ...]
 
     @property
     def whole(self) -> Pairs:
         """All padding. Negative numbers at the end cut off what no window reaches."""
-        return tuple((low, high + more) for (low, high), more in zip(self.padding, self.extra, strict=True))
+        return tuple((low, dims.add(high, more)) for (low, high), more in zip(self.padding, self.extra, strict=True))
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -45,29 +48,39 @@ class Windows:
         return {"window": self.window, "strides": self.strides, "dilations": self.dilations}
 
 
-def windows_of(node: Node, spatial: Sequence[Dim], window: Sequence[int]) -> Windows | None:
-    """The windows of a node with the usual attributes; None where they are wrong or need numbers of symbolic dims."""
+def windows_of(node: Node, spatial: Sequence[Dim], window: Sequence[Dim]) -> Windows | None:
+    """The windows of a node with the usual attributes; None where they are wrong."""
     count = len(window)
     strides = tuple(node.attributes.get("strides", (1,) * count))
     dilations = tuple(node.attributes.get("dilations", (1,) * count))
-    if not count == len(spatial) == len(strides) == len(dilations) or any(s < 1 for s in (*window, *strides, *dilations)):
+    sizes = (*window, *strides, *dilations)
+    if not count == len(spatial) == len(strides) == len(dilations) or any(isinstance(s, int) and s < 1 for s in sizes):
         return None
-    reaches = [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
+    reaches = [dims.add(reach, 1) for reach in _reaches(window, dilations)]
     padding = padding_of(node, spatial, reaches, strides)
     if padding is None:
         return None
-    extra = (0,) * count
-    if node.attributes.get("ceil_mode", 0) and node.attributes.get("auto_pad", "NOTSET") in ("NOTSET", ""):
-        found = [_ceiled(*row) for row in zip(spatial, padding, reaches, strides, strict=True)]
-        extra = tuple(more for more in found if more is not None)
-    return Windows(tuple(window), strides, dilations, padding, extra) if len(extra) == count else None
+    extra: tuple[Dim, ...] = (0,) * count
+    if node.attributes.get("ceil_mode", 0) and not _mode(node):
+        extra = tuple(_ceiled(*row) for row in zip(spatial, padding, reaches, strides, strict=True))
+    return Windows(tuple(window), strides, dilations, padding, extra)
 
 
-def padding_of(node: Node, spatial: Sequence[Dim], reaches: Sequence[int], strides: Sequence[int]) -> Pairs | None:
-    """`pads` or `auto_pad` as (low, high) pairs; SAME needs static dims, unless every stride is 1."""
-    mode = node.attributes.get("auto_pad", "NOTSET") or "NOTSET"
-    count = len(reaches)
-    if mode == "NOTSET":
+def _reaches(window: Sequence[Dim], dilations: Sequence[int]) -> list[Dim]:
+    """How far the last element of each window is from its first."""
+    return [dims.multiply(dims.subtract(k, 1), d) for k, d in zip(window, dilations, strict=True)]
+
+
+def _mode(node: Node) -> str:
+    """`auto_pad`, or nothing where the padding is said in numbers."""
+    mode = str(node.attributes.get("auto_pad", ""))
+    return "" if mode == "NOTSET" else mode
+
+
+def padding_of(node: Node, spatial: Sequence[Dim], reaches: Sequence[Dim], strides: Sequence[int]) -> Pairs | None:
+    """`pads` or `auto_pad` as (low, high) pairs; those of SAME depend on the dims, unless the stride is 1."""
+    mode, count = _mode(node), len(reaches)
+    if not mode:
         pads = tuple(node.attributes.get("pads", (0,) * (2 * count)))
         return tuple(zip(pads[:count], pads[count:], strict=True)) if len(pads) == 2 * count else None
     if mode == "VALID":
@@ -75,26 +88,47 @@ def padding_of(node: Node, spatial: Sequence[Dim], reaches: Sequence[int], strid
     result = []
     for dim, reach, stride in zip(spatial, reaches, strides, strict=True):
         if stride == 1:
-            total = reach - 1
-        elif isinstance(dim, int):
-            total = max((-(-dim // stride) - 1) * stride + reach - dim, 0)
+            total = dims.subtract(reach, 1)
         else:
-            return None
-        small, large = total // 2, total - total // 2
-        result.append((small, large) if mode == "SAME_UPPER" else (large, small))
+            last = dims.multiply(dims.subtract(dims.ceildiv(dim, stride), 1), stride)
+            total = dims.maximum(dims.subtract(dims.add(last, reach), dim), 0)
+        result.append(_halves(total, mode))
     return tuple(result)
 
 
-def _ceiled(dim: Dim, padding: tuple[int, int], reach: int, stride: int) -> int | None:
+def _halves(total: Dim, mode: str) -> tuple[Dim, Dim]:
+    """Padding shared by both ends, the larger half after with SAME_UPPER."""
+    small = dims.floordiv(total, 2)
+    large = dims.subtract(total, small)
+    return (small, large) if mode == "SAME_UPPER" else (large, small)
+
+
+def _outside(x: Term, padding: Pairs, value: Number) -> tuple[Term, tuple[tuple[int, int], ...]]:
+    """`x` and the padding that windows over it have in numbers; one that depends on symbols is put around x instead, as `value`."""
+    numbers = tuple((low, high) for low, high in padding if isinstance(low, int) and isinstance(high, int))
+    if len(numbers) == len(padding):
+        return x, numbers
+    low, high = ((0, 0, *(pair[end] for pair in padding)) for end in (0, 1))
+    return padded(x, low, high, value), ((0, 0),) * len(padding)
+
+
+def _counted(node: Node, windows: Windows, spatial: Sequence[Dim], result: Term) -> Term:
+    """The result with dims that say what SAME means: dim / stride, rounded up."""
+    if not _mode(node).startswith("SAME"):
+        return result
+    counts = (dims.ceildiv(dim, stride) for dim, stride in zip(spatial, windows.strides, strict=True))
+    return reshape(result, (*result.tensor.dims[:2], *counts))
+
+
+def _ceiled(dim: Dim, padding: tuple[Dim, Dim], reach: Dim, stride: int) -> Dim:
     """How much padding makes the last window fit that does not fit whole; a window that would start behind the element before the
     padding at the end is none."""
-    if not isinstance(dim, int):
-        return 0 if stride == 1 else None
-    low, high = padding
-    count = -(-(dim + low + high - reach) // stride) + 1
-    if (count - 1) * stride >= dim + low:
-        count -= 1
-    return (count - 1) * stride + reach - (dim + low + high)
+    before = dims.add(dim, padding[0])
+    whole = dims.add(before, padding[1])
+    last = dims.ceildiv(dims.subtract(whole, reach), stride)
+    if stride > 1:
+        last = dims.minimum(last, dims.maximum(dims.subtract(last, 1), dims.subtract(dims.ceildiv(before, stride), 1)))
+    return dims.subtract(dims.add(dims.multiply(last, stride), reach), whole)
 
 
 # ---------------------------------------------------------------- pools
@@ -112,10 +146,14 @@ def max_pool(node: Node) -> Built:
     found = _pool_windows(node)
     if found is None:
         return None
-    pooled = make("onnx.MaxPool", node.operands[:1], {**found.attributes, "padding": found.whole})
+    x = node.operands[0]
+    spatial = x.tensor.dims[2:]
+    around, padding = _outside(x, found.whole, constant(identity("maximum", x.tensor.dtype), x.tensor.dtype))
+    pooled = _counted(node, found, spatial, make("onnx.MaxPool", (around,), {**found.attributes, "padding": padding}))
     if node.results == 1:
         return pooled
-    return pooled, largest_positions(node.operands[0], found, column_major=bool(node.attributes.get("storage_order", 0)))
+    places, _ = _outside(positions(x, column_major=bool(node.attributes.get("storage_order", 0))), found.whole, -1)
+    return pooled, _counted(node, found, spatial, largest_positions(around, places, {**found.attributes, "padding": padding}))
 
 
 @definition("AveragePool")
@@ -124,10 +162,18 @@ def average_pool(node: Node) -> Built:
     found = _pool_windows(node)
     if found is None:
         return None
+    x = node.operands[0]
     inside = node.attributes.get("count_include_pad", 0)
-    counted = found.padding if inside else ((0, 0),) * len(found.window)
+    nothing: Pairs = ((0, 0),) * len(found.window)
+    counted = found.padding if inside else nothing
     uncounted = tuple((0, more) for more in found.extra) if inside else found.whole
-    return make("onnx.AveragePool", node.operands, {**found.attributes, "counted": counted, "uncounted": uncounted})
+    if not any(isinstance(width, Poly) for pair in (*counted, *uncounted) for width in pair):
+        return make("onnx.AveragePool", (x,), {**found.attributes, "counted": counted, "uncounted": uncounted})
+    spatial = [dims.add(dim, dims.add(*pair)) for dim, pair in zip(x.tensor.dims[2:], counted, strict=True)]
+    ones, _ = _outside(splat(1, x.tensor.dtype, (1, 1, *spatial)), uncounted, 0)
+    around, _ = _outside(x, found.whole, 0)
+    sums, numbers = (make("part.window_sum", (each,), {**found.attributes, "padding": nothing}) for each in (around, ones))
+    return _counted(node, found, x.tensor.dims[2:], divide(sums, numbers))
 
 
 @definition("LpPool")
@@ -136,7 +182,9 @@ def lp_pool(node: Node) -> Built:
     found = _pool_windows(node)
     if found is None or node.since < 2:
         return None
-    return make("onnx.LpPool", node.operands, {**found.attributes, "padding": found.whole, "p": node.attributes.get("p", 2)})
+    x, padding = _outside(node.operands[0], found.whole, 0)
+    pooled = make("onnx.LpPool", (x,), {**found.attributes, "padding": padding, "p": node.attributes.get("p", 2)})
+    return _counted(node, found, node.operands[0].tensor.dims[2:], pooled)
 
 
 @definition("GlobalMaxPool")
@@ -160,21 +208,23 @@ def _filter_windows(node: Node, x: Term, w: Term) -> Windows | None:
     return None if window is None else windows_of(node, x.tensor.dims[2:], window)
 
 
-def _filter_size(node: Node, x: Term, w: Term) -> tuple[int, ...] | None:
-    """The spatial dims of the filters, which are static and as `kernel_shape` says, if it does."""
-    window = _integers(w.tensor.dims[2:])
-    if window is None or x.tensor.rank < 3 or x.tensor.rank != w.tensor.rank:
+def _filter_size(node: Node, x: Term, w: Term) -> tuple[Dim, ...] | None:
+    """The spatial dims of the filters: as `kernel_shape` says, if it does."""
+    window = w.tensor.dims[2:]
+    if x.tensor.rank < 3 or x.tensor.rank != w.tensor.rank:
         return None
-    return window if tuple(node.attributes.get("kernel_shape", window)) == window else None
+    given = tuple(node.attributes.get("kernel_shape", window))
+    fits = len(given) == len(window) and all(a == b or not isinstance(b, int) for a, b in zip(given, window, strict=True))
+    return window if fits else None
 
 
-def _integers(shape: Sequence[Dim]) -> tuple[int, ...] | None:
-    found = tuple(dim for dim in shape if isinstance(dim, int))
-    return found if len(found) == len(shape) else None
-
-
-def _convolution_attributes(node: Node, found: Windows) -> dict[str, Any]:
-    return {"strides": found.strides, "dilations": found.dilations, "group": node.attributes.get("group", 1), "padding": found.padding}
+def _convolved(node: Node, found: Windows, x: Term, value: Number) -> tuple[Term, dict[str, Any]]:
+    """The operand, with as many channels as the filters have and with `value` around it where the padding depends on symbols, and the
+    attributes of the convolution."""
+    group = node.attributes.get("group", 1)
+    channels = dims.multiply(node.operands[1].tensor.dims[1], group)
+    around, padding = _outside(sized(x, 1, channels), found.padding, value)
+    return around, {"strides": found.strides, "dilations": found.dilations, "group": group, "padding": padding}
 
 
 @definition("Conv")
@@ -183,7 +233,14 @@ def conv(node: Node) -> Built:
     found = _filter_windows(node, *node.operands[:2])
     if found is None:
         return None
-    return make("onnx.Conv", (*node.operands[:2], node.operand(2) or absent()), _convolution_attributes(node, found))
+    x, w = node.operands[:2]
+    around, attributes = _convolved(node, found, x, 0)
+    return _counted(node, found, x.tensor.dims[2:], make("onnx.Conv", (around, w, _bias(node, w.tensor.dims[0])), attributes))
+
+
+def _bias(node: Node, channels: Dim) -> Term:
+    bias = node.operand(2)
+    return absent() if bias is None else sized(bias, 0, channels)
 
 
 @definition("ConvInteger")
@@ -198,7 +255,8 @@ def conv_integer(node: Node) -> Built:
     if w_zero is not None and w_zero.tensor.shape != channels:
         w_zero = broadcast(reshape(w_zero, ()), channels, ())
     zeros = (absent() if x_zero is None else reshape(x_zero, ()), w_zero or absent())
-    return make("onnx.ConvInteger", (x, w, *zeros), _convolution_attributes(node, found))
+    around, attributes = _convolved(node, found, x, 0 if x_zero is None else zeros[0])
+    return _counted(node, found, x.tensor.dims[2:], make("onnx.ConvInteger", (around, w, *zeros), attributes))
 
 
 @definition("ConvTranspose")
@@ -210,34 +268,39 @@ def conv_transpose(node: Node) -> Built:
         return None
     count = len(window)
     strides, dilations = (tuple(node.attributes.get(key, (1,) * count)) for key in ("strides", "dilations"))
-    reaches = [(k - 1) * d for k, d in zip(window, dilations, strict=True)]
+    reaches = _reaches(window, dilations)
     pads = _transposed_padding(node, x.tensor.dims[2:], reaches, strides)
     if pads is None:
         return None
     after = node.attributes.get("output_padding", (0,) * count)
-    padding = tuple((reach - low, reach - high + more) for reach, (low, high), more in zip(reaches, pads, after, strict=True))
-    attributes = {"strides": strides, "dilations": dilations, "group": node.attributes.get("group", 1), "padding": padding}
-    return make("onnx.ConvTranspose", (x, w, node.operand(2) or absent()), attributes)
+    padding = tuple(
+        (dims.subtract(reach, low), dims.add(dims.subtract(reach, high), more))
+        for reach, (low, high), more in zip(reaches, pads, after, strict=True)
+    )
+    group = node.attributes.get("group", 1)
+    bias = _bias(node, dims.multiply(w.tensor.dims[1], group))
+    x = sized(x, 1, dims.multiply(dims.floordiv(w.tensor.dims[0], group), group))
+    if any(isinstance(width, Poly) for pair in padding for width in pair):
+        low, high = ((0, 0, *(pair[end] for pair in padding)) for end in (0, 1))
+        x, strides = padded(x, low, high, 0, (0, 0, *(stride - 1 for stride in strides))), (1,) * count
+        padding = ((0, 0),) * count
+    attributes = {"strides": strides, "dilations": dilations, "group": group, "padding": padding}
+    return make("onnx.ConvTranspose", (x, w, bias), attributes)
 
 
-def _transposed_padding(node: Node, spatial: Sequence[Dim], reaches: Sequence[int], strides: Sequence[int]) -> Pairs | None:
+def _transposed_padding(node: Node, spatial: Sequence[Dim], reaches: Sequence[Dim], strides: Sequence[int]) -> Pairs | None:
     """What is cut off the full result at both ends of each dim."""
-    mode = node.attributes.get("auto_pad", "NOTSET") or "NOTSET"
-    count = len(reaches)
+    mode, count = _mode(node), len(reaches)
     shape = node.attributes.get("output_shape")
-    if shape is None and mode in ("NOTSET", "VALID"):
-        pads = tuple(node.attributes.get("pads", (0,) * (2 * count))) if mode == "NOTSET" else (0,) * (2 * count)
+    if shape is None and mode in ("", "VALID"):
+        pads = tuple(node.attributes.get("pads", (0,) * (2 * count))) if not mode else (0,) * (2 * count)
         return tuple(zip(pads[:count], pads[count:], strict=True)) if len(pads) == 2 * count else None
     after = node.attributes.get("output_padding", (0,) * count)
     shape = tuple(shape)[-count:] if shape is not None else tuple(dims.multiply(dim, s) for dim, s in zip(spatial, strides, strict=True))
     result = []
     for dim, reach, stride, more, wanted in zip(spatial, reaches, strides, after, shape, strict=True):
-        full = dims.add(dims.multiply(stride, dims.subtract(dim, 1)), more + reach + 1)
-        total = dims.subtract(full, wanted)
-        if not isinstance(total, int):
-            return None
-        small, large = total // 2, total - total // 2
-        result.append((small, large) if mode == "SAME_UPPER" else (large, small))
+        full = dims.add(dims.multiply(stride, dims.subtract(dim, 1)), dims.add(reach, more + 1))
+        result.append(_halves(dims.subtract(full, wanted), mode))
     return tuple(result)
 
 
@@ -250,11 +313,12 @@ def col_to_image(node: Node) -> Built:
     found = windows_of(node, image, block)
     if found is None:
         return None
-    reaches = [(k - 1) * d for k, d in zip(found.window, found.dilations, strict=True)]
-    sizes = [dim + low + high - reach - 1 for dim, (low, high), reach in zip(image, found.padding, reaches, strict=True)]
+    before, after = ([dims.evaluate(pair[end], {}) for pair in found.padding] for end in (0, 1))
+    reaches = [(k - 1) * d for k, d in zip(block, found.dilations, strict=True)]
+    sizes = [dim + low + high - reach - 1 for dim, low, high, reach in zip(image, before, after, reaches, strict=True)]
     counts = tuple(size // stride + 1 for size, stride in zip(sizes, found.strides, strict=True))
     # where the last block ends before the image (and its padding) does, the rest is zero: more padding of the convolution
     rests = [size % stride for size, stride in zip(sizes, found.strides, strict=True)]
-    padding = tuple((r - low, r - high + rest) for r, (low, high), rest in zip(reaches, found.padding, rests, strict=True))
+    padding = tuple((r - low, r - high + rest) for r, low, high, rest in zip(reaches, before, after, rests, strict=True))
     attributes = {"image": tuple(image), "block": tuple(block), "strides": found.strides, "dilations": found.dilations}
-    return make("onnx.Col2Im", (x,), {**attributes, "counts": counts, "padding": padding})
+    return make("onnx.Col2Im", (sized(x, 2, prod(counts)),), {**attributes, "counts": counts, "padding": padding})

@@ -75,7 +75,7 @@ def _update_flops(_: Type, operands: Sequence[Type], attributes: Attributes) -> 
     return 0 if attributes["combiner"] == "second" else _elements(TupleType(tuple(operands[attributes["count"] + 1 :])))
 
 
-def _result_flops(result: Type, _: Sequence[Type], __: Attributes) -> Dim:
+def result_flops(result: Type, _: Sequence[Type], __: Attributes) -> Dim:
     """One operation for each element of the results: how much a body does is not seen from here."""
     return _elements(result)
 
@@ -127,19 +127,19 @@ SCATTER = _op(
 MAP = _op(
     "map", rules.map_, hub_control.map_, "The body of the operands' elements at each position; `dimensions` are all of them.",
     *_ints("dimensions"), Attribute("dtype", "dtype", None, required=False),
-    operands=("operands",), variadic=True, flops=_result_flops, check_regions=checks.mapping,
+    operands=("operands",), variadic=True, flops=result_flops, check_regions=checks.mapping,
 )  # fmt: skip
 
 # ---------------------------------------------------------------- control flow
 
 _RESULTS = Attribute("results", "any")
 IF = _op("if", rules.if_, hub_control.if_, "The first region of the captured values where `pred`, else the second one.", _RESULTS,
-         operands=("pred", "captured"), variadic=True, flops=_result_flops, check_regions=checks.branches)  # fmt: skip
+         operands=("pred", "captured"), variadic=True, flops=result_flops, check_regions=checks.branches)  # fmt: skip
 CASE = _op("case", rules.case, hub_control.case, "The region of that index of the captured values; the last one for any other index.",
-           _RESULTS, operands=("index", "captured"), variadic=True, flops=_result_flops, check_regions=checks.branches)  # fmt: skip
+           _RESULTS, operands=("index", "captured"), variadic=True, flops=result_flops, check_regions=checks.branches)  # fmt: skip
 WHILE = _op("while", rules.while_, hub_control.while_, "The state, sent through the second region as long as the first is true of it.",
-            operands=("state",), variadic=True, flops=_result_flops, check_regions=checks.loop)  # fmt: skip
+            operands=("state",), variadic=True, flops=result_flops, check_regions=checks.loop)  # fmt: skip
 COMPOSITE = _op("composite", rules.composite, hub_control.composite, "A named op that means its region: its decomposition.",
                 Attribute("name", "string"), _RESULTS, Attribute("attributes", "any", (), required=False),
                 Attribute("payload", "any", (), required=False),
-                operands=("operands",), variadic=True, flops=_result_flops, check_regions=checks.decomposition)  # fmt: skip
+                operands=("operands",), variadic=True, flops=result_flops, check_regions=checks.decomposition)  # fmt: skip

@@ -98,6 +98,12 @@ def _convolution(node: Node, shapes: Sequence[Shape]) -> Iterator[tuple[Dim, Dim
     yield shapes[0][numbers.input_feature_dimension], channels
 
 
+def _scan(node: Node, shapes: Sequence[Shape]) -> Iterator[tuple[Dim, Dim]]:
+    """Inputs have equally many slices."""
+    axis, count = node.value("dimension"), node.value("operandSegmentSizes")[0]
+    yield from _alike([shape[axis : axis + 1] for shape in shapes[:count]])
+
+
 def _product(sizes: Iterator[int]) -> int:
     total = 1
     for size in sizes:
@@ -126,5 +132,5 @@ _RULES: dict[str, Rule] = {
     "stablehlo.batch_norm_training": _normalization, "stablehlo.batch_norm_grad": _normalization, "stablehlo.cholesky": _square,
     "stablehlo.triangular_solve": _triangular, "stablehlo.gather": _gathering, "stablehlo.dynamic_gather": _gathering,
     "stablehlo.scatter": _scattering, "stablehlo.select_and_scatter": _selection, "stablehlo.convolution": _convolution,
-    "stablehlo.dynamic_conv": _convolution,
+    "stablehlo.dynamic_conv": _convolution, "chlo.scan": _scan,
 }  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.chlo_scan import of_region
 from coset.dialects.hub_region_terms import direction_of
 from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import is_splat, numpy_broadcast
@@ -248,6 +249,18 @@ def _while(node: Node) -> Built:
     return [built] if isinstance(built, Term) else list(built)[:count]
 
 
+def _scan(node: Node) -> Built:
+    count, axis = node.value("operandSegmentSizes")[0], node.value("dimension")
+    inputs, carries = node.operands[:count], node.operands[count:]
+    slices = [TensorType(x.tensor.dtype, (*x.tensor.dims[:axis], *x.tensor.dims[axis + 1 :])) for x in inputs]
+    parameters = [parameter(index, type) for index, type in enumerate([*slices, *(carry.type for carry in carries)])]
+    attributes = {
+        "dimension": axis, "size": None if inputs else node.value("scan_dim_size"), "is_reverse": bool(node.value("is_reverse", False)),
+        "is_associative": bool(node.value("is_associative", False)),
+    }  # fmt: skip
+    return results(of_region(inputs, carries, node.importer.region(node.regions[0], parameters, {}), attributes))
+
+
 def _composite(node: Node) -> Built:
     """A named op that means its decomposition, a private function."""
     body = node.importer.function(node.value("decomposition"), [operand.type for operand in node.operands])
@@ -262,5 +275,5 @@ def _composite(node: Node) -> Built:
 REGION_BUILDERS: dict[str, Builder] = {
     "stablehlo.reduce": _reduce, "stablehlo.reduce_window": _reduce_window, "stablehlo.select_and_scatter": _select_and_scatter,
     "stablehlo.sort": _sort, "stablehlo.scatter": _scatter, "stablehlo.map": _map, "stablehlo.if": _choice, "stablehlo.case": _choice,
-    "stablehlo.while": _while, "stablehlo.composite": _composite,
+    "stablehlo.while": _while, "stablehlo.composite": _composite, "chlo.scan": _scan,
 }  # fmt: skip

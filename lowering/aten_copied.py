@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-SOURCES = [Path(__file__).with_name(f"aten_functions{part}.py") for part in ("", "_folds", "_library", "_payloads")]
+SOURCES = [Path(__file__).with_name(f"aten_functions{part}.py") for part in ("", "_movement", "_folds", "_library", "_payloads")]
 
 
 @cache

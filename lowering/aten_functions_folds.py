@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from coset.lowering.aten_functions import complex_less, pad
+from coset.lowering.aten_functions import complex_less
+from coset.lowering.aten_functions_movement import pad
 
 # ---------------------------------------------------------------- reductions and windows
 

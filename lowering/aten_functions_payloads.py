@@ -9,8 +9,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from coset.lowering.aten_functions import ORDER, pad
+from coset.lowering.aten_functions import ORDER
 from coset.lowering.aten_functions_library import combined_by, from_patterns, selected
+from coset.lowering.aten_functions_movement import pad
 
 Body = Callable[..., tuple[Tensor, ...]]
 

@@ -14,7 +14,8 @@ from heapq import heappop, heappush
 from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, Group, Grouping, along_columns, loops_over
-from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, complexity, sources, target
+from coset.lowering.index_arithmetic import complexity
+from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
 from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_product, narrow_cut
 

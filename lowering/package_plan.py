@@ -172,7 +172,7 @@ class _Host:
         if launch.extents:
             most = ", ".join(map(self._dim, launch.extents))
             numbers.append(f"WIDE=max({most}) >= {INT32_LIMIT}" if len(launch.extents) > 1 else f"WIDE={most} >= {INT32_LIMIT}")
-        numbers += [f"num_warps={launch.num_warps}", f"num_stages={launch.num_stages}"]
+        numbers += [f"{name}={value}" for name, value in launch.options().items()]
         grid = tuple_text(map(self._dim, launch.grid))
         self._line(f"start(kernels.{launch.function}, {grid}, {', '.join(arguments)},")
         self._line(f"      {', '.join(numbers)})")

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.chlo_scan import as_loop
 from coset.dialects.expansion import expanded
+from coset.dialects.hub_region_terms import applied
 from coset.dialects.hub_terms import broadcast, splat
 from coset.dialects.onnx_node import Node, constant_elements, define
 from coset.ir.errors import CosetError, TypeRuleError
@@ -86,18 +88,8 @@ def _barrier(term: Term) -> Term | None:
     return make(TUPLE, term.operands)
 
 
-def _region(term: Term, operands: Sequence[Term]) -> list[Term]:
-    """The results of the term's only region with `operands` for its parameters."""
-    (region,) = term.regions
-    done = dict(zip(region.parameters, operands, strict=True))
-    for inner in topological(region.results):
-        if inner not in done:
-            done[inner] = rebuild(inner, [done[operand] for operand in inner.operands])
-    return [done[result] for result in region.results]
-
-
 def _composite(term: Term) -> Term | None:
-    results = _region(term, term.operands)
+    results = applied(term.regions[0], term.operands)
     return make(TUPLE, results) if isinstance(term.type, TupleType) else results[0]
 
 
@@ -216,6 +208,7 @@ _OPENERS = {
     "stablehlo.optimization_barrier": _barrier,
     "stablehlo.composite": _composite,
     "stablehlo.map": _map,
+    "chlo.scan": as_loop,
     "stablehlo.batch_norm_inference": _inference,
     "stablehlo.batch_norm_training": _training,
     "stablehlo.batch_norm_grad": _gradient,

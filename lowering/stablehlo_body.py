@@ -138,6 +138,12 @@ class Body:
         """A block inside this one, whose parameters introduce dims of their own."""
         return Body({**self.sources, **introducers(parameters, ())}, self)
 
+    def isolated(self, parameters: Sequence[Term]) -> Body:
+        """A block inside this one that sees no value of it: only names are not to be taken twice."""
+        body = self.function(parameters)
+        body.taken = self.taken
+        return body
+
     def function(self, parameters: Sequence[Term]) -> Body:
         """The body of a function beside this one: it sees no value of the others."""
         body = Body(introducers(parameters, ()))

@@ -184,4 +184,5 @@ PRINTERS: dict[str, Printer] = {
     "stablehlo.dynamic_slice": numbers.dynamic_slice,
     **COLLECTIVE_PRINTERS,
     "stablehlo.if": regions.choice, "stablehlo.case": regions.choice, "stablehlo.while": regions.loop,
+    "chlo.scan": regions.scan,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_tensors import identity
 from coset.dialects.mlir_ops import SCATTER
 from coset.dialects.mlir_text import number_text, type_text
+from coset.ir.errors import require
 from coset.ir.term import Region, Term
 from coset.ir.types import DType, TensorType
 from coset.lowering.stablehlo_attributes import attribute_texts, quoted, truth
@@ -74,9 +75,10 @@ def _return(values: Sequence[tuple[str, str]]) -> str:
     return f'"stablehlo.return"({", ".join(v for v, _ in values)}) : ({", ".join(t for _, t in values)}) -> ()'
 
 
-def region_block(body: Body, region: Region, *, captured: Sequence[str] | None = None) -> list[str]:
-    """The block of a region. With `captured` its parameters are these outer values, and the block has none of its own."""
-    inner = body.inner(region.parameters)
+def region_block(body: Body, region: Region, *, captured: Sequence[str] | None = None, isolated: bool = False) -> list[str]:
+    """The block of a region. With `captured` its parameters are these outer values, and the block has none of its own. An `isolated`
+    one sees no value from outside, not even a constant."""
+    inner = body.isolated(region.parameters) if isolated else body.inner(region.parameters)
     heads = []
     for index, parameter in enumerate(region.parameters):
         inner.define(parameter, inner.fresh() if captured is None else captured[index])
@@ -172,6 +174,21 @@ def loop(body: Body, term: Term) -> str:
     """`while`: each of its regions has the state as parameters."""
     blocks = [region_block(body, region) for region in term.regions]
     return body.op(term.op.name, body.typed(term.operands), [], result_types(term.type), regions=blocks)
+
+
+def scan(body: Body, term: Term) -> str:
+    """CHLO's scan: inputs and carries, outputs and carries are told apart by their counts."""
+    given = dict(term.attributes)
+    carries = len(term.operands) - given["inputs"]
+    attributes = [f"dimension = {given['dimension']} : i64"]
+    attributes += [f"{name} = true" for name in ("is_associative", "is_reverse") if given[name]]
+    require(given["size"] is None or isinstance(given["size"], int), "its number of steps must be a number")
+    if given["size"] is not None:
+        attributes.append(f"scan_dim_size = {given['size']} : i64")
+    for name, counts in (("operandSegmentSizes", (given["inputs"], carries)), ("resultSegmentSizes", (len(given["slices"]), carries))):
+        attributes.append(f"{name} = array<i32: {counts[0]}, {counts[1]}>")
+    block = region_block(body, term.regions[0], isolated=True)
+    return body.op(term.op.name, body.typed(term.operands), attributes, result_types(term.type), regions=[block])
 
 
 def composite(body: Body, term: Term) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from coset.ir.dims import Atom, Dim, Poly, Shape, add, multiply, product, substitute, subtract, symbol, symbols
-from coset.lowering.indexing import joined
+from coset.lowering.index_arithmetic import joined
 from coset.lowering.kernel import Buffer, Loop
 
 _FUNCTIONS = {"max": "tl.maximum", "min": "tl.minimum"}

@@ -28,6 +28,11 @@ class Options:
     tf32: bool = False
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
 
+    @property
+    def contracts(self) -> bool:
+        """True where a multiplication and an addition may be one operation, rounded once: it is not what the hub says to the bit."""
+        return self.rounding is not Rounding.EACH
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -57,6 +62,12 @@ class Launch:
     extents: tuple[Dim, ...] = ()
     num_warps: int = 4
     num_stages: int = 3
+    contracts: bool = True  # see `Options`
+
+    def options(self) -> dict[str, int | bool]:
+        """What Triton's compiler is told beside the constexprs."""
+        plain: dict[str, int | bool] = {"num_warps": self.num_warps, "num_stages": self.num_stages}
+        return plain if self.contracts else {**plain, "enable_fp_fusion": False}
 
     def numbers(self, binding: Mapping[str, int]) -> dict[str, int | bool]:
         """The constexprs by name for the sizes of `binding`, with `WIDE`."""

@@ -49,7 +49,9 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     for store in kernel.stores:
         space.store(store, _AXES)
     source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)
-    return Emission(source, (Launch(kernel.name, body.arguments(), (ceildiv(total, block),), (("BLOCK", block),), sizes),))
+    grid = (ceildiv(total, block),)
+    launch = Launch(kernel.name, body.arguments(), grid, (("BLOCK", block),), sizes, contracts=options.contracts)
+    return Emission(source, (launch,))
 
 
 def index_limits(plan: Plan, buffers: tuple[str, ...], dims: list[Dim], extents: Mapping[str, Dim], more: list[Dim]) -> list[Dim]:

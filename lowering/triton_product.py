@@ -192,7 +192,9 @@ class _Writer:
             constexprs += [("SPLITS", tiling.splits), ("CHUNK", tiling.chunk)]
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
         grid = (self._programs(),)
-        return Emission(source, (Launch(self.kernel.name, self.body.arguments(), grid, tuple(constexprs), self.sizes, tiling.warps),))
+        contracts = self.options.contracts
+        launch = Launch(self.kernel.name, self.body.arguments(), grid, tuple(constexprs), self.sizes, tiling.warps, contracts=contracts)
+        return Emission(source, (launch,))
 
     def _place(self) -> None:
         """Which tile a program does: groups of rows of tiles, so that programs that run together read the same operands."""

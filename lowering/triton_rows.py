@@ -137,7 +137,8 @@ class _Writer:
         constexprs = (("BLOCK_ROWS", tiles.rows), ("BLOCK_COLUMNS", tiles.columns))
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
         grid = (ceildiv(self.count, tiles.rows),)
-        launch = Launch(self.kernel.name, self.body.arguments(), grid, constexprs, self.sizes, num_warps=tiles.warps)
+        contracts = self.body.options.contracts
+        launch = Launch(self.kernel.name, self.body.arguments(), grid, constexprs, self.sizes, tiles.warps, contracts=contracts)
         return Emission(source, (launch,))
 
     def _columns(self, scope: Scope, start: str) -> None:

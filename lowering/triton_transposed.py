@@ -74,4 +74,4 @@ def emit_transposed(
     constexprs = (("BLOCK_ROWS", ROWS), ("BLOCK_COLUMNS", COLUMNS))
     source = function_text(body, kernel.name, comment, [name for name, _ in constexprs], lines)
     grid = product([ceildiv(row.extent, ROWS), ceildiv(column.extent, COLUMNS), *(loop.extent for loop in others)])
-    return Emission(source, (Launch(kernel.name, body.arguments(), (grid,), constexprs, sizes),))
+    return Emission(source, (Launch(kernel.name, body.arguments(), (grid,), constexprs, sizes, contracts=body.options.contracts),))

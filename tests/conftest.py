@@ -1,8 +1,33 @@
-"""Drawn tests draw the same every time: nothing is random without a seed."""
+"""Drawn tests draw the same every time: nothing is random without a seed. And where Triton kernels run: see `--triton`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
+
+from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    where = "where kernels run: in Triton's interpreter, in the interpreter over torch's memory, on this machine's GPU"
+    parser.addoption("--triton", default="interpreter", choices=["interpreter", "cpu", "cuda"], help=where)
+
+
+@pytest.fixture(scope="module")
+def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
+    """A process that runs Triton kernels."""
+    place = request.config.getoption("--triton")
+    with Interpreter() if place == "interpreter" else OnDevice(place) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    """A process that compiles Triton kernels for devices that are not here."""
+    with Compiler() as found:
+        yield found

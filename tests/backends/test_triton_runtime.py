@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
+from coset.backends.triton_runtime import TARGETS, Compiler, OnDevice, Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import BF16, DTYPES
 from coset.lowering.kernel import Plan
-from coset.lowering.triton import Launch, emit, kernel_source
+from coset.lowering.triton import Launch, Options, Rounding, emit, kernel_source
 from coset.lowering.triton_launch import Argument
 from tests.lowering import test_triton_pointwise, test_triton_product, test_triton_rows
 from tests.lowering.test_triton_pointwise import chain, transposed
 from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax
+from tests.lowering.triton_cases import assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -28,19 +28,7 @@ ONE = Launch("f", (Argument("x_ptr", "*fp32", "x"),), (1,), (("BLOCK", 8),))
 ARRAYS = {"x": np.arange(8, dtype=np.float32)}
 
 
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    with Compiler() as found:
-        yield found
-
-
-def test_a_store_outside_is_found(interpreter: Interpreter) -> None:
+def test_a_store_outside_is_found(interpreter: Runner) -> None:
     store = "    tl.store(x_ptr + tl.arange(0, BLOCK) + {}, 1.0)\n"
     inside = interpreter.run(HEAD + store.format(0), (ONE,), ARRAYS, {})
     assert inside["x"].tolist() == [1.0] * 8
@@ -49,25 +37,40 @@ def test_a_store_outside_is_found(interpreter: Interpreter) -> None:
             interpreter.run(HEAD + store.format(shift), (ONE,), ARRAYS, {})
 
 
-def test_a_load_outside_is_poison(interpreter: Interpreter) -> None:
+def test_a_load_outside_is_poison(interpreter: Runner) -> None:
     found = interpreter.run(HEAD + "    i = tl.arange(0, BLOCK)\n    tl.store(x_ptr + i, tl.load(x_ptr + i + 4))\n", (ONE,), ARRAYS, {})
     assert found["x"][:4].tolist() == [4, 5, 6, 7] and np.all(found["x"][4:] < -1e-15)
 
 
-def test_text_that_does_not_run_is_an_error(interpreter: Interpreter) -> None:
+def test_the_device_s_process_has_guard_zones_too() -> None:
+    """Here over torch's memory on the CPU, with the interpreter in the device's place."""
+    pytest.importorskip("torch")
+    store = "    tl.store(x_ptr + tl.arange(0, BLOCK) + {}, 1.0)\n"
+    with OnDevice("cpu") as device:
+        assert device.run(HEAD + store.format(0), (ONE,), ARRAYS, {})["x"].tolist() == [1.0] * 8
+        with pytest.raises(CosetError, match="a store went outside"):
+            device.run(HEAD + store.format(1), (ONE,), ARRAYS, {})
+        kernel, buffers = chain("bf16", 300)
+        plan = Plan(buffers, (kernel,), (), ())
+        values = {key: np.linspace(-3, 3, 300).astype(DTYPES["bf16"].numpy) for key in "xy"}
+        found, expected = run(kernel, plan, values, {}, device, Options(rounding=Rounding.EACH))["z"]
+        assert_same(found, expected, BF16)
+
+
+def test_text_that_does_not_run_is_an_error(interpreter: Runner) -> None:
     with pytest.raises(CosetError, match="nothing_such"):
         interpreter.run(HEAD + "    nothing_such(x_ptr)\n", (ONE,), ARRAYS, {})
     with pytest.raises(CosetError, match="SyntaxError"):
         interpreter.run("def", (ONE,), ARRAYS, {})
 
 
-def test_an_empty_grid_is_not_launched(interpreter: Interpreter) -> None:
+def test_an_empty_grid_is_not_launched(interpreter: Runner) -> None:
     launch = Launch("f", ONE.arguments, (0,), ONE.constexprs)
     found = interpreter.run(HEAD + "    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)\n", (launch,), ARRAYS, {})
     assert found["x"].tolist() == ARRAYS["x"].tolist()
 
 
-def test_the_process_that_asks_stays_as_it_was(interpreter: Interpreter) -> None:
+def test_the_process_that_asks_stays_as_it_was(interpreter: Runner) -> None:
     import os
 
     interpreter.run(HEAD + "    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)\n", (ONE,), ARRAYS, {})

@@ -39,7 +39,10 @@ def main() -> None:
         reasons = known_misses()
         MISSES.write_text(HEAD + "".join(f"{name}: {_reason(reasons.get(name, ''), found)}\n" for name, found in problems.items()))
     if report is not None:
-        body = "".join(f"- `{name}`: {problem}\n" for name, problem in (problems | taken).items())
+        causes: dict[str, list[str]] = {}
+        for name, problem in (problems | taken).items():
+            causes.setdefault(problem, []).append(f"`{name}`")
+        body = "".join(f"- {problem}: {', '.join(found)}\n" for problem, found in causes.items())
         report.write_text("# Misses of the spelling corpus\n\n" + "\n".join([*lines, "", total, "", body]))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from hub_cases import ANY_TYPE, ANY_VALUE, CASES, DIM, SHAPE, Case, Draw, adversarial, numbers
 from hypothesis import strategies as st
 
+from coset.dialects.chlo_scan import scan_term
 from coset.dialects.hub_region_terms import case_term, composite_term, if_term, region, while_term
 from coset.ir.dims import Shape
 from coset.ir.op import Attributes
@@ -250,6 +251,31 @@ def while_(draw: Draw) -> Case:
         lambda i, x: [call("add", i, one), call("add", x, x)],
     )
     return Case(term, [np.asarray(draw(st.integers(0, 4)), np.int32), *values(draw, kinds)[1:]])
+
+
+@st.composite
+def scan(draw: Draw) -> Case:
+    """Inputs of two types, or none with a number of steps; an output of another rank, and a body that its order matters to."""
+    dtype, several = draw(st.sampled_from(NUMBERS)), draw(st.integers(0, 2))
+    shape = numbers(draw(LONG))
+    outputs = draw(st.integers(0 if several else 1, 2))
+    axis = draw(st.integers(0, len(shape)))
+    size = draw(DIM if several else st.integers(0, 4))
+    kinds = [(dtype, (*shape[:axis], size, *shape[axis:]))] * several + [(dtype, shape)]
+    hints = {"is_reverse": draw(st.booleans()), "is_associative": False, "size": None if several else size}
+
+    def body(*parts: Term) -> list[Term]:
+        *slices, carry = parts
+        total = carry
+        for part in slices or [carry]:
+            total = call("maximum", part, call("add", total, part))
+        return [*[carry] * outputs, total]
+
+    terms = _inputs(kinds)
+    return Case(scan_term(terms[:several], terms[several:], body, axis, **hints), values(draw, kinds))
+
+
+CASES["chlo.scan"] = scan
 
 
 @entered("composite")

@@ -96,8 +96,8 @@ def symbolic(
 
 
 def assert_close(found: Arrays, expected: Arrays, *, ulps: float = 0.0, rtol: float = 1e-5, atol: float = 1e-6) -> None:
-    """Shapes and dtypes are the same, integers equal, floats near; for a float of fewer bits than f32 `ulps` widens `rtol`."""
-    for index, (value, wanted) in enumerate(zip(found, expected, strict=False)):
+    """As many results of equal shapes and dtypes, integers equal, floats near; for floats of fewer bits than f32 `ulps` widens `rtol`."""
+    for index, (value, wanted) in enumerate(zip(found, expected, strict=True)):
         value, wanted = np.asarray(value), np.asarray(wanted)
         assert value.shape == wanted.shape, f"result {index}: shape {value.shape}, expected {wanted.shape}"
         assert value.dtype == wanted.dtype, f"result {index}: dtype {value.dtype}, expected {wanted.dtype}"

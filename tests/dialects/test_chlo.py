@@ -23,11 +23,11 @@ from coset.rules.definition import evaluate_defined
 
 assert coset.dialects
 RANDOM = np.random.default_rng(0)
-# https://openxla.org/stablehlo/generated/chlo, without what is read into other terms: `constant` (builtin.constant), `scan` (its region)
+# https://openxla.org/stablehlo/generated/chlo, without what is read into other terms: `constant` (builtin.constant)
 OPS = [
     "_asin_acos_kernel", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "constant_like", "cosh", "digamma",
-    "erf", "erf_inv", "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "mulhi", "next_after", "polygamma", "ragged_dot", "sinh",
-    "square", "tan", "top_k", "zeta",
+    "erf", "erf_inv", "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "mulhi", "next_after", "polygamma", "ragged_dot", "scan",
+    "sinh", "square", "tan", "top_k", "zeta",
 ]  # fmt: skip
 BROADCAST = [
     "add", "and", "atan2", "compare", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma", "power",

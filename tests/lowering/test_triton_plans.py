@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import TARGETS, Compiler, Interpreter
+from coset.backends.triton_runtime import TARGETS, Compiler, Runner
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
@@ -28,19 +27,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
 
 
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    with Compiler() as found:
-        yield found
-
-
-def check(program: Any, feeds: dict[str, Any], interpreter: Interpreter, patch: pytest.MonkeyPatch, what: str) -> None:
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str) -> None:
     """Run a plan in NumPy; beside each kernel that is not a library's, run it in the interpreter on the same memory."""
 
     class Checking(plan_numpy._Run):
@@ -57,12 +44,12 @@ def check(program: Any, feeds: dict[str, Any], interpreter: Interpreter, patch: 
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_the_kernel_families(name: str, interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     check(*CASES[name](), interpreter, monkeypatch, name)
 
 
 @pytest.mark.parametrize("batch", range(6))
-def test_drawn_programs(batch: int, interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_programs(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(batch * 20, batch * 20 + 20):
         with monkeypatch.context() as patch:
             check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")

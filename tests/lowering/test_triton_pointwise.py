@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Interpreter
+from coset.backends.triton_runtime import Runner
 from coset.ir.dims import ceildiv, evaluate, multiply, product, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, DTYPES, F16, F32, I32
@@ -18,12 +16,6 @@ from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
 
 
 def drawn(seed: int) -> tuple[Drawing, Pointwise]:
@@ -39,7 +31,7 @@ def drawn(seed: int) -> tuple[Drawing, Pointwise]:
 
 
 @pytest.mark.parametrize("batch", range(10))
-def test_drawn_kernels(batch: int, interpreter: Interpreter) -> None:
+def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 25, batch * 25 + 25):
         drawing, kernel = drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
@@ -61,7 +53,7 @@ def chain(dtype_name: str, extent: int) -> tuple[Pointwise, dict[str, Buffer]]:
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16])
-def test_narrow_floats_are_rounded_where_they_are_stored(dtype: object, interpreter: Interpreter) -> None:
+def test_narrow_floats_are_rounded_where_they_are_stored(dtype: object, interpreter: Runner) -> None:
     """Three ops of f32 instead of three of `dtype`: an error of half a unit of the largest step is taken away by each."""
     name = str(dtype)
     kernel, buffers = chain(name, 999)
@@ -79,7 +71,7 @@ def test_narrow_floats_are_rounded_where_they_are_stored(dtype: object, interpre
 
 
 @pytest.mark.parametrize("extent", [0, 1, 255, 256, 257, 4096, 5003])
-def test_ragged_edges(extent: int, interpreter: Interpreter) -> None:
+def test_ragged_edges(extent: int, interpreter: Runner) -> None:
     kernel, buffers = chain("f32", extent)
     draw = np.random.default_rng(2)
     values = {key: draw.normal(size=extent).astype(np.float32) for key in "xy"}
@@ -97,7 +89,7 @@ def transposed(rows: object, columns: object) -> tuple[Pointwise, Plan]:
 
 @pytest.mark.parametrize("shape", [(16, 16), (33, 65), (64, 100), (17, 200)])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_reading_across_is_done_in_tiles(shape: tuple[int, int], dynamic: bool, interpreter: Interpreter) -> None:
+def test_reading_across_is_done_in_tiles(shape: tuple[int, int], dynamic: bool, interpreter: Runner) -> None:
     kernel, plan = transposed(symbol("m") if dynamic else shape[0], symbol("n") if dynamic else shape[1])
     values = {"x": np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape[1], shape[0])}
     assert "BLOCK_ROWS" in emit(kernel, plan).source
@@ -105,7 +97,7 @@ def test_reading_across_is_done_in_tiles(shape: tuple[int, int], dynamic: bool, 
     assert_same(found, expected, I32)
 
 
-def test_a_permutation_of_four_dims(interpreter: Interpreter) -> None:
+def test_a_permutation_of_four_dims(interpreter: Runner) -> None:
     """[b, c, h, w] read as [b, h, w, c], with a bias along c."""
     b, h, w, c = (Loop(f"loop:{name}", size) for name, size in zip("bhwc", (2, 5, 7, 33), strict=True))
     x = Load("x", (b.index, c.index, h.index, w.index), F32)
@@ -144,7 +136,7 @@ def test_joined_loops_need_no_quotients() -> None:
 
 
 @pytest.mark.parametrize("far", ["inside", "outside"])
-def test_the_side_that_is_not_chosen_is_not_read(far: str, interpreter: Interpreter) -> None:
+def test_the_side_that_is_not_chosen_is_not_read(far: str, interpreter: Runner) -> None:
     """Elsewhere its address is 2^40 elements off: to read it would end the process."""
     loop = Loop("loop:i", 6)
     sides = {"near": Load("near", (loop.index,), F32), "far": Load("far", (subtract(loop.index, 5),), F32)}

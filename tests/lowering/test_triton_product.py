@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Interpreter
+from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
@@ -23,12 +21,6 @@ pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64", "i8", "i8", "i32", "f8e4m3fn", "f8e5m2"))
 SIZES = (1, 2, 3, 5, 8, 17, 33)
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
 
 
 def wide(dtype: DType) -> DType:
@@ -65,7 +57,7 @@ def drawn(seed: int) -> tuple[Drawing, Product]:
 
 
 @pytest.mark.parametrize("batch", range(10))
-def test_drawn_kernels(batch: int, interpreter: Interpreter) -> None:
+def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 22, batch * 22 + 22):
         drawing, kernel = drawn(seed)
         found = run(kernel, Plan(drawing.buffers, (kernel,), (), ()), drawing.values, drawing.binding, interpreter, EACH)
@@ -98,7 +90,7 @@ def operands(m: int, n: int, k: int, dtype: DType) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("m, n, k", [(1, 1, 1), (65, 33, 70), (128, 128, 64), (3, 129, 257), (0, 4, 4), (4, 0, 4), (4, 5, 0)])
 @pytest.mark.parametrize("name", ["f32", "f16", "bf16", "f64", "i8", "i32", "f8e4m3fn", "f8e5m2"])
-def test_matmul(m: int, n: int, k: int, name: str, interpreter: Interpreter) -> None:
+def test_matmul(m: int, n: int, k: int, name: str, interpreter: Runner) -> None:
     dtype = DTYPES[name]
     kernel, plan = matmul(m, n, k, dtype)
     values = operands(m, n, k, dtype)
@@ -112,7 +104,7 @@ def test_matmul(m: int, n: int, k: int, name: str, interpreter: Interpreter) -> 
 
 
 @pytest.mark.parametrize("dtype", [F32, BF16, I8])
-def test_split_k(dtype: DType, interpreter: Interpreter) -> None:
+def test_split_k(dtype: DType, interpreter: Runner) -> None:
     kernel, plan = matmul(20, 17, 5003, dtype)
     emission = emit(kernel, plan)
     assert len(emission.launches) == 2 and len(emission.scratch) == 1
@@ -122,7 +114,7 @@ def test_split_k(dtype: DType, interpreter: Interpreter) -> None:
     assert_near(found, expected, wide(dtype), 0.0, absolute=float(bound.max()) * 5004 * 2.0**-24)
 
 
-def test_sizes_that_are_not_known(interpreter: Interpreter) -> None:
+def test_sizes_that_are_not_known(interpreter: Runner) -> None:
     kernel, plan = matmul(symbol("m"), symbol("n"), symbol("k"), F32)
     for m, n, k in ((1, 1, 1), (70, 5, 33), (0, 3, 3), (3, 3, 0)):
         values = operands(m, n, k, F32)
@@ -130,14 +122,14 @@ def test_sizes_that_are_not_known(interpreter: Interpreter) -> None:
         assert_near(found, expected, F32, 1e-5, absolute=1e-5)
 
 
-def test_what_is_not_finite_stays_in_its_row_and_column(interpreter: Interpreter) -> None:
+def test_what_is_not_finite_stays_in_its_row_and_column(interpreter: Runner) -> None:
     values = operands(33, 21, 40, F32)
     values["x"][3, 5], values["x"][7, 39], values["w"][2, 4] = np.nan, np.inf, -np.inf
     found, expected = run(*matmul(33, 21, 40, F32), values, {}, interpreter)["y"]
     assert_near(found, expected, F32, 1e-4, absolute=1e-4)
 
 
-def test_dequantized_weights_with_bias_and_activation(interpreter: Interpreter) -> None:
+def test_dequantized_weights_with_bias_and_activation(interpreter: Runner) -> None:
     """y = relu(x @ (f16(q) * scale) + b), x in f16: the weight is scaled and rounded in front of the product."""
     m, n, k = Loop("loop:m", 19), Loop("loop:n", 35), Loop("loop:k", 50)
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Interpreter
+from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I32, DType
@@ -18,12 +16,6 @@ from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
 
 
 def drawn(seed: int) -> tuple[Drawing, Rows]:
@@ -55,7 +47,7 @@ def drawn(seed: int) -> tuple[Drawing, Rows]:
 
 
 @pytest.mark.parametrize("batch", range(10))
-def test_drawn_kernels(batch: int, interpreter: Interpreter) -> None:
+def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 25, batch * 25 + 25):
         drawing, kernel = drawn(seed)
         options = Options(rounding=Rounding.EACH, processors=1 + seed % 4 // 3 * 131)  # with few processors, tiles have more rows
@@ -112,7 +104,7 @@ def layer_norm(rows: Dim, columns: int) -> tuple[Rows, Plan]:
 
 @pytest.mark.parametrize("dtype", [F32, F16, BF16])
 @pytest.mark.parametrize("rows, columns", [(1, 1), (5, 7), (3, 1024), (2, 8192), (2, 8193), (3, 20011), (0, 5)])
-def test_softmax(rows: int, columns: int, dtype: DType, interpreter: Interpreter) -> None:
+def test_softmax(rows: int, columns: int, dtype: DType, interpreter: Runner) -> None:
     kernel, plan = softmax(rows, columns, dtype)
     x = (np.random.default_rng(3).normal(size=(rows, columns)) * 4).astype(dtype.numpy)
     found, expected = run(kernel, plan, {"x": x}, {}, interpreter)["y"]
@@ -120,7 +112,7 @@ def test_softmax(rows: int, columns: int, dtype: DType, interpreter: Interpreter
 
 
 @pytest.mark.parametrize("columns", [1, 6, 700, 9001])
-def test_layer_norm_of_any_number_of_rows(columns: int, interpreter: Interpreter) -> None:
+def test_layer_norm_of_any_number_of_rows(columns: int, interpreter: Runner) -> None:
     kernel, plan = layer_norm(symbol("n"), columns)
     draw = np.random.default_rng(4)
     for rows in (0, 1, 5):
@@ -131,7 +123,7 @@ def test_layer_norm_of_any_number_of_rows(columns: int, interpreter: Interpreter
 
 
 @pytest.mark.parametrize("columns", [1, 37, 3000])
-def test_rows_of_unknown_length(columns: int, interpreter: Interpreter) -> None:
+def test_rows_of_unknown_length(columns: int, interpreter: Runner) -> None:
     kernel, plan = softmax(3, symbol("n"))
     x = np.random.default_rng(3).normal(size=(3, columns)).astype(np.float32)
     found, expected = run(kernel, plan, {"x": x}, {"n": columns}, interpreter)["y"]
@@ -140,7 +132,7 @@ def test_rows_of_unknown_length(columns: int, interpreter: Interpreter) -> None:
 
 @pytest.mark.parametrize("columns", [6, 10000])
 @pytest.mark.parametrize("combiner", ["maximum", "minimum", "add", "multiply"])
-def test_what_is_not_finite(combiner: str, columns: int, interpreter: Interpreter) -> None:
+def test_what_is_not_finite(combiner: str, columns: int, interpreter: Runner) -> None:
     """NaN wins, 0.0 is above -0.0, and rows without columns give the identity."""
     i, j = Loop("loop:i", 8), Loop("loop:j", columns)
     x = np.full((8, columns), {"maximum": -1.0, "minimum": 1.0, "add": 0.0, "multiply": 1.0}[combiner], np.float32)
@@ -159,7 +151,7 @@ def test_what_is_not_finite(combiner: str, columns: int, interpreter: Interprete
     "dtype, combiner", [("f32", "maximum"), ("i32", "add"), ("bool", "and"), ("bool", "or"), ("i8", "add"), ("u8", "minimum")]
 )
 @pytest.mark.parametrize("columns", [0, 9000])
-def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interpreter: Interpreter) -> None:
+def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interpreter: Runner) -> None:
     kind = DTYPES[dtype]
     i, j = Loop("loop:i", 3), Loop("loop:j", columns)
     fold = Fold("folded", combiner, Load("x", (i.index, j.index), kind), kind)
@@ -172,7 +164,7 @@ def test_empty_and_long_rows(dtype: str, combiner: str, columns: int, interprete
 
 
 @pytest.mark.parametrize("rows, columns", [(70, 5), (70, 50), (3, 4000), (5, 1)])
-def test_columns_that_are_far_apart(rows: int, columns: int, interpreter: Interpreter) -> None:
+def test_columns_that_are_far_apart(rows: int, columns: int, interpreter: Runner) -> None:
     """A fold over the first dim: neighbours in memory are rows, so tiles have many of them."""
     i, j = Loop("loop:i", rows), Loop("loop:j", columns)
     fold = Fold("total", "add", Load("x", (j.index, i.index), F32), F32)
@@ -185,7 +177,7 @@ def test_columns_that_are_far_apart(rows: int, columns: int, interpreter: Interp
     assert_near(found, expected, F32, 1e-5, absolute=1e-6 * columns)
 
 
-def test_argmax(interpreter: Interpreter) -> None:
+def test_argmax(interpreter: Runner) -> None:
     """The place of the largest element, as the plan has it: two folds."""
     i, j = Loop("loop:i", 11), Loop("loop:j", 23)
     x = Load("x", (i.index, j.index), I32)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Interpreter
+from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast
 from coset.ir.op import Op, all_ops, find_op
 from coset.ir.types import BOOL, DTYPES, DType
@@ -26,12 +25,6 @@ _EXACT = """negate abs sign floor ceil round_nearest_even round_nearest_afz sqrt
     and or xor shift_left shift_right_logical shift_right_arithmetic is_finite is_nan is_inf compare select clamp convert"""
 EXACT = frozenset(_EXACT.split())
 EACH = Options(rounding=Rounding.EACH)
-
-
-@pytest.fixture(scope="module")
-def interpreter() -> Iterator[Interpreter]:
-    with Interpreter() as found:
-        yield found
 
 
 def special(dtype: DType) -> np.ndarray[Any, Any]:
@@ -79,7 +72,7 @@ def grid(dtype: DType, count: int) -> dict[str, np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
-def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Interpreter) -> None:
+def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Runner) -> None:
     dtype = DTYPES[name]
     operands = grid(dtype, count)
     loop = Loop("loop:i", operands["x0"].size)
@@ -107,7 +100,7 @@ def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Interpre
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_conversions_mean_what_the_hub_says(name: str, interpreter: Interpreter) -> None:
+def test_conversions_mean_what_the_hub_says(name: str, interpreter: Runner) -> None:
     source, values = DTYPES[name], special(DTYPES[name])
     loop = Loop("loop:i", values.size)
     buffers = {"x": Buffer("x", source, (loop.extent,), "input")}
@@ -132,7 +125,7 @@ def test_conversions_mean_what_the_hub_says(name: str, interpreter: Interpreter)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_numbers_choices_and_indices(name: str, interpreter: Interpreter) -> None:
+def test_numbers_choices_and_indices(name: str, interpreter: Runner) -> None:
     """Constants beside values and beside constants, select among them, and index values as numbers."""
     dtype, values = DTYPES[name], special(DTYPES[name])
     loop = Loop("loop:i", values.size)
@@ -155,7 +148,7 @@ def test_numbers_choices_and_indices(name: str, interpreter: Interpreter) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_bits_as_another_dtype(name: str, interpreter: Interpreter) -> None:
+def test_the_same_bits_as_another_dtype(name: str, interpreter: Runner) -> None:
     source, values = DTYPES[name], special(DTYPES[name])
     loop = Loop("loop:i", values.size)
     buffers = {"x": Buffer("x", source, (loop.extent,), "input")}

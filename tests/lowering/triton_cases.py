@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.backends.triton_runtime import Interpreter
+from coset.backends.triton_runtime import Runner
 from coset.ir.dims import evaluate
 from coset.ir.types import DType
 from coset.lowering.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
@@ -39,7 +39,7 @@ def elements(memory: Array, shape: tuple[int, ...], steps: tuple[int, ...]) -> A
     return np.lib.stride_tricks.as_strided(bits_of(memory), shape, steps)
 
 
-def run(kernel: Pointwise | Rows | Product, plan: Plan, values: Mapping[str, Array], binding: Mapping[str, int], interpreter: Interpreter,
+def run(kernel: Pointwise | Rows | Product, plan: Plan, values: Mapping[str, Array], binding: Mapping[str, int], interpreter: Runner,
         options: Options | None = None) -> dict[str, tuple[Array, Array]]:  # fmt: skip
     """What Triton's interpreter makes of each buffer that the kernel writes, and what NumPy makes of it. Memory that is no element of a
     buffer keeps its poison, or this fails."""

@@ -11,22 +11,26 @@ from typing import Any
 
 import onnx
 import torch
+import torch_attention
+import torch_conv
 import torch_norm
+import torch_pointwise
+from cases import Case, Formula, Plain
 from common import save_mlir, save_onnx
-from torch_norm import Case
 
 SEED = 7
-GROUPS = {**torch_norm.CASES}
+GROUPS = {**torch_norm.CASES, **torch_pointwise.CASES, **torch_attention.CASES, **torch_conv.CASES}
 
 
-def script(case: Case, opset: int) -> onnx.ModelProto:
-    """By the exporter that scripts a trace (dynamo=False), without its constant folding of what is trained."""
+def script(case: Case, opset: int, *, raw: bool = False) -> onnx.ModelProto:
+    """By the exporter that traces (dynamo=False). `raw`: without its constant folding, and batch normalizations stay."""
     file = io.BytesIO()
     inputs = case.inputs()
     names = [f"x{i}" for i in range(len(inputs))]
     axes = {names[i]: dims for i, dims in case.dynamic.items()}
     module = case.module().eval()
-    torch.onnx.export(module, inputs, file, dynamo=False, opset_version=opset, input_names=names, dynamic_axes=axes or None)
+    options: dict[str, Any] = {"do_constant_folding": False, "training": torch.onnx.TrainingMode.PRESERVE} if raw else {}
+    torch.onnx.export(module, inputs, file, dynamo=False, opset_version=opset, input_names=names, dynamic_axes=axes or None, **options)
     return onnx.load_model_from_string(file.getvalue())
 
 
@@ -37,7 +41,7 @@ def shapes(case: Case, module: torch.nn.Module, inputs: tuple[Any, ...]) -> Any:
     every = {name for axes in case.dynamic.values() for name in axes.values()}
     dims = {name: torch.export.Dim(name, min=2, max=64) for name in sorted(every)}
     found = tuple({axis: dims[name] for axis, name in case.dynamic.get(i, {}).items()} for i in range(len(inputs)))
-    return (found,) if isinstance(module, torch_norm.Formula) else found  # its inputs are one starred parameter
+    return (found,) if isinstance(module, Formula | Plain) else found  # its inputs are one starred parameter
 
 
 def dynamo(case: Case, opset: int) -> onnx.ModelProto:
@@ -68,9 +72,10 @@ def make(folder: str, name: str, case: Case, way: str) -> None:
         source = f"{version}, torch_mlir {importlib.metadata.version('torch-mlir')} fx.export_and_import(.., output_type='stablehlo') of {case.how}"
         save_mlir(hlo(case), f"{folder}/torch-hlo-{name}", source, case.wanted, case.beside)
         return
-    kind, opset = way[:6], int(way[6:])
-    model = script(case, opset) if kind == "script" else dynamo(case, opset)
-    source = f"{version}, torch.onnx.export(.., dynamo={kind == 'dynamo'}, opset_version={opset}) of {case.how}"
+    kind, opset = way.rstrip("0123456789"), int(way.lstrip("abcdefghijklmnopqrstuvwxyz"))
+    model = dynamo(case, opset) if kind == "dynamo" else script(case, opset, raw=kind == "raw")
+    options = ", do_constant_folding=False, training=PRESERVE" if kind == "raw" else ""
+    source = f"{version}, torch.onnx.export(.., dynamo={kind == 'dynamo'}, opset_version={opset}{options}) of {case.how}"
     save_onnx(model, f"{folder}/torch-{kind}{opset}-{name}", source, case.wanted, case.beside)
 
 

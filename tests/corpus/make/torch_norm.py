@@ -3,49 +3,12 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from cases import Case, formula, normal
 from torch import nn
-
-
-@dataclass(frozen=True)
-class Case:
-    """One spelling. `how`: what it imitates. `dynamic`: dims of inputs that are symbols in the dynamic form, {input: {axis: name}}.
-    `ways`: which exports it is made with (`script` = dynamo=False, `dynamo`, `hlo` = torch-mlir) and the opsets."""
-
-    module: Callable[[], nn.Module]
-    inputs: Callable[[], tuple[Any, ...]]
-    wanted: tuple[str, ...]
-    how: str
-    beside: str = ""
-    ways: tuple[str, ...] = ("script13",)
-    dynamic: dict[int, dict[int, str]] = field(default_factory=dict)
-
-
-class Formula(nn.Module):
-    """A function of the inputs with parameters `w` and `b` of the given shape."""
-
-    def __init__(self, function: Callable[..., Any], *shape: int, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        self.function = function
-        self.w = nn.Parameter(torch.randn(*shape).to(dtype))
-        self.b = nn.Parameter(torch.randn(*shape).to(dtype))
-
-    def forward(self, *inputs: Any) -> Any:
-        return self.function(self.w, self.b, *inputs)
-
-
-def formula(function: Callable[..., Any], *shape: int, dtype: torch.dtype = torch.float32) -> Callable[[], nn.Module]:
-    return lambda: Formula(function, *shape, dtype=dtype)
-
-
-def normal(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Callable[[], tuple[Any, ...]]:
-    return lambda: tuple(torch.randn(*shape).to(dtype) for shape in shapes)
-
 
 ROWS = normal((2, 3, 8))
 ROW_DIMS = {0: {0: "batch", 1: "length"}}

@@ -1,0 +1,66 @@
+"""The child process that runs Triton kernels on this machine's GPU, each buffer between guard zones: a kernel that breaks the GPU's
+context ends this process and no other.
+
+Started as `python -m coset.backends.torch_device cuda`; with `cpu` (and TRITON_INTERPRET=1) the interpreter runs on torch's memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from coset.backends.triton_child import GUARD, POISON, TORCH_NAMES, Answer, imported, serve
+
+_ALIGNED = 64  # bytes: wider than any access of a kernel
+
+
+def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer]:
+    """The function that answers a request to run launches on `device`."""
+    import torch
+
+    if device == "cpu":
+        from coset.backends.triton_corrections import correct_interpreter
+
+        correct_interpreter()
+
+    def answer(request: dict[str, Any], arrays: list[bytes], folder: Path) -> Answer:
+        memory = [torch.full((len(array) + 2 * GUARD + _ALIGNED,), POISON, dtype=torch.uint8, device=device) for array in arrays]
+        starts = [GUARD + -(block.data_ptr() + GUARD) % _ALIGNED for block in memory]
+        for block, start, array in zip(memory, starts, arrays, strict=True):
+            if array:
+                block[start : start + len(array)] = torch.frombuffer(bytearray(array), dtype=torch.uint8).to(device)
+        module = imported(request["source"], folder)
+
+        def given(type: str, value: int) -> Any:
+            if not type.startswith("*"):
+                return value
+            inside = memory[value][starts[value] : starts[value] + len(arrays[value])]
+            return inside.view(getattr(torch, TORCH_NAMES[type.removeprefix("*")]))
+
+        try:
+            for launch in request["launches"]:
+                if all(launch["grid"]):
+                    values = [given(type, value) for type, value in launch["arguments"]]
+                    numbers = {**launch["constexprs"], "num_warps": launch["num_warps"], "num_stages": launch["num_stages"]}
+                    kernel = getattr(module, launch["function"])[tuple(launch["grid"])]
+                    kernel(*values, **numbers, enable_fp_fusion=launch["contracts"])
+            if device != "cpu":
+                torch.cuda.synchronize()
+            whole = [block.cpu().numpy() for block in memory]
+        except RuntimeError as error:  # after a bad access the context is lost: the next request needs another process
+            return {"error": f"{type(error).__name__}: {error}", "last": device != "cpu"}, []
+        found = []
+        for place, (block, start, array) in enumerate(zip(whole, starts, arrays, strict=True)):
+            end = start + len(array)
+            if (block[:start] != POISON).any() or (block[end:] != POISON).any():
+                return {"error": f"buffer {place} of {len(array)} bytes: a store went outside"}, []
+            found.append(block[start:end].tobytes())
+        return {}, found
+
+    return answer
+
+
+if __name__ == "__main__":
+    serve(lambda: prepare(sys.argv[1]))

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# benchmarks/gpu.py on a machine that has torch, Triton and a GPU and reaches no package registry.
+#
+#   here, in the repository's root:      bash benchmarks/gpu.sh wheels        (downloads what such a machine lacks into .whl, 49 MiB)
+#   there, carrying .whl with the tree:  bash benchmarks/gpu.sh --out "$OUT"  (any options of benchmarks.gpu)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PYTHON=${PYTHON:-python3}
+
+if [ "${1:-}" = wheels ]; then
+    mkdir -p .whl && rm -f .whl/*.whl
+    ignored=$(git rev-parse --git-path info/exclude)
+    mkdir -p "$(dirname "$ignored")"
+    grep -qs '^/.whl/$' "$ignored" || echo '/.whl/' >> "$ignored"
+    platforms=(manylinux_2_28_x86_64 manylinux_2_27_x86_64 manylinux_2_17_x86_64 manylinux2014_x86_64 manylinux1_x86_64)
+    "$PYTHON" -m pip download --quiet --no-deps --only-binary=:all: --python-version "${WHEELS_FOR:-3.12}" --implementation cp \
+        "${platforms[@]/#/--platform=}" -d .whl \
+        egglog==13.2.0 lark==1.3.1 black==26.10.1 pathspec==1.1.1 platformdirs pytokens graphviz opentelemetry-api
+    du -sh .whl
+    exit
+fi
+
+if compgen -G '.whl/*.whl' > /dev/null; then
+    "$PYTHON" -m pip install --quiet --no-index --no-deps --no-compile --no-cache-dir --upgrade --target /tmp/coset-site .whl/*.whl
+    export PYTHONPATH="$PWD:/tmp/coset-site${PYTHONPATH:+:$PYTHONPATH}"
+fi
+export PYTHONUNBUFFERED=1
+exec "$PYTHON" -m benchmarks.gpu "$@"

@@ -1,0 +1,218 @@
+"""What `gpu` measures of single groups: bytes moved against the copy bandwidth of the same minute, products against cuBLAS."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import coset.dialects
+from benchmarks.gpu_clock import captured, measure, synchronize
+from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
+from coset.backends.triton_runtime import Device
+from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.kernel import Library, Plan
+from coset.lowering.package import write_package
+from coset.lowering.package_plan import planned_package
+from coset.lowering.plan import plan
+from coset.lowering.traffic import least
+from coset.lowering.triton import can_emit, emit
+from coset.lowering.triton_launch import Emission, Launch
+from coset.targets.target import get_target
+from coset.timing import Protocol, Ratio, Timing, ratio
+
+assert coset.dialects  # imported so that every op is registered
+
+Row = dict[str, Any]
+COPY_ELEMENTS = 1 << 28  # of f32: 1 GiB read and 1 GiB written
+BANDWIDTH_GOAL, PRODUCT_GOAL = 0.85, 0.95
+ERROR_GOAL = {"f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
+"""Norm of the difference over the norm of the reference: some roundings of the dtype; larger is a wrong result."""
+TILINGS = (
+    (128, 128, 64, 8, 3),
+    (128, 128, 64, 4, 4),
+    (128, 256, 64, 8, 3),
+    (256, 128, 64, 8, 3),
+    (128, 128, 32, 4, 4),
+    (64, 256, 64, 4, 4),
+)
+"""(m, n, k, warps, stages) that are tried beside the chosen one where they fit the sizes: what `choose_tiling` might choose."""
+
+
+class Kernels:
+    """A case planned, emitted and in the device's memory."""
+
+    def __init__(self, case: Case, device: str, target: str) -> None:
+        self.case, self.device = case, device
+        self.program = case.program()
+        self.plan: Plan = plan(self.program, get_target(target), computes=can_emit)
+        assert not any(isinstance(kernel, Library) for kernel in self.plan.kernels), f"{case.title}: a library's kernel"
+        self.emissions: list[Emission] = [emit(kernel, self.plan) for kernel in self.plan.kernels]
+        buffers = [*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)]
+        draw = torch.Generator(device=device).manual_seed(1)
+        self.tensors: dict[str, torch.Tensor] = {}
+        for buffer in buffers:
+            dtype = getattr(torch, STORED[plain(buffer.dtype).name])
+            shape = tuple(dim for dim in buffer.shape if isinstance(dim, int))
+            if buffer.role == "input":
+                self.tensors[buffer.name] = torch.randn(shape, generator=draw, device=device).to(dtype)
+            elif buffer.role == "constant":
+                assert buffer.value is not None
+                self.tensors[buffer.name] = torch.from_numpy(buffer.value.attribute("value").array()).to(device)
+            else:
+                self.tensors[buffer.name] = torch.full(shape, 77, dtype=dtype, device=device)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """All launches in order."""
+        return [launch for emission in self.emissions for launch in emission.launches]
+
+    def source(self) -> str:
+        """The text of all kernels."""
+        from coset.lowering.triton import module_of
+
+        return module_of(self.emissions)
+
+    def error(self) -> float:
+        """How far the outputs are from the plan as torch functions over f32 copies of the inputs, by norms; the largest of the outputs."""
+        wide = self._reference()
+        worst = 0.0
+        for (_, buffer), expected in zip(self.plan.outputs, wide, strict=True):
+            found = self.tensors[buffer].double()
+            worst = max(worst, float((found - expected.double()).norm() / expected.double().norm()))
+        return worst if worst == worst else float("inf")
+
+    def _reference(self) -> tuple[torch.Tensor, ...]:
+        """The plan as torch functions."""
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place) / "reference"
+            write_package(planned_package(self.program, self.plan, title=self.case.title, triton=False), folder)
+            model = loaded(folder).to(self.device)
+            inputs = [self.tensors[buffer] for _, buffer in self.plan.inputs]
+            found = model(*inputs)
+        return found if isinstance(found, tuple) else (found,)
+
+
+def loaded(folder: Path) -> Any:
+    """The model of the package in `folder`."""
+    import sys
+
+    name = f"package_{folder.name}_{len(sys.modules)}"
+    found = util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert found is not None and found.loader is not None
+    module = util.module_from_spec(found)
+    sys.modules[name] = module
+    found.loader.exec_module(module)
+    return module.model
+
+
+def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only: Sequence[str] = ()) -> Iterator[Row]:
+    """One row for each pointwise or normalization group: bytes that it must move over its time, as a share of what a copy reaches."""
+    count = 4096 if tiny else COPY_ELEMENTS
+    source, sink = torch.randn(count, device=device), torch.empty(count, device=device)
+    copy_bytes = 2 * 4 * count
+    for case in TINY_BANDWIDTH if tiny else BANDWIDTH:
+        if only and case.name not in only:
+            continue
+        kernels = Kernels(case, device, target)
+        with Device(kernels.source()) as module:
+            run = captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device)  # noqa: B023  (done in this round)
+            run()
+            synchronize(device)
+            error = kernels.error()
+            times = measure({"copy": captured(lambda: sink.copy_(source), device), "ours": run}, protocol, device)
+        floor = least(kernels.plan)
+        against = scaled(ratio(times["copy"], times["ours"]), floor / copy_bytes)
+        yield {
+            "case": case.title, "kernels": len(kernels.launches), "bytes": floor, **seconds(times),
+            "copy_bytes_per_s": copy_bytes / times["copy"].median, "bytes_per_s": floor / times["ours"].median,
+            "share_of_copy": shown(against), "goal": BANDWIDTH_GOAL, "error": error, "right": error <= ERROR_GOAL[case.dtype],
+        }  # fmt: skip
+        kernels.tensors.clear()
+        if device == "cuda":
+            torch.cuda.empty_cache()
+
+
+def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: bool) -> Iterator[Row]:
+    """One row for each product with bias, GELU and residual, beside cuBLAS's product alone (of f32 without tf32)."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for case in TINY_PRODUCTS if tiny else PRODUCTS:
+        kernels = Kernels(case, device, target)
+        x, w = (kernels.tensors[dict(kernels.plan.inputs)[name]] for name in "xw")
+        out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
+        with Device(kernels.source()) as module:
+            programs = {"cublas": captured(lambda: torch.mm(x, w.t(), out=out), device)}  # noqa: B023
+            programs["ours"] = captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device)  # noqa: B023
+            programs["ours"]()
+            synchronize(device)
+            error = kernels.error()
+            refused: dict[str, str] = {}
+            if tune:
+                found, refused = _tilings(kernels, module, device, TINY_TILINGS if tiny else TILINGS)
+                programs |= found
+            times = measure(programs, protocol, device)
+        m, n, k = case.sizes
+        flop = 2 * m * n * k
+        row: Row = {
+            "case": case.title, **seconds(times), "cublas_flop_per_s": flop / times["cublas"].median,
+            "flop_per_s": flop / times["ours"].median, "share_of_cublas": shown(ratio(times["cublas"], times["ours"])),
+            "goal": PRODUCT_GOAL, "error": error, "right": error <= ERROR_GOAL[case.dtype],
+            "launch": {**dict(kernels.launches[0].constexprs), **kernels.launches[0].options()},
+        }  # fmt: skip
+        tried = [name for name in programs if name not in ("cublas", "ours")]
+        if tried:
+            best = min(tried, key=lambda name: times[name].median)
+            row["best_tiling"] = {"tiling": best, "share_of_cublas": shown(ratio(times["cublas"], times[best]))}
+        if refused:
+            row["tilings_that_do_not_run"] = refused
+        yield row
+
+
+TINY_TILINGS = ((16, 16, 16, 4, 2), (32, 16, 16, 4, 3))
+
+
+def _tilings(
+    kernels: Kernels, module: Device, device: str, tilings: Sequence[tuple[int, ...]]
+) -> tuple[dict[str, Callable[[], object]], dict[str, str]]:
+    """The same kernel at other tile sizes, where its text holds for them: whole tiles, one launch. And why others do not run."""
+    m, n, k = kernels.case.sizes
+    launches = kernels.launches
+    chosen = dict(launches[0].constexprs)
+    found: dict[str, Callable[[], object]] = {}
+    refused: dict[str, str] = {}
+    if len(launches) > 1 or m % chosen["BLOCK_M"] or n % chosen["BLOCK_N"] or k % chosen["BLOCK_K"]:
+        return found, refused
+    for tile_m, tile_n, tile_k, warps, stages in tilings:
+        if m % tile_m or n % tile_n or k % tile_k:
+            continue
+        numbers = {**chosen, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": tile_k}
+        grid = (m // tile_m * (n // tile_n),)
+        launch = replace(launches[0], constexprs=tuple(numbers.items()), grid=grid, num_warps=warps, num_stages=stages)
+        name = f"{tile_m}x{tile_n}x{tile_k} {warps} warps {stages} stages"
+        try:
+            found[name] = captured(lambda launch=launch: module.run([launch], kernels.tensors, {}), device)  # type: ignore[misc]
+        except Exception as error:  # too much shared memory, say: it is what the row is for
+            refused[name] = f"{type(error).__name__}: {error}"[:200]
+    return found, refused
+
+
+def seconds(times: Mapping[str, Timing]) -> Row:
+    """The medians and minima of the programs."""
+    return {
+        "median_s": {name: one.median for name, one in times.items()},
+        "min_s": {name: one.minimum for name, one in times.items()},
+        "rounds": len(next(iter(times.values())).medians),
+    }
+
+
+def scaled(given: Ratio, factor: float) -> Ratio:
+    return Ratio(given.value * factor, given.low * factor, given.high * factor)
+
+
+def shown(given: Ratio) -> Row:
+    return {"value": given.value, "low": given.low, "high": given.high}

@@ -1,0 +1,58 @@
+"""`benchmarks.gpu` where there is no GPU: what it says, and a dry run, so that its first run on a GPU is not its first run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu_report import text_of
+
+torch = pytest.importorskip("torch")
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
+    done = run("--out", str(tmp_path))
+    assert done.returncode == 2 and not list(tmp_path.iterdir())
+    assert "no GPU" in done.stderr or "not installed" in done.stderr
+
+
+def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    done = run("--device", "cpu", "--part", "bandwidth", "--part", "matmul", "--only", "layer_norm", "--json", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr[-800:]
+    document = json.loads(done.stdout)
+    (norm,) = document["parts"]["bandwidth"]["rows"]
+    assert norm["right"] and norm["share_of_copy"]["value"] > 0
+    products = document["parts"]["matmul"]["rows"]
+    assert len(products) == 2 and all(row["right"] for row in products)
+    (text,) = tmp_path.glob("*.txt")
+    assert "layer_norm" in text.read_text() and json.loads(text.with_suffix(".json").read_text()) == document
+
+
+def test_what_went_wrong_is_in_the_text() -> None:
+    document = {
+        "name": "h200", "date": "2026-01-01", "commit": "abc", "cores": 2, "command": "c", "versions": {"torch": "2"}, "device": "cuda",
+        "parts": {
+            "tests": {"seconds": 1, "rows": [{"tests": 2, "passed": 1, "skipped": 0, "failures": {"t::f[1]": ["AssertionError: 3"]}}]},
+            "sanitizer": {"seconds": 1, "rows": [{"error": "compute-sanitizer is not on the PATH: memory was not checked"}]},
+            "matmul": {"seconds": 1, "rows": [{"error": "time ran out", "error_exit": False}]},
+            "blocks": {"seconds": 1, "rows": [{"block": "mlp", "error": "no time was left for it"}]},
+        },
+    }  # fmt: skip
+    text = text_of(document)
+    for said in ("1 of 2 passed, 0 skipped, 1 failed", "t::f[1]: AssertionError: 3", "not on the PATH", "time ran out", "mlp: no time"):
+        assert said in text
