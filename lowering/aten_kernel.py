@@ -84,13 +84,16 @@ class _Function:
                 shape = ["-1" if other == place else "1" for other in range(len(loops))]
                 self.lines.append(f"i{place} = torch.arange({self._dim(loop.extent)}, device=device).reshape({tuple_text(shape)})")
         self.names = names
+        for pick in self.kernel.picks:  # where it is not used it may read any element
+            names[pick.name] = self._value(pick.value)
 
     def _every(self) -> list[Dim]:
         """The dims that need the loops as index tensors."""
         found: list[Dim] = []
         kernel = self.kernel
         stores = list(_stores(kernel))
-        tops = [store.value for store in stores]
+        tops = [pick.value for pick in kernel.picks]
+        tops += [store.value for store in stores]
         tops += [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else []
         tops += [kernel.lhs, kernel.rhs] if isinstance(kernel, Product) else []
         for value in scalars(*tops):

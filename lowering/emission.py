@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Dim, add, multiply
+from coset.ir.dims import Dim, add, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
@@ -22,6 +22,7 @@ from coset.lowering.kernel import (
     Load,
     Loop,
     Number,
+    Pick,
     Pointwise,
     Product,
     Result,
@@ -30,6 +31,7 @@ from coset.lowering.kernel import (
     Store,
 )
 from coset.lowering.kinds import is_arithmetic
+from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 
 HEAVY = ("stablehlo.reduce", "stablehlo.dot_general")
 
@@ -71,6 +73,11 @@ class _Body:
     names: dict[Term, str]
     done: dict[tuple[Term, Index], Scalar] = field(default_factory=dict)
     used: set[Term] = field(default_factory=set)
+    picks: dict[tuple[Term, Index, Dim], Pick] = field(default_factory=dict)  # by the index tensor, its element, and the bound
+    extents: dict[str, Dim] = field(default_factory=dict)  # of loops and picks
+
+    def __post_init__(self) -> None:
+        self.extents |= self.group.extents
 
     def scalar(self, term: Term, index: Index) -> Scalar:
         """`term` at `index`."""
@@ -82,7 +89,10 @@ class _Body:
                 continue
             found = self._leaf(*key)
             if found is None:
-                parts = sources(*key, self.group.extents)
+                needed, parts = self._sources(*key)
+                if needed:
+                    stack += reversed(needed)
+                    continue
                 waiting = [(key[0].operands[part.operand], self._place(*key, part)) for part in parts]
                 left = [child for child in waiting if child not in self.done]
                 if left:
@@ -92,6 +102,24 @@ class _Body:
             self.done[key] = found
             stack.pop()
         return self.done[term, index]
+
+    def _sources(self, term: Term, index: Index) -> tuple[list[tuple[Term, Index]], tuple[Source, ...]]:
+        """Where an element comes from, or the elements of index tensors that must be known before."""
+        if term.op.name not in PICKED:
+            return [], sources(term, index, self.extents)
+        begins = starts(term, index)
+        places = [(term.operands[start.operand], start.index) for start in begins]
+        needed = [place for place in places if place not in self.done]
+        if needed:
+            return needed, ()
+        found: list[tuple[Start, Dim]] = []
+        for start, place in zip(begins, places, strict=True):
+            key = (*place, start.count)
+            if key not in self.picks:
+                self.picks[key] = Pick(f"pick:{len(self.picks)}", start.count, clamped(self.done[place], start.count))
+                self.extents[self.picks[key].name] = start.count
+            found.append((start, symbol(self.picks[key].name)))
+        return [], picked_sources(term, index, found, self.extents)
 
     def _place(self, term: Term, index: Index, source: Source) -> Index:
         """Where an operand is read: where the walk put it, for a term that is itself where the walk put it (its index, computed anew, may
@@ -122,8 +150,9 @@ class _Body:
     def _combined(self, term: Term, index: Index, parts: Sequence[Source], values: Sequence[Scalar]) -> Scalar:
         if is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert":
             return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes)
-        if term.op.name not in ALTERNATIVES:
+        if len(values) == 1:
             return values[0]
+        assert term.op.name in ALTERNATIVES or term.op.name in PICKED
         found = values[-1]
         for part, value in zip(reversed(parts[:-1]), reversed(values[:-1]), strict=True):
             found = Choose(part.bounds, value, found, term.tensor.dtype)
@@ -168,13 +197,14 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
     used = sorted(body.used, key=lambda term: emission.position[term])
     words = tuple(_word(term) for term in used)
     name = _name(used)
+    picks = tuple(body.picks.values())
     if group.kind == PRODUCT:
         batch, m, n, k = (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in "bmnk")
         ((lhs, rhs),) = steps
         accumulator = wide(folds[0].tensor.dtype)
-        return Product(name, batch, m, n, k, lhs, rhs, accumulator, tuple(stores), words), frozenset(body.used)
+        return Product(name, batch, m, n, k, lhs, rhs, accumulator, tuple(stores), words, picks), frozenset(body.used)
     if group.kind != ROWS:
-        return Pointwise(name, tuple(group.loops.values()), tuple(stores), words), frozenset(body.used)
+        return Pointwise(name, tuple(group.loops.values()), tuple(stores), words, picks), frozenset(body.used)
     is_row = [group.is_row(group.at[term]) for term in stored]
     parts = tuple(
         Fold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype)) for term, step in zip(folds, steps, strict=True)
@@ -182,7 +212,7 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
     rows, columns = _rows(group)
     row_stores = tuple(store for store, row in zip(stores, is_row, strict=True) if row)
     elements = tuple(store for store, row in zip(stores, is_row, strict=True) if not row)
-    return Rows(name, rows, columns, parts, row_stores, elements, words), frozenset(body.used)
+    return Rows(name, rows, columns, parts, row_stores, elements, words, picks), frozenset(body.used)
 
 
 def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:

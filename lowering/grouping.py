@@ -18,6 +18,7 @@ from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
 from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_product, narrow_cut
+from coset.lowering.picking import PICKED
 
 
 class Grouper:
@@ -355,6 +356,8 @@ class Grouper:
                 continue
             if is_arithmetic(top):
                 work += 0 if cost_of(top) == 0 else self.limits.product_scalars + 1 if is_costly(top) else 1
+            if top.op.name in PICKED:
+                return False  # each place would be read again for each tile
             if top.op.name in ALTERNATIVES:
                 work += 2 * len(top.operands) - 2
             if work > self.limits.product_scalars or len(done) > self.limits.inlined:

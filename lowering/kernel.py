@@ -2,16 +2,17 @@
 
 Every movement op (broadcast, transpose, slice, reverse, reshape, pad, concatenate, iota) is gone here: it is how an index of the
 result becomes an index of an operand, with a condition where it may fall outside. Indices and conditions are dims
-(`coset.ir.dims`) over the kernel's loops, which are dim symbols of their own, beside the program's symbols.
+(`coset.ir.dims`) over the kernel's loops, which are dim symbols of their own, beside the program's symbols. A place that is itself read
+from memory (gather, dynamic_slice) is a `Pick`: one more dim symbol of the kernel, whose number is a scalar.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Union
 
-from coset.ir.dims import Dim, Poly, Shape, symbol
+from coset.ir.dims import Dim, Poly, Shape, symbol, symbols
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import DType
@@ -120,6 +121,15 @@ def operands_of(value: Scalar) -> tuple[Scalar, ...]:
     return (value.inside, value.outside) if isinstance(value, Choose) else ()
 
 
+def dims_in(value: Scalar) -> tuple[Dim, ...]:
+    """The dims that a scalar itself mentions, not what is under it."""
+    if isinstance(value, Load):
+        return value.index
+    if isinstance(value, IndexValue):
+        return (value.index,)
+    return tuple(dim for bound in value.bounds for dim in (bound.index, bound.low, bound.high)) if isinstance(value, Choose) else ()
+
+
 def scalars(*values: Scalar) -> Iterator[Scalar]:
     """Every scalar under `values` once, operands before users (kernels are small: the planner bounds their size)."""
     done: set[int] = set()
@@ -149,6 +159,19 @@ class Store:
 
 
 @dataclass(frozen=True)
+class Pick:
+    """A symbol (it begins with `pick:`) for a computed place: `value`, an integer that lies in 0 .. count - 1 wherever it is used.
+
+    Its value may mention the kernel's loops and earlier picks. It may be computed only where what it is the place of is used: elsewhere
+    its own loads may be outside.
+    """
+
+    name: str
+    count: Dim
+    value: Scalar
+
+
+@dataclass(frozen=True)
 class Pointwise:
     """One value for each index of `loops`, from memory to memory."""
 
@@ -156,6 +179,7 @@ class Pointwise:
     loops: tuple[Loop, ...]
     stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()  # the ops that it does, for the reader
+    picks: tuple[Pick, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -183,6 +207,7 @@ class Rows:
     row_stores: tuple[Store, ...]
     element_stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -200,6 +225,7 @@ class Product:
     accumulator: DType
     stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -245,11 +271,14 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
 
 
 def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
-    """All scalars that a kernel computes at its top level."""
+    """All scalars that a kernel computes at its top level: its picks, and what it folds, multiplies and stores."""
+    if isinstance(kernel, Library):
+        return ()
+    picked = tuple(pick.value for pick in kernel.picks)
     stored = tuple(store.value for store in stores_of(kernel))
     if isinstance(kernel, Rows):
-        return (*(fold.value for fold in kernel.folds), *stored)
-    return (kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else stored
+        return (*picked, *(fold.value for fold in kernel.folds), *stored)
+    return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
 
 
 def reads(kernel: Kernel) -> tuple[str, ...]:
@@ -271,6 +300,21 @@ def loops_of(kernel: Pointwise | Rows | Product) -> tuple[Loop, ...]:
     if isinstance(kernel, Pointwise):
         return kernel.loops
     return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+
+
+def extents_of(kernel: Pointwise | Rows | Product) -> dict[str, Dim]:
+    """How many values each symbol of the kernel takes: of its loops and its picks."""
+    return {loop.name: loop.extent for loop in loops_of(kernel)} | {pick.name: pick.count for pick in kernel.picks}
+
+
+def used_picks(picks: tuple[Pick, ...], values: Iterable[Scalar], dims: Iterable[Dim]) -> tuple[Pick, ...]:
+    """Those of `picks` that the scalars or the dims mention, themselves or through other picks."""
+    wanted = {name for dim in dims for name in symbols(dim)}
+    wanted |= {name for value in scalars(*values) for dim in dims_in(value) for name in symbols(dim)}
+    for pick in reversed(picks):
+        if pick.name in wanted:
+            wanted |= {name for value in scalars(pick.value) for dim in dims_in(value) for name in symbols(dim)}
+    return tuple(pick for pick in picks if pick.name in wanted)
 
 
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
@@ -299,6 +343,7 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
             return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
 
+        kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
         if isinstance(kernel, Rows):
             folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
             return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))

@@ -9,6 +9,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.term import Term
 from coset.ir.types import TensorType
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
+from coset.lowering.picking import PICKED
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def is_light(term: Term) -> bool:
         return False
     if term.op.name == "stablehlo.bitcast_convert":
         return term.tensor.rank == term.operands[0].tensor.rank
-    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE
+    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE or term.op.name in PICKED
 
 
 def is_arithmetic(term: Term) -> bool:
@@ -62,6 +63,8 @@ def cost_of(term: Term) -> int:
     """The scalar expressions that computing a light term adds to a kernel: none for what only changes an index a little, several for
     a reshape, which divides."""
     name = term.op.name
+    if name in PICKED:  # each start is clamped; an update chooses
+        return 3 * len(term.operands) if name != "stablehlo.gather" else 3 * len(term.attribute("start_index_map"))
     if name in ALTERNATIVES:
         return 2 * len(term.operands) - 2
     if name == "stablehlo.reshape":
@@ -108,6 +111,8 @@ def narrow_cut(
     size, work, top = bytes_of(term, binding), 0, term
     for _ in range(limits.product_scalars + 4):
         if top not in light or (top in required and top is not term) or top.op.name in FREE:
+            return None
+        if top.op.name in PICKED:
             return None
         large = [x for x in dict.fromkeys(top.operands) if 8 * bytes_of(x, binding) > size and is_splat(x) is None]
         work += limits.product_scalars + 1 if tiled and is_costly(top) else cost_of(top)

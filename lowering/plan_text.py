@@ -67,10 +67,14 @@ def show_kernel(kernel: Kernel) -> list[str]:
         operands = ", ".join("-" if name is None else name for name in kernel.operands)
         return [f"{head}:", f"  {', '.join(kernel.results)} = {kernel.term.op.name}({operands}){{{attributes}}}"]
     text = _Text(kernel)
+    picks: list[str] = []
+    for pick in kernel.picks:
+        value = text.named(pick.value)
+        picks += [*text.flush(), f"  {pick.name} < {_dim(pick.count)} = {value}"]
     if isinstance(kernel, Pointwise):
-        return [f"{head} for {_loops(kernel.loops)}:", *text.stores(kernel.stores)]
+        return [f"{head} for {_loops(kernel.loops)}:", *picks, *text.stores(kernel.stores)]
     if isinstance(kernel, Rows):
-        lines = [f"{head} for {_loops(kernel.rows)} along {_loops(kernel.columns)}:"]
+        lines = [f"{head} for {_loops(kernel.rows)} along {_loops(kernel.columns)}:", *picks]
         for fold in kernel.folds:
             value = text.named(fold.value)
             lines += [*text.flush(), f"  {fold.name}: {fold.dtype} = fold {fold.combiner} of {value}"]
@@ -79,7 +83,7 @@ def show_kernel(kernel: Kernel) -> list[str]:
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )
-    lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:"]
+    lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:", *picks]
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
     return [
         *lines,

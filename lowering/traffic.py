@@ -9,7 +9,22 @@ from coset.ir.dims import evaluate, symbols
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType, TupleType
-from coset.lowering.kernel import Buffer, Kernel, Library, Load, Plan, Pointwise, Product, Rows, loops_of, reads, scalars, values_of, writes
+from coset.lowering.kernel import (
+    Buffer,
+    Kernel,
+    Library,
+    Load,
+    Plan,
+    Pointwise,
+    Product,
+    Rows,
+    dims_in,
+    loops_of,
+    reads,
+    scalars,
+    values_of,
+    writes,
+)
 from coset.lowering.kinds import LEAVES, NOTHING, bytes_of
 from coset.lowering.primitive import primitive
 
@@ -41,10 +56,14 @@ def _part(plan: Plan, kernel: Pointwise | Rows | Product, name: str, binding: Ma
     """At most one element for each index of the loops that each load of the buffer moves along, and at most the whole buffer."""
     buffer = plan.buffers[name]
     extents = {loop.name: loop.extent for loop in loops_of(kernel)}
+    moves: dict[str, set[str]] = {}  # the loops that a pick moves along
+    for pick in kernel.picks:
+        indices = [dim for value in scalars(pick.value) for dim in dims_in(value)]
+        moves[pick.name] = {loop for dim in indices for name in symbols(dim) for loop in moves.get(name, {name} & extents.keys())}
     total = 0
     for value in scalars(*values_of(kernel)):
         if isinstance(value, Load) and value.buffer == name:
-            loops = {loop for dim in value.index for loop in symbols(dim) & extents.keys()}
+            loops = {loop for dim in value.index for name in symbols(dim) for loop in moves.get(name, {name} & extents.keys())}
             count = 1
             for loop in loops:
                 count *= evaluate(extents[loop], binding)
@@ -81,8 +100,26 @@ def _unbroadcast(term: Term) -> Term:
 
 
 def least(plan: Plan, binding: Mapping[str, int] | None = None) -> int:
-    """Bytes of the inputs and constants that the plan reads, once, and of its outputs, once: no plan moves fewer."""
+    """Bytes of the inputs and constants that the plan reads, once, and of its outputs, once: no plan moves fewer. Of a table that is only
+    read at computed places, one element for each place."""
     numbers = binding or {}
     used = {name for kernel in plan.kernels for name in reads(kernel)} | {name for _, name in plan.outputs}
-    ends = {name for name in used if plan.buffers[name].role in ("input", "constant")}
-    return sum(_size(plan.buffers[name], numbers) for name in ends | {name for _, name in plan.outputs})
+    ends = {name for name in used if plan.buffers[name].role in ("input", "constant")} - {name for _, name in plan.outputs}
+    total = sum(_size(plan.buffers[name], numbers) for name in {name for _, name in plan.outputs})
+    return total + sum(_least_of(plan, name, numbers) for name in ends)
+
+
+def _least_of(plan: Plan, name: str, binding: Mapping[str, int]) -> int:
+    """The bytes of an input that some kernel must read."""
+    most = 0
+    for kernel in plan.kernels:
+        if name not in reads(kernel):
+            continue
+        if isinstance(kernel, Library):
+            return _size(plan.buffers[name], binding)
+        picks = {pick.name for pick in kernel.picks}
+        loads = [value for value in scalars(*values_of(kernel)) if isinstance(value, Load) and value.buffer == name]
+        if any(not any(symbols(dim) & picks for dim in load.index) for load in loads):
+            return _size(plan.buffers[name], binding)
+        most = max(most, _part(plan, kernel, name, binding))
+    return most

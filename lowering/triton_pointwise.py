@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coset.ir.dims import Dim, add, ceildiv, product, symbols
-from coset.lowering.kernel import Plan, Pointwise, reads, writes
+from coset.lowering.kernel import Plan, Pointwise, extents_of, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, largest_index, span, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
@@ -26,9 +26,9 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     """One Triton function that gives every element of the kernel's stores."""
     total = product(loop.extent for loop in kernel.loops)
     block = block_size(total, options.processors)
-    dims = dims_of((), kernel.stores, plan)
+    dims = dims_of([pick.value for pick in kernel.picks], kernel.stores, plan)
     loops, binding = join_loops(kernel.loops, dims)
-    extents = {loop.name: loop.extent for loop in kernel.loops}
+    extents = extents_of(kernel)
     wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, 4 * block)]))
     body = Body(plan, options, wide=wide)
     row = across(kernel, plan, loops, binding)
@@ -42,7 +42,7 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     whole = isinstance(total, int) and total % block == 0
     if not whole:
         scope.lines.append(f"mask = {flat} < {body.text(total)}")
-    space = Space(body, {"all": Axis(flat, None if whole else "mask")}, [scope], binding)
+    space = Space(body, {"all": Axis(flat, None if whole else "mask")}, [scope], binding, kernel.picks)
     for name, text in split_index(loops, flat, names).items():
         space.index(name, text, _AXES)
     space.flat(loops, flat, _AXES)

@@ -13,7 +13,23 @@ from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbols
 from coset.ir.types import DTYPES, F32, F64, I8, DType
-from coset.lowering.kernel import Apply, Buffer, Fold, Load, Loop, Plan, Product, Result, Rows, Scalar, Store, reads, writes
+from coset.lowering.kernel import (
+    Apply,
+    Buffer,
+    Fold,
+    Load,
+    Loop,
+    Plan,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Store,
+    extents_of,
+    reads,
+    used_picks,
+    writes,
+)
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
@@ -106,7 +122,9 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     whole = Result("sum", kernel.accumulator)
     first = _Writer(replace(kernel, stores=(Store(name, index, whole),)), plan, options, tiling, comment).emission()
     fold = Fold("sum", "add", Load(name, index, kernel.accumulator), kernel.accumulator)
-    second = emit_rows(Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, ()), plan, options, ["the sum of the parts"])
+    picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
+    summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
+    second = emit_rows(summed, plan, options, ["the sum of the parts"])
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,))
 
 
@@ -122,7 +140,7 @@ def _narrowest(value: Scalar) -> Scalar:
 class _Writer:
     def __init__(self, kernel: Product, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
         self.kernel, self.options, self.tiling, self.comment = kernel, options, tiling, comment
-        dims = dims_of([kernel.lhs, kernel.rhs], kernel.stores, plan)
+        dims = dims_of([*(pick.value for pick in kernel.picks), kernel.lhs, kernel.rhs], kernel.stores, plan)
         binding: dict[str, Dim] = {}
         joined: list[tuple[Loop, ...]] = []
         for loops in (kernel.batch, kernel.m, kernel.n, kernel.k):
@@ -130,8 +148,7 @@ class _Writer:
             binding |= more
             joined.append(fewer)
         self.batch, self.m, self.n, self.k = (product(loop.extent for loop in loops) for loops in joined)
-        loops = (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
-        extents = {loop.name: loop.extent for loop in loops} | {"loop:split": tiling.splits}
+        extents = extents_of(kernel) | {"loop:split": tiling.splits}
         ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), self._programs()]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = body = Body(plan, options, wide=wide)
@@ -143,9 +160,9 @@ class _Writer:
         left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
         right = Axis("right_k", self._mask("right_mask", self.k, tiling.k))
         both = [self.outer, self.inner]
-        self.left = Space(body, {"row": row, "depth": left}, both, binding)
-        self.right = Space(body, {"depth": right, "column": column}, both, binding)
-        self.result = Space(body, {"row": row, "column": column}, [self.outer], binding)
+        self.left = Space(body, {"row": row, "depth": left}, both, binding, kernel.picks)
+        self.right = Space(body, {"depth": right, "column": column}, both, binding, kernel.picks)
+        self.result = Space(body, {"row": row, "column": column}, [self.outer], binding, kernel.picks)
         for space in (self.left, self.right, self.result):
             self._index(space, joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())

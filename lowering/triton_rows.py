@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import BOOL, DType
-from coset.lowering.kernel import Fold, Load, Loop, Plan, Result, Rows, reads, scalars, writes
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Result, Rows, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import address, join_loops, linear, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
@@ -70,12 +70,12 @@ class _Writer:
         self.count = product(loop.extent for loop in kernel.rows)
         self.length = product(loop.extent for loop in kernel.columns)
         stores = (*kernel.row_stores, *kernel.element_stores)
-        dims = dims_of([fold.value for fold in kernel.folds], stores, plan)
+        dims = dims_of([*(pick.value for pick in kernel.picks), *(fold.value for fold in kernel.folds)], stores, plan)
         self.rows, binding = join_loops(kernel.rows, dims)
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
         self.tiles = choose_tiles(self.count, self.length, options, along_rows=self._along_rows(binding))
-        extents = {loop.name: loop.extent for loop in (*kernel.rows, *kernel.columns)}
+        extents = extents_of(kernel)
         ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = Body(plan, options, wide=wide)
@@ -83,7 +83,7 @@ class _Writer:
         masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
         masks.append(self._mask("column_mask", self.length, self.tiles.columns))
         axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
-        self.space = Space(self.body, axes, [self.scope], binding)
+        self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
         for name in ("rows", "columns", "row_mask", "column_mask", "start", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
         self._index(self.rows, "rows", _ROW)

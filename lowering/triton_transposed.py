@@ -62,7 +62,7 @@ def emit_transposed(
             lines.append(f"{key}_mask = {index} < {body.text(loop.extent)}")
     if others:
         lines.append("others = program // (tiles_columns * tiles_rows)")
-    space = Space(body, axes, [scope], binding)
+    space = Space(body, axes, [scope], binding, kernel.picks)
     space.index(row.name, "rows", frozenset({"row"}))
     space.index(column.name, "columns", frozenset({"column"}))
     names = {name: body.symbol(name) for loop in others for name in sorted(symbols(loop.extent))}

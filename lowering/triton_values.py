@@ -10,7 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
-from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Plan, Result, Scalar, Store, operands_of
+from coset.lowering.kernel import (
+    Apply,
+    Bound,
+    Choose,
+    IndexValue,
+    Load,
+    Loop,
+    Number,
+    Pick,
+    Plan,
+    Result,
+    Scalar,
+    Store,
+    dims_in,
+    operands_of,
+)
 from coset.lowering.triton_body import Body
 from coset.lowering.triton_dims import address, dim_text, is_natural, linear
 from coset.lowering.triton_helpers import helpers_of
@@ -62,9 +77,12 @@ class Axis:
 class Space:
     """An index space: its loops' indices as text, its axes, its scopes from the outside in."""
 
-    def __init__(self, body: Body, axes: dict[str, Axis], scopes: list[Scope], binding: Mapping[str, Dim]) -> None:
+    def __init__(
+        self, body: Body, axes: dict[str, Axis], scopes: list[Scope], binding: Mapping[str, Dim], picks: Sequence[Pick] = ()
+    ) -> None:
         """`binding`: what the kernel's loops are over the loops that are given by `index`."""
         self.body, self.axes, self.scopes, self.binding = body, axes, scopes, binding
+        self.picks = {pick.name: pick for pick in picks}
         self._flat: list[tuple[Dim, str, Loop, Axes]] = []
         self._loops: dict[str, tuple[str, Axes]] = {}
         self._values: list[dict[tuple[int, str, str], Value]] = [{} for _ in scopes]
@@ -116,8 +134,8 @@ class Space:
         self.scopes[place].known[text] = name
         return Value(name, axes)
 
-    def dim(self, dim: Dim) -> tuple[str, Axes]:
-        """A dim as text, and the axes along which it differs."""
+    def dim(self, dim: Dim, condition: Value | None = None) -> tuple[str, Axes]:
+        """A dim as text, and the axes along which it differs; the picks in it are computed where `condition` holds."""
         dim = substitute(dim, self.binding)
         names: dict[str, str] = {}
         axes: Axes = NONE
@@ -134,18 +152,26 @@ class Space:
                 value = self.line(text, own, name)
                 self._loops[name] = (value.text, own)
                 names[name], axes = value.text, axes | own
+            elif name in self.picks:
+                value = self._pick(self.picks[name], condition)
+                names[name], axes = value.text, axes | value.axes
             elif name not in names:
                 names[name] = self.body.symbol(name)
         return dim_text(dim, names), axes
+
+    def _pick(self, pick: Pick, condition: Value | None) -> Value:
+        value = self.computed(pick.value, condition)
+        plain = value.literal or TYPES[pick.value.dtype.name] == self.body.index_type
+        return value if plain else self.line(f"{value.text}.to({self.body.index_type})", value.axes, pick.name.replace(":", ""))
 
     def mask(self, axes: Axes, condition: Value | None) -> str:
         """What is inside along `axes`, where `condition` holds; empty when that is everything."""
         masks = [axis.mask for name, axis in self.axes.items() if name in axes and axis.mask is not None]
         return " & ".join([*masks, *([condition.text] if condition is not None else [])])
 
-    def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes) -> tuple[str, Axes]:
+    def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes, condition: Value | None = None) -> tuple[str, Axes]:
         """A pointer to an element, spread along `axes`, and the axes that it then has."""
-        text, own = self.dim(address(self.body.plan.buffers[buffer], index))
+        text, own = self.dim(address(self.body.plan.buffers[buffer], index), condition)
         spread = "".join(f" + 0 * {self.axes[name].index}" for name in self.axes if name in axes - own)
         base = self.body.pointer(buffer)
         if text == "0":
@@ -183,7 +209,7 @@ class Space:
         return typed_number(scalar.value, scalar.dtype)
 
     def _emit(self, item: Scalar, condition: Value | None, *, stored: bool) -> Value:
-        reads = condition is not None and any(isinstance(part, Load) for part in _all_under(item))
+        reads = condition is not None and any(self._reads(part) for part in _all_under(item))
         key = (id(item), condition.text if condition is not None and reads else "", "stored" if stored else "computed")
         for known in self._values:
             if key in known:
@@ -192,6 +218,10 @@ class Space:
         value = self._written(item, condition if reads else None, stored)
         self._values[self._place(value.axes)][key] = value
         return value
+
+    def _reads(self, item: Scalar) -> bool:
+        """True for a load, and for a place that a load gives."""
+        return isinstance(item, Load) or any(symbols(dim) & self.picks.keys() for dim in dims_in(item))
 
     def _written(self, item: Scalar, condition: Value | None, stored: bool) -> Value:
         assert kind_of(item.dtype), f"no kernel holds {item.dtype}"
@@ -232,7 +262,7 @@ class Space:
             text = number(item.value, item.dtype)
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
         if isinstance(item, IndexValue):
-            text, axes = self.dim(item.index)
+            text, axes = self.dim(item.index, condition)
             return self.line(f"tl.cast({text}, {TYPES[computed(item.dtype).name]})", axes, "index")
         if isinstance(item, Result):
             return self.results[item.name]
@@ -264,7 +294,7 @@ class Space:
         return bits if stored else self.line(from_memory(bits.text, item.dtype), bits.axes, "bitcast_convert")
 
     def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
-        pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE)
+        pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE, condition)
         mask = self.mask(axes, condition)
         outside = f", other={other}" if other is not None and mask else ""
         text = f"tl.load({pointer}, mask={mask}{outside})" if mask else f"tl.load({pointer})"
@@ -274,14 +304,14 @@ class Space:
 
     # ------------------------------------------------------------ choices
 
-    def condition(self, bounds: Sequence[Bound]) -> Value:
-        """True where all bounds hold."""
+    def condition(self, bounds: Sequence[Bound], outer: Value | None = None) -> Value:
+        """True where all bounds hold; asked only where `outer` does."""
         parts: list[str] = []
         axes: Axes = NONE
         for bound in bounds:
-            index, own = self.dim(bound.index)
-            low, low_axes = self.dim(bound.low)
-            high, high_axes = self.dim(bound.high)
+            index, own = self.dim(bound.index, outer)
+            low, low_axes = self.dim(bound.low, outer)
+            high, high_axes = self.dim(bound.high, outer)
             axes |= own | low_axes | high_axes
             if not (bound.low == 0 and is_natural(substitute(bound.index, self.binding))):
                 parts.append(f"({index} >= {low})")
@@ -292,7 +322,7 @@ class Space:
         return self.line(text, axes, "inside")
 
     def _choose(self, item: Choose, condition: Value | None, *, stored: bool) -> Value:
-        inside = self.condition(item.bounds)
+        inside = self.condition(item.bounds, condition)
         within = self._both(condition, inside.text, inside.axes)
         if isinstance(item.inside, Load) and isinstance(item.outside, Number):
             other = number(item.outside.value, item.dtype)
@@ -370,11 +400,5 @@ def dims_of(scalars: Sequence[Scalar], stores: Sequence[Store], plan: Plan) -> l
     found = [address(plan.buffers[store.buffer], store.index) for store in stores]
     for scalar in (*scalars, *(store.value for store in stores)):
         for item in _all_under(scalar):
-            if isinstance(item, Load):
-                found.append(address(plan.buffers[item.buffer], item.index))
-            elif isinstance(item, IndexValue):
-                found.append(item.index)
-            elif isinstance(item, Choose):
-                for bound in item.bounds:
-                    found += [bound.index, bound.low, bound.high]
+            found += [address(plan.buffers[item.buffer], item.index)] if isinstance(item, Load) else dims_in(item)
     return found

@@ -221,6 +221,45 @@ def _sort(draw: Draw, pool: list[Term]) -> Term | None:
     return make("stablehlo.sort", (x,), {"dimension": int(draw.integers(x.tensor.rank)), "direction": "LT"})
 
 
+def _starts(draw: Draw, pool: list[Term], shape: tuple[int, ...]) -> Term:
+    """Integers of a shape, some of them outside of most dims."""
+    x = _match(convert(_one(draw, pool), draw.choice(np.array([I32, I32, I8], object))), shape) if draw.random() < 0.6 else None
+    return x if x is not None else literal(draw.integers(-2, 6, shape).astype(np.int32))
+
+
+def _gather(draw: Draw, pool: list[Term]) -> Term | None:
+    x = _one(draw, pool)
+    if not x.tensor.rank or x.tensor.static is None or 0 in x.tensor.static:
+        return None
+    rank = x.tensor.rank
+    axes = [int(i) for i in draw.permutation(rank)[: draw.integers(1, min(rank, 2) + 1)]]
+    sizes = [int(draw.integers(1, dim + 1)) if draw.random() < 0.5 else 1 for dim in x.tensor.static]
+    collapsed = tuple(axis for axis in range(rank) if sizes[axis] == 1 and draw.random() < 0.7)
+    batch = tuple(int(draw.choice([1, 2, 3])) for _ in range(draw.integers(0, 3)))
+    vector = int(draw.integers(0, len(batch) + 1)) if len(axes) > 1 or draw.random() < 0.5 else len(batch)
+    shape = batch if len(axes) == 1 and vector == len(batch) else (*batch[:vector], len(axes), *batch[vector:])
+    kept = rank - len(collapsed)
+    offsets = tuple(sorted(int(i) for i in draw.permutation(len(batch) + kept)[:kept]))
+    return make("stablehlo.gather", (x, _starts(draw, pool, shape)), {
+        "offset_dims": offsets, "collapsed_slice_dims": collapsed, "operand_batching_dims": (), "start_indices_batching_dims": (),
+        "start_index_map": tuple(axes), "index_vector_dim": vector, "slice_sizes": tuple(sizes), "indices_are_sorted": False})  # fmt: skip
+
+
+def _dynamic_slice(draw: Draw, pool: list[Term]) -> Term | None:
+    x = _one(draw, pool)
+    if x.tensor.static is None or 0 in x.tensor.static:
+        return None
+    starts = [_starts(draw, pool, ()) for _ in x.tensor.dims]
+    if len({start.tensor.dtype for start in starts}) > 1:
+        starts = [convert(start, I32) for start in starts]
+    sizes = tuple(int(draw.integers(1, dim + 1)) for dim in x.tensor.static)
+    if draw.random() < 0.5:
+        return make("stablehlo.dynamic_slice", (x, *starts), {"slice_sizes": sizes})
+    update = _match(convert(_one(draw, pool), x.tensor.dtype), sizes)
+    update = update if update is not None else splat(1, x.tensor.dtype, sizes)
+    return make("stablehlo.dynamic_update_slice", (x, update, *starts))
+
+
 def _constant(draw: Draw, pool: list[Term]) -> Term:
     x = _one(draw, pool)
     if x.tensor.static is None:
@@ -232,5 +271,5 @@ def _constant(draw: Draw, pool: list[Term]) -> Term:
 STEPS: tuple[Callable[[Draw, list[Term]], Term | None], ...] = (
     _binary, _binary, _binary, _unary, _select, _clamp, _convert, _transpose, _reshape, _slice, _pad, _concatenate, _reverse, _spread,
     _iota,
-    _reduce, _reduce, _centered, _centered, _dot, _dot, _dot, _sort, _constant,
+    _reduce, _reduce, _centered, _centered, _dot, _dot, _dot, _sort, _constant, _gather, _gather, _dynamic_slice,
 )  # fmt: skip

@@ -16,7 +16,10 @@ from coset.ir.types import BF16, F16, F32, I8, I32, DType, TensorType
 Feeds = dict[str, Any]
 Case = Callable[[], tuple[Program, Feeds]]
 CASES: dict[str, Case] = {}
-LEAN = {"gelu", "softmax", "layer_norm", "rms_norm", "group_norm", "moved", "two_norms", "wide_sum", "batch_norm", "argmax", "logsumexp"}
+LEAN = {
+    "embedding", "gelu", "softmax", "layer_norm", "rms_norm", "group_norm", "moved", "two_norms", "wide_sum", "batch_norm", "argmax",
+    "logsumexp",
+}  # fmt: skip
 """Pointwise and normalization groups: their plans move at most 1.1 times the least."""
 
 
@@ -159,6 +162,30 @@ def argmax() -> tuple[list[Term], list[Term]]:
     places = op("iota", shape=(5, 30), dtype=I32, dimension=1)
     hit = op("compare", x, along(fold(x, "maximum", 1), x, 1), direction="EQ")
     return [x], [fold(op("select", hit, places, like(30, places)), "minimum", 1)]
+
+
+@case
+def embedding() -> tuple[list[Term], list[Term]]:
+    """Rows of a table at tokens, and of another at places, added and normalized: one kernel. Tokens outside are clamped."""
+    ids, table, places, w = x_("ids", I32, 2, symbol("s")), x_("table", F16, 11, 24), x_("places", F16, 40, 24), x_("w", F32, 24)
+    rows = op("gather", table, ids, offset_dims=(2,), collapsed_slice_dims=(0,), operand_batching_dims=(), start_indices_batching_dims=(),
+              start_index_map=(0,), index_vector_dim=2, slice_sizes=(1, 24), indices_are_sorted=False)  # fmt: skip
+    first = op("dynamic_slice", places, x_("start", I32), splat(0, I32, ()), slice_sizes=(symbol("s"), 24))
+    x = convert(op("add", rows, broadcast(first, rows.tensor.dims, (1, 2))), F32)
+    y = normalized(x, 24, 2)
+    return [ids, table, places, x_("start", I32), w], [convert(op("multiply", y, last(w, y)), F16)]
+
+
+@case
+def cache() -> tuple[list[Term], list[Term]]:
+    """New keys are put into a cache at a place, and all are read back, scaled; a row of scores is looked up beside."""
+    old, new, at, picked = x_("old", F32, 2, 9, 4), x_("new", F32, 2, symbol("n"), 4), x_("at", I32), x_("picked", I32, 2, 3)
+    zero = splat(0, I32, ())
+    keys = op("dynamic_update_slice", old, op("tanh", new), zero, at, zero)
+    rows = op("gather", keys, picked, offset_dims=(2,), collapsed_slice_dims=(1,), operand_batching_dims=(0,),
+              start_indices_batching_dims=(0,), start_index_map=(1,), index_vector_dim=2, slice_sizes=(1, 1, 4),
+              indices_are_sorted=False)  # fmt: skip
+    return [old, new, at, picked], [keys, op("negate", rows)]
 
 
 @case

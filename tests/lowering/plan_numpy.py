@@ -76,6 +76,7 @@ class _Run:
         self.plan, self.memory, self.binding = plan, memory, binding
 
     def kernel(self, kernel: Pointwise | Rows | Product) -> None:
+        self.picks = {pick.name: pick.value for pick in kernel.picks}
         if isinstance(kernel, Pointwise):
             self._begin(kernel.loops)
             self._stores(kernel.stores)
@@ -135,7 +136,9 @@ class _Run:
         for monomial, coefficient in dim.terms:
             value: Array = np.asarray(coefficient)
             for atom in monomial:
-                if not atom.args:
+                if atom.name in self.picks and not atom.args:
+                    value = value * self.value(self.picks[atom.name]).astype(np.int64)
+                elif not atom.args:
                     value = value * (self.index[atom.name] if atom.name in self.index else self.binding[atom.name])
                 else:
                     a, b = map(self.dim, atom.args)
