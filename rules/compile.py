@@ -195,7 +195,7 @@ def _read(pattern: Any, known: set[str]) -> bool:
     if isinstance(pattern, Wild):
         return True
     if isinstance(pattern, Scalar):
-        return _free(pattern.dtype) <= known and (isinstance(pattern.value, Wild) or _read(pattern.value, known))
+        return _read(pattern.dtype, known) and (isinstance(pattern.value, Wild) or _read(pattern.value, known))
     if isinstance(pattern, Listing):
         spliced = [item for item in pattern.items if isinstance(item, Splice) and (item.value is None or not _free(item.value) <= known)]
         if len(spliced) > 1:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from coset.ir import dims
+from coset.ir.constants import Constant
 from coset.ir.types import DType, TensorType
 from coset.rules import constants as values
 from coset.rules import lists
@@ -33,6 +34,8 @@ def _static(value: Any) -> bool:
 
 
 def _dtype(value: Any) -> DType:
+    if isinstance(value, Constant):
+        return value.type.dtype
     if not isinstance(value, TensorType):
         raise Undefined
     return value.dtype
@@ -95,8 +98,8 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function("floor(v)", "the greatest integer that is no more than a number", lambda v: rounded(v, math.floor), (1, 1)),
     "ceil": Function("ceil(v)", "the least integer that is no less than a number", lambda v: rounded(v, math.ceil), (1, 1)),
     "rank": Function("rank(x)", "the number of dims of a term variable", lambda t: len(as_list(t)), (1, 1)),
-    "dims": Function("dims(x)", "the shape of a term variable, as a list", lambda t: as_list(t), (1, 1)),
-    "dtype": Function("dtype(x)", "the element type of a term variable", _dtype, (1, 1)),
+    "dims": Function("dims(x)", "the shape of a term variable or a constant, as a list", lambda t: as_list(t), (1, 1)),
+    "dtype": Function("dtype(x)", "the element type of a term variable or a constant", _dtype, (1, 1)),
     "len": Function("len(p)", "the number of items of a list", lambda p: len(as_list(p)), (1, 1)),
     "range": Function("range(n) or range(a, b)", "0 .. n-1, or a .. b-1, as a list", lambda *a: tuple(range(*map(integer, a))), (1, 2)),
     "repeat": Function("repeat(v, n)", "the list of n times v", lambda v, n: (v,) * integer(n), (2, 2)),
