@@ -2,7 +2,8 @@
 
 The interpreter truncates where f32 becomes bf16 or an 8-bit float (devices round to nearest even), lets the order of the operands
 decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), makes numbers of the truth values
-of a scalar comparison that is spread over a tile, multiplies the bit patterns of bf16 matrices, and calls the function of a reduction
+of a scalar comparison that is spread over a tile, multiplies the bit patterns of bf16 matrices, multiplies f32 in full where tf32 was
+asked for, and calls the function of a reduction
 once for each element, which takes minutes for one small model.
 """
 
@@ -29,7 +30,7 @@ def correct_interpreter() -> None:
     builder.create_maximumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _maximum)
     builder.create_minimumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _minimum)
     builder.create_splat = lambda self, type, value: interpreter.TensorHandle(_splat(type.shape, value.data), value.dtype.scalar)
-    builder.create_dot = lambda self, a, b, total, *_: interpreter.TensorHandle(_dot(a, b, total), total.dtype.scalar)
+    builder.create_dot = lambda self, a, b, total, precision, *_: interpreter.TensorHandle(_dot(a, b, total, precision), total.dtype.scalar)
     interpreter.ReduceOps.generic_reduce = _reduce
 
 
@@ -46,9 +47,11 @@ def _splat(shape: list[int], scalar: Array) -> Array:
     return np.full(shape, scalar.reshape(-1)[0], scalar.dtype)
 
 
-def _dot(a: Any, b: Any, total: Any) -> Array:
+def _dot(a: Any, b: Any, total: Any, precision: Any) -> Array:
     """The product of two tiles plus `total`, in the dtype of `total`."""
     sides = [_floats(side) for side in (a, b)]
+    if str(precision).endswith("TF32") and sides[0].dtype == sides[1].dtype == np.float32:
+        sides = [_as_tf32(side) for side in sides]
     with np.errstate(all="ignore"):
         return np.asarray(np.matmul(*sides, dtype=total.data.dtype) + total.data)
 
@@ -58,6 +61,13 @@ def _floats(side: Any) -> Array:
     if bits.dtype.kind == "u" and side.dtype.scalar.name in _FLOATS:
         bits = np.ascontiguousarray(bits).view(_FLOATS[side.dtype.scalar.name]).astype(np.float32)
     return bits
+
+
+def _as_tf32(values: Array) -> Array:
+    """Rounded to 10 bits of fraction, ties away from zero, as the conversion of devices does; NaN and infinities stay."""
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(values), rounded, values)
 
 
 def _maximum(a: Array, b: Array) -> Array:

@@ -127,23 +127,28 @@ def lower(
 
 @cli.command()
 @click.argument("files", nargs=-1, type=click.Path())
+@click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
+@click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
 @_JSON
-def check(files: tuple[str, ...], as_json: bool) -> int:
+def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
     import coset.dialects
-    from coset.prove.check import verify, write_lock
+    from coset.prove.check import verify, weaker, write_lock
     from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
     paths = [Path(file) for file in files]
-    verdicts, errors = verify(paths) if paths else verify()
+    verdicts, errors = verify(paths, anew=anew) if paths else verify(anew=anew)
     if as_json:
         _print_json(verdict_summary(verdicts, errors))
     else:
         show_verdicts(verdicts, errors)
     if errors:
         return USER_ERROR
-    if not all(verdict.ok for verdict in verdicts):
+    less = [] if accept else weaker(verdicts)
+    for verdict in less:
+        _say(f"`{verdict.name}` is only {verdict.assurance} now: {verdict.method}; `--accept-weaker` enters that into the lock file")
+    if less or not all(verdict.ok for verdict in verdicts):
         return NEGATIVE
     write_lock(verdicts)
     return SUCCESS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,6 @@ import coset.dialects
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport, difference
 from coset.egraph.limits import Limits
-from coset.extract.select import Selection, select
 from coset.feeds import Case, Feed, bindings, cases
 from coset.fold import fallback_for, fold
 from coset.frontends.onnx import import_model
@@ -30,8 +30,11 @@ from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
 from coset.lowering.triton import can_emit
+from coset.lowering.triton_launch import Options, Rounding
 from coset.noise import nudge, nudged, weight_bytes
-from coset.pipeline import Job, Progress, Refused, Task, phases_for, search
+from coset.pipeline import Job, Progress, Refused, Task, phases_for, solve_task
+from coset.regionwise import Solved
+from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
 from coset.usage import Usage, used_rules
 
@@ -42,6 +45,8 @@ STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
 EVERY_OPSET = 1 << 30
 CODES = ("triton", "torch", "aten")
+APPROXIMATE = NUMERICS_ORDER[NUMERICS_ORDER.index("approx") :]  # numerics under which f32 may be multiplied as tf32
+TF32_NOISE = 2.0**13  # a rounding to 10 bits of fraction, in roundings to 23
 
 
 class Check(Enum):
@@ -103,13 +108,12 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     asked.progress("searching equal programs")
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
-    saturation, ordering = search(task, task.phases)
-    clock.mark("saturate")
-    asked.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
-    selection = select(saturation.graph, asked.target, binding, asked.limits)
-    roots, folded = fold(selection.terms, selection.storable, program.source)
-    usage = used_rules(saturation, selection, ordering)
+    solved, searched = solve_task(task, task.phases)
+    saturation = solved.saturation
+    roots, folded = fold(solved.terms, solved.storable, program.source)
+    usage = used_rules(solved)
     clock.mark("extract")
+    clock.split("extract", "saturate", searched)
     facts = _facts(asked, usage)
     emitted = _Emitted(asked, program.with_roots(roots), binding, facts)
     package = emitted.package(asked.code)
@@ -127,7 +131,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
-        "cost": _cost(selection), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
+        "cost": _cost(solved), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip
 
@@ -147,7 +151,19 @@ class _Emitted:
         if code == "aten":
             return aten_package(self.program, title=title, facts=self.facts)
         kernels = plan(self.program, self.asked.target, binding=self.binding, computes=can_emit)
-        return planned_package(self.program, kernels, title=title, facts=self.facts, triton=code == "triton")
+        options = options_for(self.asked.numerics, self.asked.target)
+        return planned_package(self.program, kernels, title=title, facts=self.facts, triton=code == "triton", options=options)
+
+
+def options_for(numerics: str, target: Target) -> Options:
+    """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
+    approximate and the target's matrix units do."""
+    processors = target.numbers.get("multiprocessors")
+    return Options(
+        rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
+        tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
+        processors=int(processors.value) if processors is not None else Options().processors,
+    )
 
 
 class _Clock:
@@ -161,21 +177,27 @@ class _Clock:
         now = time.perf_counter()
         self.seconds[name], self._last = now - self._last, now
 
+    def split(self, name: str, part: str, seconds: float) -> None:
+        """Take `seconds` out of `name` as a part of its own."""
+        self.seconds[part] = seconds
+        self.seconds[name] -= seconds
+
 
 def _title(asked: Lowering) -> str:
     name = Path(asked.model).name if isinstance(asked.model, str | Path) else "a model"
     return f"{name}, lowered for {asked.target.title} by coset."
 
 
-def _cost(selection: Selection) -> dict[str, Any]:
-    return {"input": selection.input_cost, "output": selection.cost, "lower_bound": selection.lower_bound, "gap": selection.gap,
-            "method": selection.method}  # fmt: skip
+def _cost(solved: Solved) -> dict[str, Any]:
+    return {"input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+            "method": solved.method}  # fmt: skip
 
 
 def _facts(asked: Lowering, usage: Sequence[Usage]) -> dict[str, Any]:
     """What the manifest says of how the package was made."""
     return {
-        "target": asked.target.name, "numerics": asked.numerics, "rules": [one.summary() for one in usage],
+        "target": asked.target.name, "numerics": asked.numerics, "tf32": options_for(asked.numerics, asked.target).tf32,
+        "rules": [one.summary() for one in usage],
         "versions": {"coset": _version(), "numpy": np.__version__},
     }  # fmt: skip
 
@@ -209,7 +231,8 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
         if asked.code == "triton" and not interpreted:
             folder = Path(place) / "package"
             write_package(emitted.package("torch"), folder)
-        report = compare(original, folder, asked.dims or {}, interpreted=interpreted)
+        tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
+        report = compare(original, folder, asked.dims or {}, interpreted=interpreted, amplified=TF32_NOISE if tf32 else 1.0)
     if not report.ok:
         worst = report.worst
         what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
@@ -219,8 +242,14 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
     return {**report.summary(), "kernels": ran}
 
 
-def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpreted: bool = False) -> CheckReport:
-    """Run the package in `folder` beside the evaluator on drawn and adversarial inputs.
+def _kernels(folder: Path) -> list[dict[str, Any]]:
+    """The launch table of a package."""
+    return list(json.loads((folder / "manifest.json").read_text()).get("kernels", []))
+
+
+def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpreted: bool = False, amplified: float = 1.0) -> CheckReport:
+    """Run the package in `folder` beside the evaluator on drawn and adversarial inputs. `amplified`: how many roundings of an input one
+    operand of a product may be off.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
@@ -233,7 +262,8 @@ def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpr
                 report.cases.append(case.name)
                 results = package.run(case.feed)
                 for name, value in expected.items():
-                    report.differences.append(difference(case.name, name, value, results[name], noise.get(name), exact=False))
+                    moved = noise[name] * amplified
+                    report.differences.append(difference(case.name, name, value, results[name], moved, exact=False))
             if report.cases:
                 return report
             refusal = ", ".join(report.skipped)

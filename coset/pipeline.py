@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,11 @@ from coset.draft import Draft, draft_for
 from coset.egraph.chains import Ordering, order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
+from coset.extract.cost import Printable
 from coset.extract.products import product_seconds
-from coset.extract.select import Selection, select
+from coset.extract.select import Selection, reprice, select
 from coset.feeds import bindings
 from coset.fold import fold
 from coset.frontends.onnx import import_model
@@ -29,10 +30,11 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.types import Type
+from coset.ir.term import Term
 from coset.lowering.onnx import count_nodes, highest_opset, printable, write
 from coset.lowering.onnx_named import first_version
 from coset.lowering.onnx_write import copy_model
+from coset.regionwise import Solved, solve
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.targets.target import Target, get_target
@@ -169,20 +171,18 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
     task = _read(job)
     read = time.perf_counter()
     job.progress("searching equal programs")
-    saturation, ordering = search(task, task.phases)
-    searched = time.perf_counter()
-    job.progress(f"extracting from {saturation.enodes} e-nodes in {saturation.eclasses} classes")
-    selection = _select(task, saturation)
+    solved, searched = solve_task(task, task.phases, _printable(task))
     extracted = time.perf_counter()
-    optimized, folded = _finish(task, selection)
-    usage = used_rules(saturation, selection, ordering)
+    optimized, folded = _finish(task, solved)
+    usage = used_rules(solved)
     write(optimized, path)
     lowered = time.perf_counter()
     job.progress("comparing with the original")
     check = _compared(task, usage, path, exact=not folded and all(_keeps_every_bit(u.rule) for u in usage))
     ended = time.perf_counter()
-    seconds = Seconds(*(later - earlier for earlier, later in pairwise((started, read, searched, extracted, lowered, ended))))
-    return optimized, _report(task, optimized, saturation, selection, usage, folded, check, seconds)
+    extracting = extracted - read - searched
+    seconds = Seconds(read - started, searched, extracting, lowered - extracted, ended - lowered)
+    return optimized, _report(task, optimized, solved, usage, folded, check, seconds)
 
 
 def _read(job: Job) -> Task:
@@ -227,26 +227,41 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     return get_op(rule.definition).dialect == target.dialect and first_version(rule.definition) <= newest
 
 
-def search(task: Task, phases: Sequence[Phase]) -> tuple[Saturation, Ordering]:
-    roots = task.program.roots
+def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:
+    """The cheapest equal program found, region by region, and how many seconds of it were search."""
+    seconds = 0.0
+    target = task.job.target
+
+    def search(roots: Sequence[Term]) -> tuple[Saturation, Ordering]:
+        nonlocal seconds
+        started = time.perf_counter()
+        found = search_roots(roots, phases, task)
+        seconds += time.perf_counter() - started
+        task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
+        return found
+
+    def choose(graph: Saturated) -> Selection:
+        return select(graph, target, task.binding, task.job.limits, printable=printable)
+
+    return solve(task.program.roots, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
+
+
+def _printable(task: Task) -> Printable:
+    newest = highest_opset(task.program)
+    return lambda name, attributes, types: printable(name, attributes, types, newest)
+
+
+def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Ordering]:
+    """The e-graph of what equals `roots`, whose chains of products were ordered first."""
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
     phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
     return saturate(roots, phases, task.job.limits, equalities=ordering.equalities), ordering
 
 
-def _select(task: Task, saturation: Saturation) -> Selection:
-    newest = highest_opset(task.program)
-
-    def refusal(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
-        return printable(name, attributes, types, newest)
-
-    return select(saturation.graph, task.job.target, task.binding, task.job.limits, printable=refusal)
-
-
-def _finish(task: Task, selection: Selection) -> tuple[Program, int]:
+def _finish(task: Task, solved: Solved) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were."""
-    roots, folded = fold(selection.terms, selection.storable, task.program.source)
+    roots, folded = fold(solved.terms, solved.storable, task.program.source)
     return task.program.with_roots(roots), folded
 
 
@@ -283,8 +298,8 @@ def _culprit(task: Task, oracle: Oracle, attempt: Path) -> str | None:
 
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
-        saturation, _ = search(task, kept)
-        optimized, _ = _finish(task, _select(task, saturation))
+        solved, _ = solve_task(task, kept, _printable(task))
+        optimized, _ = _finish(task, solved)
         write(optimized, attempt)
         return oracle.compare(attempt, exact=False).ok
 
@@ -307,23 +322,25 @@ def _refused(culprit: str | None, check: CheckReport) -> Refused:
 
 
 def _report(
-    task: Task, optimized: Program, saturation: Saturation, selection: Selection,
+    task: Task, optimized: Program, solved: Solved,
     usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds,
 ) -> dict[str, Any]:  # fmt: skip
+    saturation = solved.saturation
     return {
         "target": task.job.target.name,
         "numerics": task.job.numerics,
         "nodes": {"before": count_nodes(task.program), "after": count_nodes(optimized)},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
+            "regions": len(solved.parts), "places": solved.places,
         },
         "seconds": {
             "import": seconds.read, "saturate": seconds.saturate, "extract": seconds.extract,
             "lower": seconds.lower, "check": seconds.check, "total": seconds.total,
         },
         "cost": {
-            "input": selection.input_cost, "output": selection.cost, "lower_bound": selection.lower_bound, "gap": selection.gap,
-            "method": selection.method,
+            "input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+            "method": solved.method,
         },
         "rules": [u.summary() for u in usage],
         "folded": folded,

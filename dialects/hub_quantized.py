@@ -1,7 +1,7 @@
 """Quantized tensors of the hub: integers that stand for floats. See `QuantizedType`.
 
 Ops that move elements take them as they are where one scale holds for all elements; ops that compute do not take them, and mean
-what the StableHLO specification says they mean: dequantize, compute, quantize (`computed_between` makes these terms).
+what the StableHLO specification says they mean: dequantize, compute, quantize (the frontend makes these terms).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from coset.dialects.hub_scalars import cast, narrow, widen
 from coset.dialects.hub_tensors import Binding
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
-from coset.ir.term import Term, make
+from coset.ir.term import Term
 from coset.ir.types import DType, QuantizedType, TensorType, Type
 
 Rule = Callable[[str, Sequence[Type], Attributes], Type]
@@ -112,11 +112,3 @@ def zeros(dtype: DType, shape: tuple[int, ...]) -> Array:
         return np.zeros(shape, dtype.numpy)
     view = [] if dtype.axis is None else [-1 if axis == dtype.axis else 1 for axis in range(len(shape))]
     return np.array(np.broadcast_to(cast(np.array(dtype.zero_points).reshape(view), dtype.storage), shape))
-
-
-def computed_between(compute: Callable[..., Term], operands: Sequence[Term], result: QuantizedType | None) -> Term:
-    """The terms dequantize, compute, quantize: what an op on quantized tensors means. `compute` makes the op's term over floats;
-    a `result` of None leaves its value as it is."""
-    floats = [make("stablehlo.uniform_dequantize", (x,)) if x.tensor.dtype.kind == "quantized" else x for x in operands]
-    value = compute(*floats)
-    return value if result is None else make("stablehlo.uniform_quantize", (value,), {"dtype": result})

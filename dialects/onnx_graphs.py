@@ -13,6 +13,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_node import Node, constant_elements, define
+from coset.dialects.sizes import resized
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly, size
 from coset.ir.errors import TypeRuleError, require
@@ -89,7 +90,7 @@ def _again(term: Term, made: Mapping[Term, Made], binding: Mapping[str, Dim]) ->
         return found
     operands = [_one(made[operand]) for operand in term.operands]
     if term.op.name == "onnx.node":
-        return _defined(term, operands)
+        return _defined(term, operands, f".{len(made)}")
     require(not term.op.has("foreign") and term.op is not PARAMETER, f"a body holds `{term.op.name}`, which has no definition")
     if term.op is TUPLE:
         return tuple(operands)
@@ -111,12 +112,17 @@ def _folded(term: Term) -> Term:
     return literal(evaluate([term], {}, fallback=evaluate_defined)[0])
 
 
-def _defined(term: Term, operands: Sequence[Term]) -> Made:
-    """The results of a kept node by its definition, now that its operands are known."""
+def _defined(term: Term, operands: Sequence[Term], place: str) -> Made:
+    """The results of a kept node by its definition, now that its operands are known; symbols of its own (how many elements there are)
+    get `place` behind their names, so that two nodes of a body do not share them."""
     node = node_of(term, operands)
     results = define(node)
     if results is None:
         raise TypeRuleError(f"no definition of `{node.name}` fits a node of a body")
+    known = frozenset[str]().union(*(_symbols(operand.type) for operand in operands))
+    own = frozenset[str]().union(*(_symbols(result.type) for result in results)) - known
+    if own:
+        results = tuple(resized(results, {name: dims.symbol(name + place) for name in own}))
     types = term.attribute("results")
     if len(types) == 1:
         return _folded(results[0])

@@ -7,16 +7,20 @@ from pathlib import Path
 import ml_dtypes
 
 from coset.dialects import onnx_arithmetic as a
-from coset.dialects.hub_terms import broadcast, convert, from_numpy_matmul, numpy_broadcast, reshape, splat
+from coset.dialects import onnx_linear
+from coset.dialects.hub_terms import broadcast, convert, reshape
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
-from coset.dialects.onnx_linear import _padding
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
+from coset.dialects.onnx_sugar import sugar
+from coset.dialects.onnx_windows import convolved
 from coset.ir import dims
+from coset.ir.dims import Dim
 from coset.ir.errors import require
 from coset.ir.term import Term, absent, get, make
-from coset.ir.types import DTYPES, F32, I32, U8, DType
+from coset.ir.types import DTYPES, F32, U8, DType
 from coset.rules.definition import defer_definitions
 
+PRIMITIVES = (onnx_linear,)  # the definitions mention its ops
 RULES = defer_definitions(Path(__file__).with_name("onnx_quantized.rules"))
 _COMPUTED = frozenset(DTYPES[name] for name in ("f64", "f32", "f16", "bf16"))  # the floats that divisions are done in
 
@@ -58,9 +62,13 @@ def _quantize(node: Node) -> Built:
 
 def quantized(x: Term, scale: Term, zero: Term | None, dtype: DType, saturate: int = 1) -> Term:
     """`x / scale + zero` as `dtype`; floats beyond the greatest number become it with `saturate`, which 4-bit ones always do."""
-    bounded = dtype.kind == "float" and (saturate or dtype.bits < 8)
-    limit = float(ml_dtypes.finfo(dtype.numpy).max) if bounded else a.INFINITY  # type: ignore[no-untyped-call]
+    limit = _limit(dtype) if saturate or dtype.bits < 8 else a.INFINITY
     return make("onnx.QuantizeLinear", (x, scale, zero or absent()), {"to": dtype, "limit": limit})
+
+
+def _limit(dtype: DType) -> float:
+    """The greatest finite number of a float."""
+    return float(ml_dtypes.finfo(dtype.numpy).max) if dtype.kind == "float" else a.INFINITY  # type: ignore[no-untyped-call]
 
 
 @definition("DequantizeLinear")
@@ -81,69 +89,48 @@ def _dynamic(node: Node) -> Built:
 
 # ---------------------------------------------------------------- products
 
-
-def _centred(x: Term, zero: Term | None, axis: int) -> Term:
-    """`x - zero` in 32 bits (f32 where they are floats); a vector of zero points goes along `axis`, others broadcast."""
-    wide = F32 if x.tensor.dtype.kind == "float" else I32
-    if zero is None:
-        return convert(x, wide)
-    return a.subtract(convert(x, wide), numpy_broadcast(_along(convert(zero, wide), x, axis), x.tensor.dims))
-
-
-def _along(parameter: Term, x: Term, axis: int) -> Term:
-    """A scale or zero point that NumPy broadcasts with `x`, a vector going along `axis`."""
-    if parameter.tensor.rank == 1 and parameter.tensor.dims != (1,) and x.tensor.rank > 1:
-        return reshape(parameter, tuple(parameter.tensor.dims[0] if i == axis % x.tensor.rank else 1 for i in range(x.tensor.rank)))
-    return reshape(parameter, ()) if parameter.tensor.dims == (1,) else parameter
-
-
-@definition("MatMulInteger")
-def _matmul_integer(node: Node) -> Built:
-    """The product of what is left when the zero points (for all, each row of a, each column of b) are taken off, in 32 bits."""
-    first, second = node.operands[:2]
-    return from_numpy_matmul(_centred(first, node.operand(2), -2), _centred(second, node.operand(3), -1))
+definition("MatMulInteger")(sugar)
 
 
 @definition("QLinearMatMul")
 def _quantized_matmul(node: Node) -> Built:
-    """The product in 32 bits, scaled by the operands' scales over the result's, rounded and moved by its zero point."""
-    first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.operands
-    product = from_numpy_matmul(_centred(first, first_zero, -2), _centred(second, second_zero, -1))
-    steps = a.multiply(_along(convert(first_scale, F32), first, -2), _along(convert(second_scale, F32), second, -1))
-    return _requantized(product, steps, convert(scale, F32), zero)
+    """The definition, of matrices and of zero points in the shape of their scales, told what the greatest number of a float is."""
+    a_, a_scale, a_zero, b_, b_scale, b_zero, scale, zero = node.operands
+    if not a_.tensor.rank or not b_.tensor.rank:
+        return None
+    rows, columns = (a.unsqueeze(a_, 0) if a_.tensor.rank == 1 else a_), (a.unsqueeze(b_, 1) if b_.tensor.rank == 1 else b_)
+    operands = (rows, a_scale, _like(a_zero, a_scale), columns, b_scale, _like(b_zero, b_scale), scale, _like(zero, scale))
+    result = make("onnx.QLinearMatMul", operands, {"limit": _limit(zero.tensor.dtype)})
+    batch, ends = result.tensor.dims[:-2], result.tensor.dims[-2:]
+    return reshape(result, (*batch, *ends[a_.tensor.rank == 1 : 2 - (b_.tensor.rank == 1)]))
 
 
-def _requantized(product: Term, steps: Term, scale: Term, zero: Term) -> Term:
-    """A product in 32 bits as the type of `zero`: multiplied by the steps of its operands over the step of the result."""
-    shape = product.tensor.dims
-    factor = numpy_broadcast(a.divide(steps, _along(scale, product, -1)), shape)
-    one = splat(1.0, F32, shape)
-    return quantized(a.multiply(convert(product, F32), factor), one, numpy_broadcast(_along(zero, product, -1), shape), zero.tensor.dtype)
+def _like(zero: Term, scale: Term) -> Term:
+    """A zero point in the shape of its scale: one number may be written with a dim of 1 or without."""
+    return reshape(zero, scale.tensor.dims) if dims.product((*zero.tensor.dims, *scale.tensor.dims)) == 1 else zero
+
+
+@definition("ConvInteger")
+def _conv_integer(node: Node) -> Built:
+    """The definition, with the padding in numbers; what lies around x is its zero point."""
+    x, w, zero = *node.operands[:2], node.operand(2)
+    operands = (w, zero or absent(), node.operand(3) or absent())
+    around = 0 if zero is None else reshape(zero, ())
+    return convolved(node, x, w, around, lambda wide, given: make("onnx.ConvInteger", (wide, *operands), given))
 
 
 @definition("QLinearConv")
 def _quantized_conv(node: Node) -> Built:
-    """The convolution in 32 bits plus the bias, scaled (for each output channel) and moved as a quantized product is."""
-    x, x_scale, x_zero, w, w_scale, w_zero, scale, zero = node.operands[:8]
-    sums = integer_convolution(node, x, x_zero, w, w_zero)
-    if sums is None:
-        return None
-    bias = node.operand(8)
-    if bias is not None:
-        sums = a.add(sums, _along(bias, sums, 1))
-    return _requantized(sums, a.multiply(reshape(x_scale, ()), _along(w_scale, sums, 1)), scale, zero)
+    """The definition, with the padding in numbers; what lies around x is its zero point."""
+    x, w, bias = node.operands[0], node.operands[3], node.operand(8)
+    x_scale, zero, scale, end = (reshape(node.operands[i], ()) for i in (1, 2, 6, 7))
+    filters = [_each(node.operands[i], w.tensor.dims[0]) for i in (4, 5)]
+    operands = (x_scale, zero, w, *filters, scale, end, absent() if bias is None else bias)
+    more = {"limit": _limit(end.tensor.dtype)}
+    return convolved(node, x, w, zero, lambda wide, given: make("onnx.QLinearConv", (wide, *operands), {**given, **more}))
 
 
-def integer_convolution(node: Node, x: Term, x_zero: Term | None, w: Term, w_zero: Term | None) -> Term | None:
-    """The convolution of what is left when the zero points are taken off (padding is the zero point), in 32 bits."""
-    window = w.tensor.static
-    if window is None or x.tensor.rank != len(window) or len(window) < 3:
-        return None
-    spatial = len(window) - 2
-    strides, dilations = (tuple(node.attributes.get(name, (1,) * spatial)) for name in ("strides", "dilations"))
-    padding = _padding(node, x, window[2:], strides, dilations)
-    if padding is None:
-        return None
-    return make("stablehlo.convolution", (_centred(x, x_zero, 1), _centred(w, w_zero, 0)),
-                {"strides": strides, "padding": padding, "lhs_dilation": (1,) * spatial, "rhs_dilation": dilations,
-                 "feature_group_count": node.attributes.get("group", 1), "batch_group_count": 1})  # fmt: skip
+def _each(parameter: Term, channels: Dim) -> Term:
+    """A number for each output channel, given as such or one for all."""
+    one = dims.product(parameter.tensor.dims) == 1
+    return broadcast(reshape(parameter, ()), (channels,), ()) if one else a.sized(parameter, 0, channels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_regions
 from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import broadcast, reshape, splat
+from coset.dialects.hub_terms import reshape, splat
 from coset.dialects.onnx_arithmetic import Number, divide, padded, sized
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.dialects.onnx_pool_positions import largest_positions, positions
@@ -202,12 +202,6 @@ def global_lp_pool(node: Node) -> Built:
 # ---------------------------------------------------------------- convolutions
 
 
-def _filter_windows(node: Node, x: Term, w: Term) -> Windows | None:
-    """The windows of a convolution."""
-    window = _filter_size(node, x, w)
-    return None if window is None else windows_of(node, x.tensor.dims[2:], window)
-
-
 def _filter_size(node: Node, x: Term, w: Term) -> tuple[Dim, ...] | None:
     """The spatial dims of the filters: as `kernel_shape` says, if it does."""
     window = w.tensor.dims[2:]
@@ -218,45 +212,29 @@ def _filter_size(node: Node, x: Term, w: Term) -> tuple[Dim, ...] | None:
     return window if fits else None
 
 
-def _convolved(node: Node, found: Windows, x: Term, value: Number) -> tuple[Term, dict[str, Any]]:
-    """The operand, with as many channels as the filters have and with `value` around it where the padding depends on symbols, and the
-    attributes of the convolution."""
+def convolved(node: Node, x: Term, w: Term, around: Number, build: Callable[[Term, dict[str, Any]], Term]) -> Term | None:
+    """What `build` makes of x, with as many channels as the filters have, and the attributes of the convolution. Padding that depends on
+    symbols is put around x before, as elements `around`."""
+    window = _filter_size(node, x, w)
+    found = None if window is None else windows_of(node, x.tensor.dims[2:], window)
+    if found is None:
+        return None
     group = node.attributes.get("group", 1)
-    channels = dims.multiply(node.operands[1].tensor.dims[1], group)
-    around, padding = _outside(sized(x, 1, channels), found.padding, value)
-    return around, {"strides": found.strides, "dilations": found.dilations, "group": group, "padding": padding}
+    wide, padding = _outside(sized(x, 1, dims.multiply(w.tensor.dims[1], group)), found.padding, around)
+    attributes = {"strides": found.strides, "dilations": found.dilations, "group": group, "padding": padding}
+    return _counted(node, found, x.tensor.dims[2:], build(wide, attributes))
 
 
 @definition("Conv")
 def conv(node: Node) -> Built:
     """The convolution of any element type and any padding."""
-    found = _filter_windows(node, *node.operands[:2])
-    if found is None:
-        return None
     x, w = node.operands[:2]
-    around, attributes = _convolved(node, found, x, 0)
-    return _counted(node, found, x.tensor.dims[2:], make("onnx.Conv", (around, w, _bias(node, w.tensor.dims[0])), attributes))
+    return convolved(node, x, w, 0, lambda wide, given: make("onnx.Conv", (wide, w, _bias(node, w.tensor.dims[0])), given))
 
 
 def _bias(node: Node, channels: Dim) -> Term:
     bias = node.operand(2)
     return absent() if bias is None else sized(bias, 0, channels)
-
-
-@definition("ConvInteger")
-def conv_integer(node: Node) -> Built:
-    """A zero point of the filters for all of them is repeated for each."""
-    x, w = node.operands[:2]
-    found = _filter_windows(node, x, w)
-    if found is None:
-        return None
-    x_zero, w_zero = node.operand(2), node.operand(3)
-    channels = w.tensor.dims[:1]
-    if w_zero is not None and w_zero.tensor.shape != channels:
-        w_zero = broadcast(reshape(w_zero, ()), channels, ())
-    zeros = (absent() if x_zero is None else reshape(x_zero, ()), w_zero or absent())
-    around, attributes = _convolved(node, found, x, 0 if x_zero is None else zeros[0])
-    return _counted(node, found, x.tensor.dims[2:], make("onnx.ConvInteger", (around, w, *zeros), attributes))
 
 
 @definition("ConvTranspose")

@@ -20,12 +20,13 @@ def with_sizes(program: Program, binding: Mapping[str, Dim]) -> Program:
     Raises:
         TypeRuleError: an op refuses the numbers.
     """
-    terms = _replaced((*program.inputs, *program.roots), binding)
+    terms = resized((*program.inputs, *program.roots), binding)
     inputs, roots = terms[: len(program.inputs)], terms[len(program.inputs) :]
     return replace(program.with_roots(tuple(roots)), inputs=tuple(inputs))
 
 
-def _replaced(roots: Sequence[Term], binding: Mapping[str, Dim]) -> list[Term]:
+def resized(roots: Sequence[Term], binding: Mapping[str, Dim]) -> list[Term]:
+    """The terms with the symbols of `binding` replaced, in all that they are made of."""
     done: dict[Term, Term] = {}
     for term in topological(roots):
         attributes = {name: _value(value, binding) for name, value in term.attributes}
@@ -39,7 +40,7 @@ def _replaced(roots: Sequence[Term], binding: Mapping[str, Dim]) -> list[Term]:
 
 
 def _region(region: Region, binding: Mapping[str, Dim]) -> Region:
-    terms = _replaced((*region.parameters, *region.results), binding)
+    terms = resized((*region.parameters, *region.results), binding)
     count = len(region.parameters)
     return Region(tuple(terms[:count]), tuple(terms[count:]))
 

@@ -109,6 +109,17 @@ def _leaves(root: Term, own: str, uses: Counter[Term]) -> tuple[Term, ...]:
     return tuple(leaves)
 
 
+def inner_products(chain: Chain) -> list[Term]:
+    """The products of the chain that are operands of another one of it."""
+    inner, stack = [], list(chain.root.operands)
+    while stack:
+        term = stack.pop()
+        if term not in chain.leaves:
+            inner.append(term)
+            stack.extend(term.operands)
+    return inner
+
+
 def best_order(chain: Chain, cost: ProductCost, binding: Mapping[str, int], known: Callable[[Term], bool]) -> Term:
     """The product of the chain's leaves in the order of least predicted time; products of `known` leaves cost nothing.
 

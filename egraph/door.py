@@ -89,6 +89,11 @@ class Engine:
         (output,) = self.run([egg.RunSchedule(schedule)])
         return sum(output.report.num_matches_per_rule.values())
 
+    def together(self, name: str, rulesets: Sequence[str]) -> None:
+        """Run the rules of several rulesets once, as one ruleset by the new name `name`: the e-graph is rebuilt once for all."""
+        if rulesets:
+            self.run([egg.UnstableCombinedRuleset(_SPAN, name, list(rulesets)), egg.RunSchedule(egg.Run(_SPAN, egg.RunConfig(name)))])
+
     def sizes(self) -> dict[str, int]:
         """Rows of each table."""
         (output,) = self.run([egg.PrintSize(_SPAN, None)])

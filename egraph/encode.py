@@ -1,9 +1,11 @@
 """A program and rules as egglog commands: one constructor an op and arity, one `match` and one `apply` rule a rule.
 
-The match rule only looks at structure. It leaves its bindings in `match_R` and the numbers that the rule's conditions
-depend on (attribute lists and types) in `key_R`. Python decides each *distinct* key once (`Rule.decide`) and answers with a row
-of `plan_R` (the numbers of the right side) or `refuse_R`; the apply rule joins both and does the work inside egglog.
-So shapes, permutations and conditions cost Python time by the number of different situations, not of matches.
+The find rule only looks at structure and leaves its bindings in `found_R`. The type rule joins the types of all that it bound
+(there, and not in the find rule: each fact of a rule is one more join for every new row, and most rules find nothing), moves
+them to `match_R` and leaves the numbers that the rule's conditions depend on (attribute lists and types) in `key_R`. Python decides
+each *distinct* key once (`Rule.decide`) and answers with a row of `plan_R` (the numbers of the right side) or `refuse_R`; the apply
+rule joins both and does the work inside egglog. So shapes, permutations and conditions cost Python time by the number of
+different situations, not of matches; and what a rule needs beyond its find rule is declared when it first finds something.
 """
 
 from __future__ import annotations
@@ -43,11 +45,22 @@ class EncodedRule:
     phase: int
     left: tuple[Application, ...]  # by index
     right: tuple[Application, ...]
+    needs: tuple[str, ...]  # the constructors of the left side
+
+    @property
+    def found(self) -> str:
+        """The relation of what the find rule found: nodes, variables and payloads of the left side, types not yet looked at."""
+        return f"found_{self.number}"
 
     @property
     def match(self) -> str:
-        """The relation of the rule's matches."""
+        """The relation of the rule's matches: root, variables, key."""
         return f"match_{self.number}"
+
+    @property
+    def typing(self) -> str:
+        """The ruleset that makes matches of what was found."""
+        return f"typing_{self.number}"
 
     @property
     def find(self) -> str:
@@ -58,6 +71,11 @@ class EncodedRule:
     def apply(self) -> str:
         """The ruleset that turns matches into nodes and unions."""
         return f"apply_{self.number}"
+
+    @property
+    def refuse(self) -> str:
+        """The ruleset that drops the matches that were refused."""
+        return f"refusing_{self.number}"
 
     @property
     def key(self) -> str:
@@ -72,10 +90,9 @@ class EncodedRule:
 
 def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
     """Name the tables of `rule` and enter the constructors that it mentions."""
-    encoded = EncodedRule(rule, number, phase, tuple(applications(rule.left)), tuple(applications(rule.right)))
-    for node in (*encoded.left, *encoded.right):
-        tables.constructor(node.op, len(node.operands))
-    return encoded
+    left, right = tuple(applications(rule.left)), tuple(applications(rule.right))
+    names = [tables.constructor(node.op, len(node.operands)) for node in (*left, *right)]
+    return EncodedRule(rule, number, phase, left, right, tuple(dict.fromkeys(names[: len(left)])))
 
 
 def declarations(tables: Tables) -> list[str]:
@@ -105,28 +122,50 @@ def declarations(tables: Tables) -> list[str]:
 
 
 def find_text(encoded: EncodedRule, tables: Tables) -> list[str]:
-    """The egglog declarations that look for a rule's left side: the relations of matches and of keys, and the match rule."""
-    rule, n = encoded.rule, encoded.number
-    key, row = _columns(encoded)
-    left = range(len(encoded.left))
+    """The egglog declarations that look for a rule's left side."""
+    rule = encoded.rule
     facts = [f"(= e{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'e')} a{node.index}))"
              for node in encoded.left]  # fmt: skip
-    facts += [f"(type_of e{i} t{i})" for i in left]
-    facts += [f"(type_of v_{name} u{i})" for i, name in enumerate(rule.variables)]
     facts += [f"(known v_{name})" for _, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
     facts += [f"(!= {above} {below})" for above, below in _paths(rule)]
     return [
+        f"(relation {encoded.found} ({'T ' * (len(encoded.left) + len(rule.variables))}{'i64 ' * len(encoded.left)}))",
+        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
+        f'(rule ({" ".join(facts)}) (({encoded.found} {_found(encoded)})) :ruleset {encoded.find} :name "find_{encoded.number}")',
+    ]
+
+
+def typing_text(encoded: EncodedRule) -> list[str]:
+    """The egglog declarations that make matches of what was found; needed once the rule has found something."""
+    n = encoded.number
+    key, row = _columns(encoded)
+    found = f"({encoded.found} {_found(encoded)})"
+    types = [f"(type_of e{i} t{i})" for i in range(len(encoded.left))]
+    types += [f"(type_of v_{name} u{i})" for i, name in enumerate(encoded.rule.variables)]
+    return [
         f"(relation match_{n} ({_row_sorts(encoded)}))",
         f"(relation key_{n} ({'i64 ' * len(key.split())}))",
-        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
-        f'(rule ({" ".join(facts)}) ((match_{n} {row}) (key_{n} {key})) :ruleset {encoded.find} :name "find_{n}")',
+        f"(ruleset {encoded.typing})",
+        f"(rule ({found} {' '.join(types)}) ((match_{n} {row}) (key_{n} {key}) (delete {found}))"
+        f' :ruleset {encoded.typing} :name "typing_{n}")',
+    ]
+
+
+def refuse_text(encoded: EncodedRule) -> list[str]:
+    """The egglog declarations that drop refused matches; needed once a key was refused."""
+    n = encoded.number
+    key, row = _columns(encoded)
+    return [
+        f"(relation refuse_{n} ({'i64 ' * len(key.split())}))",
+        f"(ruleset {encoded.refuse})",
+        f'(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset {encoded.refuse} :name "refuse_{n}")',
     ]
 
 
 def apply_text(encoded: EncodedRule, tables: Tables) -> list[str]:
-    """The egglog declarations that act on a rule's matches; about half of the rules never match and need none."""
+    """The egglog declarations that act on a rule's matches; needed once a key has a plan."""
     rule, n = encoded.rule, encoded.number
     key, row = _columns(encoded)
     right = range(len(encoded.right))
@@ -139,12 +178,16 @@ def apply_text(encoded: EncodedRule, tables: Tables) -> list[str]:
     return [
         f"(relation done_{n} ({_row_sorts(encoded)}))",
         f"(relation plan_{n} ({'i64 ' * (len(key.split()) + len(plan.split()))}))",
-        f"(relation refuse_{n} ({'i64 ' * len(key.split())}))",
         f"(ruleset apply_{n})",
         f"(rule ((match_{n} {row}) (plan_{n} {key} {plan}))"
         f' ({" ".join(build)} (union e0 {result}) (done_{n} {row}) (delete (match_{n} {row}))) :ruleset apply_{n} :name "apply_{n}")',
-        f'(rule ((match_{n} {row}) (refuse_{n} {key})) ((delete (match_{n} {row}))) :ruleset apply_{n} :name "refuse_{n}")',
     ]
+
+
+def _found(encoded: EncodedRule) -> str:
+    """The columns of what was found."""
+    left = range(len(encoded.left))
+    return " ".join([*(f"e{i}" for i in left), *(f"v_{name}" for name in encoded.rule.variables), *(f"a{i}" for i in left)])
 
 
 def _columns(encoded: EncodedRule) -> tuple[str, str]:

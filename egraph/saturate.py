@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,8 @@ GRACE_SECONDS = 2.0  # how long the child may overrun its own deadline before it
 @dataclass(frozen=True)
 class Saturation:
     """A searched e-graph with its history: why it `stop`ped (saturated, iterations, nodes, time, memory, interrupt), how
-    often each rule was applied, which rules made which new e-nodes, and where rules made values one without a new node."""
+    often each rule was applied, which rules made which new e-nodes, and where rules made values one without a new node.
+    `source` says where the terms of the input are: the class, and the index of the e-node there."""
 
     graph: Saturated
     rules: tuple[Rule, ...]
@@ -47,6 +48,7 @@ class Saturation:
     fired: dict[int, int]
     origins: dict[tuple[int, int], list[int]]
     collapses: dict[int, list[int]]
+    source: Mapping[Term, tuple[int, int]]
 
 
 def saturate(roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = ()) -> Saturation:
@@ -180,9 +182,10 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: s
         [types[found[0]] for found in snapshot.types], classes, tuple(snapshot.roots), frozenset(snapshot.known),
         tuple(snapshot.source[n] for n in _root_numbers(search) if n in snapshot.source),
     )  # fmt: skip
+    source = {term: snapshot.source[n] for term, n in search.numbers.items() if n in snapshot.source}
     return Saturation(
         graph, rules, stop, snapshot.iterations, snapshot.enodes, snapshot.eclasses, seconds,
-        snapshot.fired, snapshot.origins, snapshot.collapses,
+        snapshot.fired, snapshot.origins, snapshot.collapses, source,
     )  # fmt: skip
 
 
@@ -204,4 +207,5 @@ def _untouched(search: Search, rules: tuple[Rule, ...], stop: str, seconds: floa
         frozenset(),
         tuple((i, 0) for i in range(len(order))),
     )
-    return Saturation(graph, rules, stop, 0, len(order), len(order), seconds, {}, {}, {})
+    source = {term: (i, 0) for i, term in enumerate(order)}
+    return Saturation(graph, rules, stop, 0, len(order), len(order), seconds, {}, {}, {}, source)

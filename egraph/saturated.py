@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Region
@@ -33,3 +34,25 @@ class Saturated:
     roots: tuple[int, ...]
     constant: frozenset[int]
     source: tuple[tuple[int, int], ...]
+
+    def below(self, roots: Sequence[int], source: Iterable[tuple[int, int]]) -> tuple[Saturated, list[int]]:
+        """The classes that `roots` reach, numbered anew in their order, with those e-nodes of the input that are given; and the old
+        number of each class."""
+        seen = set(roots)
+        stack = list(seen)
+        while stack:
+            for node in self.nodes[stack.pop()]:
+                for child in node.children:
+                    if child not in seen:
+                        seen.add(child)
+                        stack.append(child)
+        numbers = sorted(seen)
+        place = {number: new for new, number in enumerate(numbers)}
+        nodes = [
+            tuple(replace(node, children=tuple(place[child] for child in node.children)) for node in self.nodes[number])
+            for number in numbers
+        ]
+        return Saturated(
+            [self.types[number] for number in numbers], nodes, tuple(place[root] for root in roots),
+            frozenset(place[number] for number in numbers if number in self.constant), tuple((place[c], index) for c, index in source),
+        ), numbers  # fmt: skip

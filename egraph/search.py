@@ -18,7 +18,9 @@ from coset.egraph.encode import (
     find_text,
     graph_commands,
     plan_row,
+    refuse_text,
     static_facts,
+    typing_text,
 )
 from coset.egraph.limits import Limits
 from coset.egraph.relevance import relevant
@@ -59,6 +61,9 @@ class Search:
     phases: tuple[Phase, ...] = ()
     rules: dict[str, EncodedRule] = field(default_factory=dict)
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
+    sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
+    planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
+    refusing: set[int] = field(default_factory=set)  # rules that refused a key
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
     _static: tuple[int, int] = (0, 0)
@@ -110,8 +115,7 @@ class Search:
         self.engine.parse(PRELUDE)
         for number in range(len(self.phases)):
             self.engine.parse(f"(ruleset find_all_{number})")
-        texts = [*declarations(self.tables), *(text for encoded in self.rules.values() for text in find_text(encoded, self.tables))]
-        self._parse(texts)
+        self._parse(declarations(self.tables))
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
@@ -123,61 +127,91 @@ class Search:
             self.engine.parse(text)
 
     def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
-        active = [self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit]
-        matched = 0
+        active = self._ready([self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit])
         for ruleset in dict.fromkeys(encoded.find for encoded in active):
-            matched += self.engine.ruleset(ruleset)
+            self.engine.ruleset(ruleset)
             if time.monotonic() > deadline:
                 return "time"
-        sizes = self.engine.sizes()
-        if not matched and not any(sizes[encoded.match] for encoded in active):
-            return "idle"
+        sizes = self._typed(active)
         before = self._progress(sizes)
-        for encoded in active:
-            if sizes[encoded.match]:
-                self._decide(encoded, sizes[encoded.key])
+        waiting = [encoded for encoded in active if sizes.get(encoded.match)]
+        if not waiting:
+            return "idle"
+        refused = [encoded.refuse for encoded in waiting if self._decide(encoded, sizes[encoded.key])]
+        if refused:
+            self.engine.together(f"all_refuse_{self.iterations}", refused)
+            sizes = self.engine.sizes()
         self._flush_static()
-        nodes, full = self.enodes(sizes), False
-        for encoded in sorted(active, key=lambda e: (sizes[e.match] * len(e.right), e.number)):
-            if not sizes[encoded.match]:
-                continue
-            grows = sizes[encoded.match] * len(encoded.right)
-            if nodes + grows > self.request.limits.nodes:
-                full = True  # the rows stay in the table: deferred, not dropped
-                continue
-            nodes += grows
-            self.engine.ruleset(encoded.apply)
-            if self.stepwise:
-                self._analyse(encoded)
+        full = self._apply([encoded for encoded in waiting if sizes[encoded.match]], sizes)
         self._analyse()
         if full:
             return "nodes"
         return "idle" if self._progress(self.engine.sizes()) == before else "changed"
+
+    def _ready(self, rules: Sequence[EncodedRule]) -> list[EncodedRule]:
+        """The rules whose left side is made of ops that the e-graph has by now; a rule is declared when it first is."""
+        sizes = self.engine.sizes()
+        ready = [encoded for encoded in rules if all(sizes.get(name) for name in encoded.needs)]
+        for encoded in ready:
+            if encoded.number not in self.sought:
+                self.sought.add(encoded.number)
+                self._parse(find_text(encoded, self.tables))
+        return ready
+
+    def _typed(self, active: Sequence[EncodedRule]) -> dict[str, int]:
+        """The sizes of all tables when what the rules found has become matches, as far as its types are known."""
+        sizes = self.engine.sizes()
+        found = [encoded for encoded in active if sizes[encoded.found]]
+        for encoded in found:
+            if encoded.number not in self.plans:
+                self.plans[encoded.number] = {}
+                self._parse(typing_text(encoded))
+        self.engine.together(f"all_typing_{self.iterations}", [encoded.typing for encoded in found])
+        return self.engine.sizes() if found else sizes
+
+    def _apply(self, waiting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
+        """Build the right sides of all matches that the limit of e-nodes leaves room for; true when some are left, for later."""
+        room = self.request.limits.nodes - self.enodes(sizes)
+        chosen: list[EncodedRule] = []
+        for encoded in sorted(waiting, key=lambda e: (sizes[e.match] * len(e.right), e.number)):
+            grows = sizes[encoded.match] * len(encoded.right)
+            if grows <= room:  # else the rows stay in the table: deferred, not dropped
+                room -= grows
+                chosen.append(encoded)
+        if self.stepwise:
+            for encoded in chosen:
+                self.engine.ruleset(encoded.apply)
+                self._analyse(encoded)
+        else:
+            self.engine.together(f"all_apply_{self.iterations}", [encoded.apply for encoded in chosen])
+        return len(chosen) < len(waiting)
 
     def _progress(self, sizes: dict[str, int]) -> tuple[int, ...]:
         names = [*self.tables.constructors, *(encoded.done for encoded in self.rules.values()), "known"]
         return tuple(sizes.get(name, 0) for name in names)
 
     def acting(self) -> list[EncodedRule]:
-        """The rules that have matched: only they have tables of plans and of applied matches."""
-        return [encoded for encoded in self.rules.values() if encoded.number in self.plans]
+        """The rules that had a match that was not refused: only they have tables of plans and of applied matches."""
+        return [encoded for encoded in self.rules.values() if encoded.number in self.planned]
 
     def enodes(self, sizes: dict[str, int]) -> int:
         """E-nodes: the rows of all constructors."""
         return sum(sizes.get(name, 0) for name in self.tables.constructors)
 
-    def _decide(self, encoded: EncodedRule, count: int) -> None:
-        if encoded.number not in self.plans:
-            self._parse(apply_text(encoded, self.tables))
-        plans = self.plans.setdefault(encoded.number, {})
-        if count == len(plans):
-            return
-        commands = []
-        for key in sorted(self.engine.integers(encoded.key)):
-            if key not in plans:
-                plans[key] = self._plan(encoded, key)
-                commands.append(plan_row(encoded, key, plans[key]))
-        self.engine.run(commands)
+    def _decide(self, encoded: EncodedRule, count: int) -> bool:
+        """Answer the keys that are new; true when the rule has refused keys."""
+        plans = self.plans[encoded.number]
+        if count > len(plans):
+            new = {key: self._plan(encoded, key) for key in sorted(self.engine.integers(encoded.key)) if key not in plans}
+            plans.update(new)
+            if encoded.number not in self.planned and any(plan is not None for plan in new.values()):
+                self.planned.add(encoded.number)
+                self._parse(apply_text(encoded, self.tables))
+            if encoded.number not in self.refusing and any(plan is None for plan in new.values()):
+                self.refusing.add(encoded.number)
+                self._parse(refuse_text(encoded))
+            self.engine.run([plan_row(encoded, key, plan) for key, plan in new.items()])
+        return encoded.number in self.refusing
 
     def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
         n = len(encoded.left)

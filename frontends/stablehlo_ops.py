@@ -15,11 +15,12 @@ from coset.frontends.onnx_values import host_value
 from coset.frontends.stablehlo_attributes import Foreign, dims_of, field_value
 from coset.frontends.stablehlo_collectives import COLLECTIVE_BUILDERS
 from coset.frontends.stablehlo_node import Builder, Built, Node
+from coset.frontends.stablehlo_quantized import Floats, dequantized, is_computed_between, requantized, uniform_quantize
 from coset.frontends.stablehlo_regions import REGION_BUILDERS
 from coset.frontends.stablehlo_shapes import SHAPE_BUILDERS, folded, shape_operand
 from coset.ir.op import find_op
 from coset.ir.term import CONSTANT, DIMS, TUPLE, Term, get, make, topological
-from coset.ir.types import DTYPES, QuantizedType, TensorType, TupleType
+from coset.ir.types import DTYPES, TensorType, TupleType
 
 
 def build(node: Node) -> Built | None:
@@ -31,17 +32,12 @@ def build(node: Node) -> Built | None:
     """
     if node.name not in _ANY_OPERANDS and not all(isinstance(x.type, TensorType) and x.type.shape is not None for x in node.operands):
         return None
+    op = find_op(node.name)
+    if is_computed_between(node, op):
+        return requantized(node, build(Floats(node.op, node.name, dequantized(node.operands), node.scope, node.importer)))
     builder = BUILDERS.get(node.name)
     if builder is not None:
         return builder(node)
-    op = find_op(node.name)
-    if (
-        op is not None
-        and op.has("elementwise")
-        and "uniform" not in node.name
-        and any(isinstance(x.tensor.dtype, QuantizedType) for x in node.operands)
-    ):
-        return _quantized(node)
     if op is None and node.name in _SIMPLE:
         return _SIMPLE[node.name](node)
     if op is None or op.has("effect") or node.name.partition(".")[0] not in ("stablehlo", "chlo"):
@@ -225,22 +221,6 @@ def _conjugate(node: Node) -> Built:
     return make("stablehlo.complex", (make("stablehlo.real", (x,)), make("stablehlo.negate", (make("stablehlo.imag", (x,)),))))
 
 
-def _quantized(node: Node) -> Built:
-    """An elementwise op on quantized operands: dequantize, compute, quantize, as the specification defines it."""
-    plain_operands = [make("stablehlo.uniform_dequantize", (x,)) if isinstance(x.tensor.dtype, QuantizedType) else x for x in node.operands]
-    attributes = {field.ours: field_value(node.op, field) for field in FIELDS.get(node.name, ())}
-    dtype = node.result()[0]
-    term = make(node.name, plain_operands, attributes)
-    return make("stablehlo.uniform_quantize", (term,), {"dtype": dtype}) if isinstance(dtype, QuantizedType) else term
-
-
-def _uniform_quantize(node: Node) -> Built:
-    """Of floats, or of integers that another quantized type stands for."""
-    (x,) = node.operands
-    x = make("stablehlo.uniform_dequantize", (x,)) if isinstance(x.tensor.dtype, QuantizedType) else x
-    return make(node.name, (x,), {"dtype": node.result()[0]})
-
-
 def _tuple(node: Node) -> Built:
     return make("builtin.tuple", node.operands)
 
@@ -287,5 +267,5 @@ BUILDERS: dict[str, Builder] = {
     "chlo.constant_like": _constant_like, "stablehlo.gather": _gather, "stablehlo.dynamic_gather": _dynamic_gather,
     "stablehlo.dynamic_conv": _dynamic_conv, "stablehlo.rng_bit_generator": _rng_bit_generator, "stablehlo.tuple": _tuple,
     "stablehlo.get_tuple_element": _get_tuple_element, "stablehlo.custom_call": _custom_call,
-    "stablehlo.uniform_quantize": _uniform_quantize,
+    "stablehlo.uniform_quantize": uniform_quantize,
 }  # fmt: skip

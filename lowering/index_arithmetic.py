@@ -38,9 +38,24 @@ def is_natural(dim: Dim) -> bool:
         return dim >= 0
     plain = {name: add(1, _symbol(name)) for name in symbols(dim)}
     shifted = substitute(dim, plain)
-    return all(coefficient >= 0 for monomial, coefficient in _terms(shifted)) and all(
-        atom.name in ("max", "min", "mod", "floordiv") or not atom.args for monomial, _ in _terms(shifted) for atom in monomial
-    )
+    return all(coefficient >= 0 and all(map(_is_natural_atom, monomial)) for monomial, coefficient in _terms(shifted))
+
+
+def _is_natural_atom(atom: Atom) -> bool:
+    """Of an atom whose symbols are 0 or more. Nested quotients are few: dims are small."""
+    if not atom.args:
+        return True
+    first, second = atom.args
+    if atom.name == "max":
+        return _is_plainly_natural(first) or _is_plainly_natural(second)
+    if atom.name == "mod":
+        return _is_plainly_natural(second)
+    return _is_plainly_natural(first) and _is_plainly_natural(second)
+
+
+def _is_plainly_natural(dim: Dim) -> bool:
+    """True when `dim` is seen to be 0 or more for symbols of 0 or more."""
+    return all(coefficient >= 0 and all(map(_is_natural_atom, monomial)) for monomial, coefficient in _terms(dim))
 
 
 def _symbol(name: str) -> Poly:

@@ -24,13 +24,14 @@ from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
 OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "kernels", "start", "results")
 
 
-def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True) -> Package:
-    """The package of `plan`; without `triton` every kernel is a torch function.
+def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True,
+                    options: Options | None = None) -> Package:  # fmt: skip
+    """The package of `plan`; without `triton` every kernel is a torch function. `options` are those of its Triton kernels.
 
     Raises:
         CosetError: a library's op has no torch expression.
     """
-    host = _Host(program, _renamed(plan), triton)
+    host = _Host(program, _renamed(plan), triton, options or Options())
     body = host.write()
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
@@ -74,6 +75,7 @@ class _Host:
     program: Program
     plan: Plan
     triton: bool
+    options: Options
     names: dict[str, str] = field(default_factory=dict)  # buffer -> variable
     lines: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
@@ -133,13 +135,14 @@ class _Host:
         for name in dict.fromkeys(store.buffer for store in stores_of(kernel)):
             self._allocate(name)
         if self.triton and not refusal(kernel):
-            emission = emit(kernel, self.plan, options=Options())
+            emission = emit(kernel, self.plan, options=self.options)
             self.emissions.append(emission)
             for buffer in emission.scratch:
                 self._line(f"{buffer.name} = MEMORY.own({buffer.name!r}, {self._shape(buffer.shape)}, {stored(buffer.dtype)}, device)")
             for launch in emission.launches:
                 self._launch(launch)
-            self.table.append({"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)})
+            row = {"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)}
+            self.table.append({**row, "multiplies": emission.unit} if emission.unit else row)
             return
         self.functions.append(kernel_function(kernel, self.plan, self.symbols))
         self._line(f"{kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))})")

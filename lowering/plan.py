@@ -51,7 +51,8 @@ def plan(
     """
     _require_ranks(program.terms())
     limits = _limits(target, limits)
-    roots = split(primitive(program), limits)
+    opened = primitive(program)
+    roots = split(opened, limits, _numbers(topological(opened), program.inputs, binding or {}))
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
     numbers = _numbers(order, program.inputs, binding or {})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from coset.dialects.hub_tensors import identity
-from coset.dialects.hub_terms import convert, reshape
-from coset.ir.dims import size
+from coset.dialects.hub_terms import broadcast, convert, reshape
+from coset.ir.dims import add, evaluate, floordiv, multiply, product, subtract
 from coset.ir.term import Term, constant, make, rebuild, topological
 from coset.ir.types import F32
 from coset.lowering.kinds import Limits, is_fold
@@ -14,39 +14,41 @@ from coset.lowering.kinds import Limits, is_fold
 PARTS = 512  # rows and parts together: some programs for each of a GPU's processors
 
 
-def split(roots: Iterable[Term], limits: Limits) -> tuple[Term, ...]:
-    """`roots` with each reduction of few long rows (of known length) as one over parts of rows and one over the parts. Sums of floats are
-    rounded in another order; between the steps they are f32."""
+def split(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+    """`roots` with each reduction of few long rows as one over parts of rows and one over the parts. Which these are is said by the sizes,
+    with typical numbers of dim symbols from `binding`; the result holds for all. Sums of floats are rounded in another order; between the
+    steps they are f32."""
     given = tuple(roots)
     done: dict[Term, Term] = {}
     for term in topological(given):
         current = rebuild(term, [done[operand] for operand in term.operands])
-        done[term] = _split(current, limits) if is_fold(current) else current
+        done[term] = _split(current, limits, binding) if is_fold(current) else current
     return tuple(done[root] for root in given)
 
 
-def _split(term: Term, limits: Limits) -> Term:
+def _split(term: Term, limits: Limits, binding: Mapping[str, int]) -> Term:
     x, axes = term.operands[0], term.attribute("dimensions")
-    shape = x.tensor.static
-    if shape is None or 0 in shape:
+    shape = x.tensor.dims
+    sizes = [evaluate(dim, binding) for dim in shape]
+    if 0 in sizes:
         return term
-    rows = size(dim for axis, dim in enumerate(shape) if axis not in axes)
-    columns = size(shape[axis] for axis in axes)
+    rows = evaluate(product(dim for axis, dim in enumerate(shape) if axis not in axes), binding)
+    columns = evaluate(product(shape[axis] for axis in axes), binding)
     if rows > limits.few_rows or columns < limits.long_row:
         return term
-    axis = max(axes, key=lambda axis: shape[axis])
-    parts = _parts(shape[axis], max(2, PARTS // rows))
+    axis = max(axes, key=lambda axis: sizes[axis])
+    parts = _parts(sizes[axis], max(2, PARTS // rows))
     if parts == columns:
         return term  # nothing would be left to fold in a part
-    length = -(-shape[axis] // parts)
+    length = floordiv(add(shape[axis], parts - 1), parts)
     dtype, combiner = term.tensor.dtype, term.attribute("combiner")
     if dtype.kind == "float" and dtype.bits < 32:
         x = convert(x, F32)
-    missing = parts * length - shape[axis]
-    if missing:
+    missing = subtract(multiply(parts, length), shape[axis])
+    if missing != 0:
         edge = constant(identity(combiner, x.tensor.dtype), x.tensor.dtype)
-        high = tuple(missing if place == axis else 0 for place in range(len(shape)))
-        x = make("stablehlo.pad", (x, edge), {"low": (0,) * len(shape), "high": high, "interior": (0,) * len(shape)})
+        rest = broadcast(edge, (*shape[:axis], missing, *shape[axis + 1 :]), ())
+        x = make("stablehlo.concatenate", (x, rest), {"dimension": axis})
     folded = reshape(x, (*shape[:axis], parts, length, *shape[axis + 1 :]))
     inner = tuple(place + (place >= axis) for place in axes)  # the dim of parts stays
     first = make("stablehlo.reduce", (folded,), {"dimensions": inner, "combiner": combiner})

@@ -80,8 +80,10 @@ class Launch:
 @dataclass(frozen=True)
 class Emission:
     """A kernel of the plan as Triton functions: their source (helpers and imports left out), their launches in order, and the
-    buffers that they need between them (`scratch`: written and read here only)."""
+    buffers that they need between them (`scratch`: written and read here only). `unit`: what a product's operands are multiplied as, a
+    dtype or tf32; empty where nothing is."""
 
     source: str
     launches: tuple[Launch, ...]
     scratch: tuple[Buffer, ...] = field(default=())
+    unit: str = ""

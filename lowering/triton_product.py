@@ -111,21 +111,22 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
         kernel = replace(kernel, lhs=lhs, rhs=rhs)
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     tiling = choose_tiling(m, n, k, batch, unit, options)
+    name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
     if tiling.splits == 1:
-        return _Writer(kernel, plan, options, tiling, comment).emission()
+        return replace(_Writer(kernel, plan, options, tiling, comment).emission(), unit=name)
     parts = Loop("loop:split", tiling.splits)
     outer = (*kernel.batch, *kernel.m, *kernel.n)
-    name = f"{kernel.name}_parts"
-    scratch = Buffer(name, kernel.accumulator, (parts.extent, *(loop.extent for loop in outer)), "temporary")
+    parts_name = f"{kernel.name}_parts"
+    scratch = Buffer(parts_name, kernel.accumulator, (parts.extent, *(loop.extent for loop in outer)), "temporary")
     index = (parts.index, *(loop.index for loop in outer))
-    plan = replace(plan, buffers={**plan.buffers, name: scratch})
+    plan = replace(plan, buffers={**plan.buffers, parts_name: scratch})
     whole = Result("sum", kernel.accumulator)
-    first = _Writer(replace(kernel, stores=(Store(name, index, whole),)), plan, options, tiling, comment).emission()
-    fold = Fold("sum", "add", Load(name, index, kernel.accumulator), kernel.accumulator)
+    first = _Writer(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment).emission()
+    fold = Fold("sum", "add", Load(parts_name, index, kernel.accumulator), kernel.accumulator)
     picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
     second = emit_rows(summed, plan, options, ["the sum of the parts"])
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,))
+    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name)
 
 
 def _narrowest(value: Scalar) -> Scalar:

@@ -1,19 +1,21 @@
 """Row kernels as Triton: tiles of rows by columns. A row of at most `WHOLE_ROW` elements is held in registers, and all folds and stores
-are done on it; a longer one, or one of unknown length, is gone over once for each step that needs the one before it.
+are done on it; a longer one, or one of unknown length, is gone over once for each step that needs the one before it (`triton_online` has
+steps that need no pass of their own).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import BOOL, DType
-from coset.lowering.kernel import Fold, Load, Loop, Plan, Result, Rows, extents_of, reads, scalars, writes
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import address, join_loops, linear, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_scalars import TYPES, computed, conversion, from_memory, number, to_memory, typed_number
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
@@ -79,12 +81,13 @@ class _Writer:
         ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = Body(plan, options, wide=wide)
+        self.online: dict[str, Online] = {}
         self.scope = Scope(_BOTH if self.tiles.whole else _ROW)
         masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
         masks.append(self._mask("column_mask", self.length, self.tiles.columns))
         axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
         self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
-        for name in ("rows", "columns", "row_mask", "column_mask", "start", "BLOCK_ROWS", "BLOCK_COLUMNS"):
+        for name in ("rows", "columns", "row_mask", "column_mask", "start", "count", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
         self._index(self.rows, "rows", _ROW)
         self._index(self.columns, "columns", _COLUMN)
@@ -177,11 +180,14 @@ class _Writer:
         return result
 
     def _passes(self) -> list[list[Fold]]:
-        """The folds by the number of folds that they need one after the other."""
+        """The folds by the pass that makes them: after those of the folds that they need, or in the same one."""
         level: dict[str, int] = {}
         for fold in self.kernel.folds:
-            needed = [value.name for value in scalars(fold.value) if isinstance(value, Result)]
-            level[fold.name] = 1 + max((level[name] for name in needed), default=-1)
+            together = online(fold, self.kernel.folds) if self.body.options.contracts else None
+            if together is not None:
+                self.online[fold.name] = together
+            needed = max((level[name] for name in results_in(fold.value)), default=-1)
+            level[fold.name] = max(needed, 0) if together is not None else needed + 1
         return [[fold for fold in self.kernel.folds if level[fold.name] == at] for at in sorted(set(level.values()))]
 
     def _begin(self) -> None:
@@ -195,22 +201,86 @@ class _Writer:
         self.scope.lines += [f"    {line}" for line in inner.lines]
 
     def _pass(self, folds: list[Fold]) -> None:
-        """One loop over the columns for folds that do not need each other: a partial result for each place of a tile, then one fold."""
-        partial: dict[str, str] = {}
-        for fold in folds:
-            partial[fold.name] = self.body.name(f"{fold.name}_so_far")
-            kind = TYPES[computed(fold.dtype).name]
-            value = identity(fold.combiner, fold.dtype).item()
-            start = number(value, fold.dtype) or (str(int(value)) if fold.dtype.kind != "float" else repr(value))
-            self.scope.lines.append(f"{partial[fold.name]} = tl.full([BLOCK_ROWS, BLOCK_COLUMNS], {start}, {kind})")
+        """One loop over the columns: a partial result for each place of a tile, then one fold of these."""
+        partial = {fold.name: self._partial(fold) for fold in folds if fold.name not in self.online}
+        parts = {fold.name: self._online_parts(self.online[fold.name], partial) for fold in folds if fold.name in self.online}
         self._begin()
+        inner = self.space.scopes[-1]
+        if any(isinstance(self.online[name], Squares) for name in parts):
+            inner.lines.append("count = start // BLOCK_COLUMNS + 1.0")
+        for name, names in parts.items():  # before the largest so far is replaced
+            self._step(self.online[name], names)
         for fold in folds:
-            so_far = partial[fold.name]
-            value = self._part(fold)
-            self.space.scopes[-1].lines.append(f"{so_far} = {combining(fold.combiner, fold.dtype, so_far, value.text)}")
+            if fold.name in partial:
+                so_far, value = partial[fold.name], self._part(fold)
+                inner.lines.append(f"{so_far} = {combining(fold.combiner, fold.dtype, so_far, value.text)}")
         self._end()
         for fold in folds:
-            self.space.results[fold.name] = self._folded(fold, Value(partial[fold.name], _ROW))
+            if fold.name in partial:
+                self.space.results[fold.name] = self._folded(fold, Value(partial[fold.name], _ROW))
+            else:
+                self.space.results[fold.name] = self._joined(self.online[fold.name], parts[fold.name])
+
+    def _partial(self, fold: Fold) -> str:
+        """A tile of the fold's identity."""
+        kind = TYPES[computed(fold.dtype).name]
+        value = identity(fold.combiner, fold.dtype).item()
+        start = number(value, fold.dtype) or (str(int(value)) if fold.dtype.kind != "float" else repr(value))
+        return self._tile(f"{fold.name}_so_far", start, kind)
+
+    def _tile(self, hint: str, start: str, kind: str) -> str:
+        name = self.body.name(hint)
+        self.scope.lines.append(f"{name} = tl.full([BLOCK_ROWS, BLOCK_COLUMNS], {start}, {kind})")
+        return name
+
+    # ------------------------------------------------------------ folds about a value that is not known yet
+
+    def _online_parts(self, one: Online, partial: Mapping[str, str]) -> tuple[str, ...]:
+        """The tiles that a fold keeps: for exponentials the sum about the largest so far, and that; for squares the sum about the mean so
+        far, that, and how many there were."""
+        kind, name = TYPES[one.fold.dtype.name], one.fold.name
+        if isinstance(one, Exponentials):
+            return self._tile(f"{name}_so_far", "0.0", kind), partial[one.largest]
+        return tuple(self._tile(f"{name}_{word}", "0.0", kind) for word in ("so_far", "mean", "count"))
+
+    def _step(self, one: Online, names: tuple[str, ...]) -> None:
+        """A tile more. Of exp(x - m) and exp(m - x) one is at most 1, and the other is not needed."""
+        value = self.space.name(one.value, self.space.computed(one.value))
+        lines = self.space.scopes[-1].lines
+        mask = self.space.axes["column"].mask
+
+        def kept(text: str, old: str) -> str:
+            return f"tl.where({mask}, {text}, {old})" if mask is not None else text
+
+        if isinstance(one, Exponentials):
+            so_far, largest = names
+            less = self.body.name("less")
+            lines.append(f"{less} = tl.exp(tl.where({value.text} == {largest}, 0.0, -tl.abs({value.text} - {largest})))")
+            grown = f"tl.where({value.text} > {largest}, {so_far} * {less} + 1.0, {so_far} + {less})"
+            lines.append(f"{so_far} = {kept(grown, so_far)}")
+            return
+        so_far, mean, count = names
+        off = self.body.name("off")
+        lines.append(f"{off} = {value.text} - {mean}")
+        lines.append(f"{mean} = {kept(f'{mean} + {off} / count', mean)}")
+        lines.append(f"{so_far} = {kept(f'{so_far} + {off} * ({value.text} - {mean})', so_far)}")
+        lines.append(f"{count} = {kept(f'{count} + 1.0', count)}")
+
+    def _joined(self, one: Online, names: tuple[str, ...]) -> Value:
+        """The parts of a row about the value that is known now; a place that had no element has no part."""
+        if isinstance(one, Exponentials):
+            so_far, largest = names
+            top = self.space.results[one.largest]
+            text = f"tl.where({so_far} == 0.0, 0.0, {so_far} * tl.exp({largest} - {top.text}))"
+        else:
+            so_far, mean, count = names
+            center = self.space.name(one.center, self.space.computed(one.center))
+            off = self.body.name("off")
+            self.scope.lines.append(f"{off} = {mean} - {center.text}")
+            text = f"tl.where({count} == 0.0, 0.0, {so_far} + {count} * ({off} * {off}))"
+        name = self.body.name(f"{one.fold.name}_parts")
+        self.scope.lines.append(f"{name} = {text}")
+        return self._folded(one.fold, Value(name, _ROW))
 
 
 def combining(combiner: str, dtype: DType, a: str, b: str) -> str:

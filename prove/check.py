@@ -1,4 +1,4 @@
-"""Verdicts on rules: each entry of the given files is tested, and the lock file keeps what was shown."""
+"""Verdicts on rules: each entry of the given files is tested, then proved where that works; the lock file keeps what was shown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coset.prove.sample import test_rule
+from coset.prove.verify import SECONDS, prove
 from coset.rules.library import DEFAULT, check_files
-from coset.rules.lock import NAME, Locked, entry_of, read_lock, save_lock, text_hash
+from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
@@ -29,6 +30,7 @@ class Verdict:
     method: str
     counterexample: str = ""
     hash: str = ""
+    kept: str = ""  # the method as the lock file keeps it
 
     @property
     def ok(self) -> bool:
@@ -36,8 +38,11 @@ class Verdict:
         return self.assurance != "refuted"
 
 
+Known = Callable[[Rule], Locked | None]  # what the lock file says of an entry with the same text
+
+
 def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
-    """A verdict for each entry of the files, by name.
+    """A verdict for each entry of the files, by name, made anew.
 
     Raises:
         RuleError: the first mistake in the files; `coset.rules.library.check_files` gives all.
@@ -48,10 +53,22 @@ def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
     return check_rules(rules.rules, _within(paths), seed=seed)
 
 
-def verify(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> tuple[list[Verdict], list[RuleError]]:
-    """The verdicts of the entries that are well formed, and every mistake in the files."""
-    rules, errors = check_files(paths)
-    return check_rules(rules.rules, _within(paths), seed=seed), errors
+def verify(paths: Sequence[Path] = DEFAULT, *, seed: int = 0, anew: bool = False) -> tuple[list[Verdict], list[RuleError]]:
+    """The verdicts of the entries that are well formed, and every mistake in the files.
+
+    An entry whose text has not changed since keeps the verdict of the lock file, but where everything is to be done `anew`.
+    """
+    rules, errors = check_files(paths, anew=anew)
+    return check_rules(rules.rules, _within(paths), seed=seed, known=_nothing if anew else _locked), errors
+
+
+def _nothing(_: Rule) -> Locked | None:
+    return None
+
+
+def _locked(rule: Rule) -> Locked | None:
+    line = read_lock(Path(rule.place.file).resolve().parent / NAME).get(entry_of(rule))
+    return line if line is not None and line.hash == text_hash(rule.text) and line.assurance != "assumed" else None
 
 
 def _within(paths: Sequence[Path]) -> Callable[[Rule], bool]:
@@ -60,16 +77,27 @@ def _within(paths: Sequence[Path]) -> Callable[[Rule], bool]:
     return lambda rule: any(Path(rule.place.file).resolve().is_relative_to(root) for root in roots)
 
 
-def check_rules(rules: Iterable[Rule], wanted: Callable[[Rule], bool] = lambda _: True, *, seed: int = 0) -> list[Verdict]:
-    """A verdict for each entry among `rules`, by name: all its directions and variants are tested."""
+def check_rules(
+    rules: Iterable[Rule], wanted: Callable[[Rule], bool] = lambda _: True, *, seed: int = 0, known: Known = _nothing, proofs: bool = True
+) -> list[Verdict]:
+    """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved if `proofs`."""
     entries: dict[str, list[Rule]] = {}
     for rule in rules:
         if wanted(rule):
             entries.setdefault(entry_of(rule), []).append(rule)
-    return [_verdict(name, entries[name], seed) for name in sorted(entries)]
+    return [_kept(name, entries[name], known) or _verdict(name, entries[name], seed, proofs) for name in sorted(entries)]
 
 
-def _verdict(name: str, rules: Sequence[Rule], seed: int) -> Verdict:
+def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
+    first = rules[0]
+    line = known(first)
+    if line is None:
+        return None
+    method = f"{line.method}, from the lock file" if line.method else "from the lock file"
+    return Verdict(name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method)
+
+
+def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool) -> Verdict:
     start = time.perf_counter()
     # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
     expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
@@ -79,26 +107,59 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int) -> Verdict:
         tried = expanding
         compared, silent, counterexample = _tested(tried, seed)
     assurance = "refuted" if counterexample else "tested" if compared else "assumed"
-    quiet = f", {silent} without an instance" if silent else ""
+    quiet = f", {len(silent)} without an instance" if silent else ""
     method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
+    if proofs and assurance == "tested" and tried is not expanding:
+        shown, how = _proved([rule for rule in tried if rule.name not in silent])
+        assurance, method = shown or assurance, how if shown else f"{method}; {how}"
     first = rules[0]
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
-        text_hash(first.text),
+        text_hash(first.text), method,
     )  # fmt: skip
 
 
-def _tested(rules: Sequence[Rule], seed: int) -> tuple[int, int, str]:
-    """How many comparisons were made, how many rules had none, and the first counterexample."""
+def _proved(rules: Sequence[Rule]) -> tuple[str, str]:
+    """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
+    ends = time.perf_counter() + SECONDS
+    cases, solver, gaps = 0, False, set[str]()
+    for rule in rules:
+        proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
+        if not proof.cases:
+            gaps.add(f"{rule.name.removeprefix(rule.family) or 'it'} has no instance with symbolic sizes")
+            continue
+        if not proof.assurance:
+            return "", f"no proof: {rule.name if len(rules) > 1 else ''} {proof.reason}".replace("  ", " ")
+        cases, solver = cases + proof.cases, solver or proof.solver
+        gaps.update(proof.gaps)
+    if not cases:
+        return "", "no proof: no instance with symbolic sizes"
+    how = f"normal forms{' and Z3' if solver else ''}, {cases} instances of symbolic sizes"
+    return ("bounded", f"{how}; not all: {', '.join(sorted(gaps))}") if gaps else ("proved", how)
+
+
+def _tested(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:
+    """How many comparisons were made, which rules had none (ops that no element type of the rule fits), and the first counterexample."""
     cases = max(LEAST, CASES // max(1, len(rules)))
-    compared, silent = 0, 0
+    compared, silent = 0, set[str]()
     for rule in rules:
         outcome = test_rule(rule, seed, cases)
         compared += outcome.cases
-        silent += outcome.cases == 0
+        if not outcome.cases:
+            silent.add(rule.name)
         if outcome.counterexample is not None:
             return compared, silent, str(outcome.counterexample)
     return compared, silent, ""
+
+
+def weaker(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The entries of which less is shown now than their lock files say."""
+    found = []
+    for verdict in verdicts:
+        line = read_lock(Path(verdict.file).resolve().parent / NAME).get(verdict.name)
+        if verdict.ok and line is not None and ASSURANCES.index(verdict.assurance) > ASSURANCES.index(line.assurance):
+            found.append(verdict)
+    return found
 
 
 def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
@@ -110,7 +171,7 @@ def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
     for folder, own in sorted(folders.items()):
         path = folder / NAME
         lines = read_lock(path)
-        lines |= {v.name: Locked(v.hash, v.assurance) for v in own if v.ok}
+        lines |= {v.name: Locked(v.hash, v.assurance, v.kept) for v in own if v.ok}
         for verdict in own:
             if not verdict.ok:
                 lines.pop(verdict.name, None)

@@ -76,12 +76,12 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         for instance in instances(rule, search):
             if not _small(instance):
                 continue
-            sides = _sides(rule, instance)
-            if sides is None:
+            pair = sides(rule, instance)
+            if pair is None:
                 continue
             fired += 1
             for kind in _kinds(rule.numerics):
-                found = _compare(rule, instance, sides, kind, generator)
+                found = _compare(rule, instance, pair, kind, generator)
                 done += 1
                 if found is not None:
                     return Outcome(rule.name, done, found)
@@ -105,7 +105,8 @@ def _kinds(numerics: Numerics) -> tuple[str, ...]:
     return KINDS if numerics.word == "exact" else KINDS[:2]
 
 
-def _sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
+def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
+    """Both sides of an instance as terms over inputs that are called as the rule's variables; None where the rule does not fire."""
     decision = rule.decide(instance.attributes, instance.left_types, instance.variable_types)
     if decision is None:
         return None

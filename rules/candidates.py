@@ -26,13 +26,27 @@ def representatives(classes: frozenset[DType], count: int) -> list[DType]:
     return chosen[:count]
 
 
-def attribute_values(attribute: Attribute, operands: Sequence[Type]) -> list[Any]:
+def attribute_values(attribute: Attribute, operands: Sequence[Type], *, exhaustive: bool = False) -> list[Any]:
     """Values of an attribute of any op, for operands of these types; the op's type rule refuses those that do not fit."""
-    return values_of(attribute.kind, attribute.name, operands, None)
+    return values_of(attribute.kind, attribute.name, operands, None, exhaustive=exhaustive)
 
 
-def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None) -> list[Any]:
-    """Values of `kind` for an attribute called `name`. `rank` is that of the pack in `permutation(S)` or `axes(S)`."""
+_PLACES = ("lhs_batch", "rhs_batch", "lhs_contract", "rhs_contract", "broadcast_dimensions")  # of dims, each of which occurs once
+_SETS = ("dimensions", "axes", "combiner", "direction", "transA", "transB")
+
+
+def enumerable(kind: str, name: str) -> bool:
+    """True when `values_of` gives every value for operands of small ranks, where it is asked for all."""
+    return kind in ("permutation", "axes", "bool", "combiner", "direction", "rest") or name in (*_PLACES, *_SETS)
+
+
+def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, *, exhaustive: bool = False) -> list[Any]:
+    """Values of `kind` for an attribute called `name`. `rank` is that of the pack in `permutation(S)` or `axes(S)`.
+
+    `exhaustive`: all orders of dims, for names that `enumerable` knows.
+    """
+    if exhaustive and name in _PLACES:
+        return _places(name, operands)
     own = operands[0].shape if operands and isinstance(operands[0], TensorType) and operands[0].shape is not None else ()
     count = len(own) if rank is None else rank
     axes = range(count)
@@ -62,6 +76,15 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None) 
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def _places(name: str, operands: Sequence[Type]) -> list[Any]:
+    """All sequences of different dims of the operand that the attribute speaks of; of the result, one dim more is looked at."""
+    ranks = [len(x.shape) for x in operands if isinstance(x, TensorType) and x.shape is not None]
+    if name == "broadcast_dimensions":
+        return [c for extra in (0, 1) for c in itertools.permutations(range(ranks[0] + extra), ranks[0])]
+    count = ranks[1 if name.startswith("rhs") else 0]
+    return [c for size in range(count + 1) for c in itertools.permutations(range(count), size)]
 
 
 def _integers(name: str, count: int) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,15 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
-from coset.rules.candidates import attribute_values, representatives, values_of
+from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
+from coset.rules.unify import Binding, bound, understood, unifier
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
 EXPANSION = 20  # what the type of a defined op costs, in those of other ops
+MOST = 4000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
 
@@ -51,6 +53,8 @@ class Search:
     failures: list[tuple[int, str]] = field(default_factory=list)
     budget: int = 1500 * EXPANSION
     spent: int = 0
+    exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
+    gaps: set[str] = field(default_factory=set)
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -63,6 +67,20 @@ class Search:
         """Values in the order in which they are tried: the first hint, which is a default, and then all others."""
         found = list({exact_key(value): value for value in (*hints, *options)}.values())
         return [*found[:1], *self.arrange(found[1:])] if hints else self.arrange(found)
+
+    def first(self, options: Iterable[Any], most: int) -> Iterator[Any]:
+        """The first `most` options, or all of them where everything is looked at."""
+        for number, option in enumerate(options):
+            if number >= (MOST if self.exhaustive else most):
+                if self.exhaustive:
+                    self.gaps.add("more instances than are looked at")
+                return
+            yield option
+
+    def guess(self, what: str) -> None:
+        """Note that some values of `what` are left out."""
+        if self.exhaustive:
+            self.gaps.add(what)
 
     def spend(self, op: Op) -> bool:
         """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up."""
@@ -111,19 +129,45 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     packs = [name for name, kind in kinds.items() if kind.word == "pack" and name in declared]
     lone = [name for name, kind in kinds.items() if kind.word == "pack" and name not in declared]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
+    spreads = {name: _spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
     elements = search.arrange(list(itertools.product(*(representatives(kinds[name].classes, search.dtypes) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
-    for chosen_ranks, chosen_dtypes in itertools.islice(chosen, search.attempts):
+    for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
         if search.spent > search.budget:
             return
         search.refresh()
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
         values |= {name: search.dim(name) for name in single}
-        for lone_values in itertools.product(*(search.arrange(_lone(name, values, packs, search)) for name in lone)):
-            yield from itertools.islice(_completed(rule, {**values, **dict(zip(lone, lone_values, strict=True))}, search), 24)
+        if any(not spread for spread in spreads.values()):
+            search.guess("all shapes that are only given")
+        for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
+            options = (search.arrange(_lone(name, given, packs, search)) for name in lone)
+            starts = [{**given, **dict(zip(lone, lone_values, strict=True))} for lone_values in itertools.product(*options)]
+            if search.exhaustive and lone:
+                starts.append(given)  # and where they come to stand, from what stands there already
+            for start in starts:
+                yield from search.first(_completed(rule, start, search), 24)
+
+
+def _spread_only(rule: Rule, name: str) -> bool:
+    """True when the pack is only the shape of broadcasts: then up to two dims more than what is broadcast speak for all."""
+    return all(
+        (node.op.name, attribute) == ("stablehlo.broadcast_in_dim", "shape")
+        for node in applications(rule.left)
+        for attribute, value in rule.compiled.left[node.index].items
+        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
+    )
+
+
+def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """`values`, and with each choice of dims of packs that are 1: a broadcast treats them apart."""
+    places = [(name, axis) for name in packs for axis in range(len(values[name]))]
+    for chosen in itertools.product((False, True), repeat=len(places)):
+        ones = {place for place, one in zip(places, chosen, strict=True) if one}
+        yield values | {name: tuple(1 if (name, axis) in ones else dim for axis, dim in enumerate(values[name])) for name in packs}
 
 
 def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Search) -> list[Any]:
@@ -132,7 +176,19 @@ def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Searc
     for pack in packs:
         own = values[pack]
         options += [own, (dims.product(own),), (1, *own)]
+        if search.exhaustive:
+            options += _wider(tuple(search.dim(f"{name}_{i}") if dim == 1 else dim for i, dim in enumerate(own)), name, search)
+            options += _wider(own, name, search)
     return list(dict.fromkeys(options))
+
+
+def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, ...]]:
+    """`own` with one or two dims more, at every place."""
+    shapes = [own]
+    for i in range(2 if len(own) < 2 else 1):
+        fresh = search.dim(f"{name}_new_{i}")
+        shapes += [(*shape[:place], fresh, *shape[place:]) for shape in shapes for place in range(len(shape) + 1)]
+    return shapes
 
 
 def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[Instance]:
@@ -145,15 +201,22 @@ def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[I
     start = Scope(values, dict(zip(rule.variables, types, strict=True)), [None] * len(nodes))
     partial: list[tuple[int, Scope, dict[int, AttributeItems]]] = [(0, start, {})]
     steps = 0
-    while partial and steps < search.attempts * 4:
+    while partial:
         steps += 1
+        if steps > (MOST if search.exhaustive else search.attempts * 4):
+            search.guess("all attributes")
+            return
         position, scope, done = partial.pop()
         if position == len(nodes):
             left_types = tuple(scope.left)
-            yield Instance(tuple(done[i] for i in range(len(nodes))), left_types, types, scope.values)  # type: ignore[arg-type]
+            final = tuple(scope.variables[name] for name in rule.variables)
+            yield Instance(tuple(done[i] for i in range(len(nodes))), left_types, final, scope.values)  # type: ignore[arg-type]
             continue
         node = nodes[rule.compiled.left_order[position]]
-        partial += [(position + 1, later, {**done, node.index: items}) for later, items in _applied(rule, node, scope, search)][::-1]
+        partial += [
+            (position + 1, later, {**(bound(done, binding) if binding else done), node.index: items})
+            for later, items, binding in _applied(rule, node, scope, search)
+        ][::-1]
 
 
 def _variable_type(pattern: Any, scope: Scope, search: Search) -> TensorType:
@@ -169,27 +232,38 @@ def _variable_type(pattern: Any, scope: Scope, search: Search) -> TensorType:
     return TensorType(evaluate(pattern.dtype, scope), tuple(shape))
 
 
-def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> list[tuple[Scope, AttributeItems]]:
-    """The ways to give `node` attributes that its type rule accepts."""
+def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> list[tuple[Scope, AttributeItems, Binding]]:
+    """The ways to give `node` attributes that its type rule accepts; in proofs also those that it accepts once dims are bound."""
     operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
     known = [operand for operand in operands if operand is not None]
     written = rule.compiled.left[node.index]
-    found: list[tuple[Scope, AttributeItems]] = []
+    found: list[tuple[Scope, AttributeItems, Binding]] = []
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
         wild = [name for name, value in written.items if isinstance(value, Wild)]
         rest = [a for a in node.op.attributes if a.name not in dict(written.items)] if written.rest is not None else []
         free = [a for a in node.op.attributes if a.name in wild] + rest
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
-        options = ([bound_rest[a.name]] if a.name in bound_rest else search.arrange(_or_default(a, known)) for a in free)
-        for choice in itertools.islice(itertools.product(*options), 120):
+        options = (
+            [bound_rest[a.name]] if a.name in bound_rest else search.arrange(_or_default(a, known, exhaustive=search.exhaustive))
+            for a in free
+        )
+        for attribute in free:
+            if attribute.name not in bound_rest and not enumerable(attribute.kind, attribute.name):
+                search.guess(f"`{attribute.name}` of {node.op.name}")
+        for choice in search.first(itertools.product(*options), 120):
             if not search.spend(node.op):
+                search.guess("all attributes")
                 return found
+            binding: Binding = {}
             try:
                 given = {name: evaluate(value, attempt) for name, value in written.items if name not in wild}
                 given |= {a.name: value for a, value in zip(free, choice, strict=True)}
                 complete = node.op.complete(given)
-                type = node.op.infer(known, complete)
+                if search.exhaustive:
+                    binding = _unified(node.op, known, complete, search)
+                    complete = bound(complete, binding)
+                type = node.op.infer([bound(operand, binding) for operand in known] if binding else known, complete)
             except (Undefined, Unbound):
                 break
             except CosetError as error:
@@ -199,19 +273,27 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                 if hopeless:
                     break
                 continue
-            bound = dict(values)
+            later = bound(dict(values), binding)
             if written.rest is not None:
-                bound[written.rest] = tuple(sorted((a.name, complete[a.name]) for a in rest))
-            types = list(scope.left)
+                later[written.rest] = tuple(sorted((a.name, complete[a.name]) for a in rest))
+            types = [bound(each, binding) for each in scope.left]
             types[node.index] = type
-            found.append((Scope(bound, scope.variables, types), tuple(sorted(complete.items()))))
-            if len(found) > 40:
+            variables = bound(dict(scope.variables), binding)
+            found.append((Scope(later, variables, types), tuple(sorted(complete.items())), binding))
+            if len(found) > 40 and not search.exhaustive:
                 return found
     return found
 
 
-def _or_default(attribute: Any, operands: Sequence[Type]) -> list[Any]:
-    found = attribute_values(attribute, operands)
+def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> Binding:
+    """What must be bound so that `op` takes the operands; the type rule refuses what still does not fit."""
+    if len(operands) > 1 and not understood(op):
+        search.guess(f"sizes of {op.name}")
+    return unifier(op, operands, attributes) or {}
+
+
+def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
+    found = attribute_values(attribute, operands, exhaustive=exhaustive)
     return found if attribute.required else list(dict.fromkeys([attribute.default, *found]))
 
 
@@ -229,7 +311,12 @@ def _open_values(
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
-            names[part.name] = search.ordered(hints, values_of(word, name, operands, rank))
+            options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
+            if word in ("pack", "dims"):
+                options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
+            names[part.name] = search.ordered(hints, options)
+            if not enumerable(word, name) and word != "pack":  # what a pack may be is said where it is drawn
+                search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
 
@@ -237,7 +324,7 @@ def _open_values(
 def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:
     """Choices of one value from each: all in order, or at random a few, half of them the first value, which is an attribute's default."""
     if search.random is None or math.prod(map(len, options)) <= SAMPLES:
-        yield from itertools.islice(itertools.product(*options), search.attempts)
+        yield from search.first(itertools.product(*options), search.attempts)
     elif all(options):
         for _ in range(SAMPLES):
             yield tuple(each[0] if search.random.random() < 0.5 else search.random.choice(each) for each in options)

@@ -89,10 +89,13 @@ def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> R
     return rule_set
 
 
-def check_files(paths: Sequence[Path]) -> tuple[RuleSet, list[RuleError]]:
-    """The rules that are well formed, type-checked anew, and every mistake in all the files. Rules over all ops speak of every one."""
+def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, list[RuleError]]:
+    """The rules that are well formed, with those that expand ops, and every mistake in all the files.
+
+    All are type-checked `anew`, or only those whose text is not in the lock file. Rules over all ops speak of every one.
+    """
     all_ops()
-    return _load(rule_files(paths), with_definitions=True, trust_lock=False)
+    return _load(rule_files(paths), with_definitions=True, trust_lock=not anew, trials_too=True)
 
 
 @lru_cache(maxsize=8)
@@ -101,7 +104,7 @@ def _load_cached(stamps: tuple[tuple[Path, int, int], ...], with_definitions: bo
     return _load([path for path, _, _ in stamps], with_definitions=with_definitions, trust_lock=True)
 
 
-def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool) -> tuple[RuleSet, list[RuleError]]:
+def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False) -> tuple[RuleSet, list[RuleError]]:
     errors: list[RuleError] = []
     parsed: list[tuple[Path, syntax.RuleFile]] = []
     for path in files:
@@ -126,11 +129,12 @@ def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool) ->
     errors += _duplicates([entry for _, file in parsed for entry in file.rules])
     if with_definitions:
         rules += definitions()
-        if not trust_lock:
+        if trials_too:
             defined = {entry.name for _, file in parsed for entry in file.ops}
             tried = [rule for name in sorted(defined) for rule in trials(name)]
             rules += tried
-            errors += type_errors([*tried, *(rule for rule in definitions() if rule.definition in defined)])
+            suspects = [*tried, *(rule for rule in definitions() if rule.definition in defined)]
+            errors += type_errors([rule for rule in suspects if not (trust_lock and _locked(rule, Path(rule.place.file).parent))])
     rules.sort(key=lambda rule: rule.name)
     phases, found = _staged(rules, [phase for _, file in parsed for phase in file.phases])
     errors += found

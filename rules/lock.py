@@ -23,6 +23,7 @@ class Locked:
 
     hash: str
     assurance: str
+    method: str = ""
 
 
 def text_hash(text: str) -> str:
@@ -47,14 +48,14 @@ def _read(path: Path, _: int, __: int) -> dict[str, Locked]:
     """The lines of a file that has not changed since."""
     try:
         lines = json.loads(path.read_text())["rules"]
-        return {name: Locked(line["hash"], line["assurance"]) for name, line in lines.items()}
+        return {name: Locked(line["hash"], line["assurance"], line.get("method", "")) for name, line in lines.items()}
     except (ValueError, KeyError, TypeError) as error:
         raise CosetError(f"{path} is no lock file: {error}", help="remove it and run `coset check`") from None
 
 
 def save_lock(path: Path, lines: Mapping[str, Locked]) -> None:
     """Write a lock file, sorted, so that it reads well as a diff."""
-    rules = {name: {"hash": lines[name].hash, "assurance": lines[name].assurance} for name in sorted(lines)}
+    rules = {name: {key: value for key, value in vars(lines[name]).items() if value} for name in sorted(lines)}
     path.write_text(json.dumps({"prover": PROVER, "rules": rules}, indent=1) + "\n")
 
 

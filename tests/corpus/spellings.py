@@ -153,11 +153,15 @@ def searched(entry: Entry) -> Recognised:
     return recognise(entry.program(), asked, limits=LIMITS)
 
 
+def unknown(entry: Entry) -> list[str]:
+    """The ops that the entry speaks of and that are not there."""
+    return sorted({wanted.op for wanted in (*entry.wanted, *entry.refused) if find_op(wanted.op) is None})
+
+
 def missing(entry: Entry) -> str:
     """Why the entry is not recognised as what it is: empty when it is."""
-    for wanted in entry.wanted:
-        if find_op(wanted.op) is None:
-            return f"there is no op `{wanted.op}`"
+    if unknown(entry):
+        return f"there is no op `{unknown(entry)[0]}`"
     result = searched(entry)
     left = list(result.found)
     for wanted in entry.wanted:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from spellings import FOLDER, NEAR_MISSES, Entry, entries, forbidden, known_misses, missing, near_misses, read
+from spellings import FOLDER, NEAR_MISSES, Entry, entries, forbidden, known_misses, missing, near_misses, read, unknown
 
 from coset.check import difference
 from coset.feeds import bindings, cases
@@ -53,6 +53,8 @@ def test_every_known_miss_is_an_entry_with_a_reason() -> None:
 @pytest.mark.parametrize("entry", NEAR, ids=lambda entry: entry.path.stem)
 def test_a_near_miss_is_not_recognised(entry: Entry) -> None:
     needs(entry)
+    if unknown(entry):
+        pytest.skip(f"there is no op {unknown(entry)}")
     assert not forbidden(entry)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from spellings import MISSES, Entry, entries, forbidden, known_misses, missing, near_misses
+from spellings import MISSES, Entry, entries, forbidden, known_misses, missing, near_misses, unknown
 
 from coset.ir.errors import CosetError
 
@@ -59,6 +59,8 @@ def _tried(entry: Entry) -> str:
 
 
 def _near(entry: Entry) -> str:
+    if unknown(entry):
+        return ""
     try:
         return forbidden(entry)
     except CosetError as error:

@@ -21,7 +21,7 @@ from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.lower import Check
 from coset.lowering.stablehlo import print_stablehlo
-from coset.targets.target import get_target
+from coset.targets.target import all_targets, get_target
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families
 from plan_cases import CASES
@@ -61,6 +61,28 @@ def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, 
         assert "coset" not in {
             line.split()[1].split(".")[0] for line in text.read_text().splitlines() if line.startswith(("import", "from"))
         }
+
+
+@pytest.mark.parametrize("target", [target.name for target in all_targets() if target.dialect == lower.DIALECT])
+def test_every_gpu_has_packages(target: str, tmp_path: Path) -> None:
+    asked = lower.Lowering(mlp(tmp_path), get_target(target), limits=Limits(seconds=5, nodes=500), check=Check.NONE)
+    report = lower.lower(asked, tmp_path / "out")
+    assert report["target"] == target and all(kernel["code"] == "triton" for kernel in report["kernels"])
+
+
+@pytest.mark.parametrize("numerics", ["exact", "reassociates", "approx"])
+def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
+    """f32 is multiplied in full unless results may be approximate, and what is said is what the kernels do; with `exact`, nothing is
+    contracted. The check in the interpreter holds for each, with tf32 to the roundings of tf32."""
+    pytest.importorskip("triton")
+    asked = lower.Lowering(mlp(tmp_path), get_target(TARGET), numerics, Limits(seconds=5, nodes=500), check=Check.INTERPRETED)
+    report = lower.lower(asked, tmp_path / "out")
+    assert report["check"]["ok"]
+    said = {kernel["multiplies"] for kernel in report["kernels"] if "multiplies" in kernel}
+    text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.py"))
+    assert said == {"tf32" if numerics == "approx" else "f32"}
+    assert ('input_precision="tf32"' in text) == (numerics == "approx") and ("enable_fp_fusion=False" in text) == (numerics == "exact")
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tf32"] == (numerics == "approx")
 
 
 def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:

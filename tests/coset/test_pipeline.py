@@ -118,7 +118,7 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     assert run(["check", str(mine)]) == 0
     job = pipeline.Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
     task = pipeline._read(job)
-    saturation, _ = pipeline.search(task, task.phases)
+    saturation, _ = pipeline.search_roots(task.program.roots, task.phases, task)
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
     without = pipeline._read(replace(job, numerics="reassociates"))
     assert "sech_squared" not in {rule.family for phase in without.phases for rule in phase.rules}

@@ -11,7 +11,6 @@ from hub_cases import adversarial
 
 import coset.dialects  # noqa: F401  (registers the ops)
 from coset.dialects.hub_bits import bitcast, patterns, reduced_precision
-from coset.dialects.hub_quantized import computed_between
 from coset.dialects.hub_random import generated, philox_4x32, threefry_2x32
 from coset.dialects.hub_scalars import cast, widen
 from coset.ir.dims import multiply, symbol
@@ -353,13 +352,8 @@ def test_convolution_of_every_dtype(dtype: Any) -> None:
     assert widen(run("dynamic_conv", x, kernel, padding, shape=(1, 1, Z), **plain)).tolist() == [[[1, 0, 1]]]
 
 
-def test_quantized_arithmetic_is_dequantize_compute_quantize() -> None:
-    x = input_term("x", tensor(Q8, 3))
-    total = computed_between(lambda a, b: make("stablehlo.add", (a, b)), (x, x), Q8)
-    assert total.type == tensor(Q8, 3)
-    (value,) = evaluate([total], {"x": np.array([3, 5, 127], np.int8)})
-    assert value.tolist() == [3, 7, 127]  # 0 + 0, 1 + 1, and 62 + 62 beyond the limits
-    moved = make("stablehlo.reshape", (x,), {"shape": (3, 1)})
+def test_quantized_elements_are_moved() -> None:
+    moved = make("stablehlo.reshape", (input_term("x", tensor(Q8, 3)),), {"shape": (3, 1)})
     assert moved.type == tensor(Q8, 3, 1)
 
 

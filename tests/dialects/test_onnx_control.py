@@ -57,6 +57,24 @@ def test_if_takes_one_branch(condition: bool) -> None:
     check(IF, {"c": np.array(condition), "x": x, "y": y})
 
 
+TWO_COUNTS = """
+agraph (bool c, float[5] x, float[5] y) => (int64[1, k] z)
+{
+  z = If (c) <
+    then_branch = g1 () => (int64[1, l] a) { i = NonZero (x)  j = NonZero (y)  a = Concat <axis = 1> (i, j) },
+    else_branch = g2 () => (int64[1, m] a) { a = NonZero (y) }
+  >
+}
+"""
+
+
+@pytest.mark.parametrize("condition", [True, False])
+def test_nodes_of_a_body_count_each_for_itself(condition: bool) -> None:
+    """Two results whose sizes depend on the data were once taken to have one size."""
+    x, y = np.array([1, 0, 0, 1, 1], np.float32), np.array([0, 0, 0, 1, 0], np.float32)
+    check(TWO_COUNTS, {"c": np.array(condition), "x": x, "y": y})
+
+
 @pytest.mark.parametrize("condition", [True, False])
 def test_if_of_an_unknown_condition_is_the_hubs(condition: bool) -> None:
     """Nothing is known of the operands: the definition gives `stablehlo.if`, and it means the same."""

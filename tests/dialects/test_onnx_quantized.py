@@ -194,3 +194,15 @@ def test_quantized_convolution(seed: int) -> None:
     assert_close(ours(model, inputs), by_runtime(model, inputs))
     names = {} if "auto_pad" in attributes else {0: {0: "n", 2: "h"}}
     assert_close(symbolic("QLinearConv", inputs, attributes, names), ours(model, inputs))
+
+
+@pytest.mark.parametrize(("left", "right"), [((3,), (3, 2)), ((2, 3), (3,)), ((3,), (3,))], ids=str)
+def test_quantized_products_of_vectors(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    """NumPy's products of vectors, with numbers written with a dim of 1."""
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(0, 255, left).astype(np.uint8), rng.integers(0, 255, right).astype(np.uint8)
+    one, zero = np.ones(1, np.float32), np.array(7, np.uint8)
+    product = (a.astype(np.int32) - 7) @ (b.astype(np.int32) - 7)
+    inputs: list[Any] = [a, one, zero, b, one, zero, np.float32([1000]), zero]
+    expected = np.clip(np.rint(product.astype(np.float32) * (np.float32(1) / np.float32(1000))) + 7, 0, 255).astype(np.uint8)
+    assert_close(ours(model_of("QLinearMatMul", inputs, {}, opset=21), inputs), [expected])

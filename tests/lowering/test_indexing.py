@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coset.ir.dims import Dim, add, evaluate, floordiv, mod, multiply, substitute, symbol
-from coset.lowering.index_arithmetic import complexity, divided, is_within, joined, range_of
+from coset.lowering.index_arithmetic import complexity, divided, is_natural, is_within, joined, range_of
 from coset.lowering.indexing import offset, reshaped, strides_of
 
 P, J, K = (symbol(f"loop:{name}") for name in "ijk")
@@ -80,3 +80,9 @@ def test_the_steps_through_memory_are_row_major() -> None:
     assert prod(int(str(dim)) for dim in strides_of((7,))) == 1
     assert substitute(offset((P, J, 0), (2, 3, 5)), {"loop:i": 1, "loop:j": 2}) == 25
     assert complexity(mod(floordiv(P, 3), 4)) == 3
+
+
+def test_a_quotient_of_something_negative_is_not_natural() -> None:
+    n = symbol("n")
+    assert not is_natural(floordiv(multiply(-1, n), 160)) and is_natural(floordiv(add(n, 159), 160))
+    assert not is_within(multiply(P, floordiv(multiply(-1, n), 160)), 0, 100, {"loop:i": 5})

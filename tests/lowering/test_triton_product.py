@@ -175,6 +175,18 @@ def test_f32_is_multiplied_in_full_unless_tf32_is_allowed() -> None:
     assert 'input_precision="tf32"' in emit(kernel, plan, options=Options(tf32=True)).source
 
 
+def test_tf32_is_rounded_to_ten_bits(interpreter: Runner) -> None:
+    """On a device (and in the corrected interpreter): as the product of rounded operands says, and not as the full one does."""
+    kernel, plan = matmul(32, 32, 64, F32)
+    draw = np.random.default_rng(8)
+    values = {name: draw.normal(size=(32, 64) if name == "x" else (64, 32)).astype(np.float32) for name in "xw"}
+    tf32, full = (run(kernel, plan, values, {}, interpreter, Options(tf32=allowed))["y"][0] for allowed in (True, False))
+    exact = values["x"].astype(np.float64) @ values["w"].astype(np.float64)
+    scale = np.abs(values["x"]).astype(np.float64) @ np.abs(values["w"])
+    assert np.all(np.abs(tf32 - exact) <= 2.0**-10 * scale) and np.all(np.abs(full - exact) <= 64 * 2.0**-23 * scale)
+    assert np.any(np.abs(tf32 - exact) > 2.0**-16 * scale)
+
+
 def test_k_is_split_where_the_grid_is_small() -> None:
     few = choose_tiling(16, 16, 65536, 1, BF16, Options())
     assert few.splits == 32 and few.chunk * few.splits >= 65536 and few.chunk % few.k == 0

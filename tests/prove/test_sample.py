@@ -54,7 +54,7 @@ def test_a_false_rule_is_refuted_with_a_counterexample(name: str, false_rules: P
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_each_rule_of_the_library_holds_on_samples(name: str) -> None:
-    (verdict,) = check_rules([rule for rule in load().rules if entry_of(rule) == name], seed=7)
+    (verdict,) = check_rules([rule for rule in load().rules if entry_of(rule) == name], seed=7, proofs=False)
     assert verdict.ok, verdict.counterexample
     assert verdict.assurance == "tested"
 

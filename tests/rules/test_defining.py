@@ -94,7 +94,7 @@ def value(name: str, arrays: list[np.ndarray | None], **attributes: object) -> A
 
 
 def test_every_definition_is_tested_on_values(rules: list[Rule]) -> None:
-    verdicts = {verdict.name: verdict for verdict in check_rules(rules)}
+    verdicts = {verdict.name: verdict for verdict in check_rules(rules, proofs=False)}
     assert {name: verdict.assurance for name, verdict in verdicts.items()} == dict.fromkeys(sorted(verdicts), "tested")
     assert len(verdicts) == TEXT.count("op probe.")
 

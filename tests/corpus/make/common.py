@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import onnx
+from header import write
 from onnx import inliner, printer
 
-CORPUS = Path(__file__).resolve().parent.parent
 MOVEMENT = {"Constant", "Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Cast", "Expand"}
 
 
@@ -22,20 +21,6 @@ def save_onnx(model: onnx.ModelProto, name: str, source: str, wanted: Sequence[s
     assert other, f"{name}: nothing but what is to be recognised"
     onnx.checker.check_model(model, full_check=True)
     write(f"{name}.onnxtxt", "#", source, wanted, beside, printer.to_text(model))
-
-
-def save_mlir(text: str, name: str, source: str, wanted: Sequence[str], beside: str = "") -> None:
-    """Write the entry `name` from StableHLO text."""
-    lines = [re.sub(r"\s*loc\(.*\)$", "", line) for line in text.splitlines() if not line.startswith("#loc")]
-    write(f"{name}.mlir", "//", source, wanted, beside, "\n".join(lines))
-
-
-def write(file: str, mark: str, source: str, wanted: Sequence[str], beside: str, text: str) -> None:
-    """The header and the text."""
-    path = CORPUS / file
-    path.parent.mkdir(exist_ok=True)
-    fields = [*(f"op: {line}" for line in wanted), *([f"beside: {beside}"] if beside else []), f"source: {source}"]
-    path.write_text("".join(f"{mark} {field}\n" for field in fields) + text.strip() + "\n")
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -16,7 +16,8 @@ import torch_conv
 import torch_norm
 import torch_pointwise
 from cases import Case, Formula, Plain
-from common import save_mlir, save_onnx
+from common import save_onnx
+from header import save_mlir
 
 SEED = 7
 GROUPS = {**torch_norm.CASES, **torch_pointwise.CASES, **torch_attention.CASES, **torch_conv.CASES}

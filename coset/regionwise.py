@@ -1,0 +1,143 @@
+"""Search and extraction by regions: the regions of a program in one e-graph, what was found for each put back at its places.
+
+One e-graph holds all regions, so limits, stops and counts are of all together, and rules are loaded once. They share
+nothing that costs: their inputs are told apart. A border must lose nothing: two neighbours joined are searched as a region too,
+and where the joined pair costs less than both apart, the border is moved, and if that does not help the program stays whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from coset.egraph.chains import Ordering, find_chains, inner_products
+from coset.egraph.regions import Cut, Filling, Pair, cut
+from coset.egraph.saturate import Saturation
+from coset.egraph.saturated import Saturated
+from coset.extract.select import Selection
+from coset.extract.solve import METHODS
+from coset.ir.term import Term, topological
+
+ATTEMPTS = 3  # at borders
+SAME = 1e-6  # relative difference of costs that are one: new e-nodes are priced a little above equal ones of the input
+Search = Callable[[Sequence[Term]], tuple[Saturation, Ordering]]
+Select = Callable[[Saturated], Selection]
+Price = Callable[[Sequence[Term]], float]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A region with what was chosen for it, at `times` places: e-nodes by class and index in the whole e-graph."""
+
+    selection: Selection
+    times: int
+    chosen: Mapping[int, int]
+    source: Mapping[Term, tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """An equal, cheaper program: `terms` of its roots, `storable` as in `Selection`; with its history. Costs are sums over the places
+    of regions: what several places share is counted at each."""
+
+    terms: tuple[Term, ...]
+    storable: frozenset[Term]
+    saturation: Saturation
+    ordering: Ordering
+    parts: tuple[Part, ...]
+
+    def _sum(self, name: str) -> float:
+        return fsum(getattr(part.selection, name) * part.times for part in self.parts)
+
+    @property
+    def cost(self) -> float:
+        """Predicted seconds."""
+        return self._sum("cost")
+
+    @property
+    def input_cost(self) -> float:
+        """Predicted seconds of the input."""
+        return self._sum("input_cost")
+
+    @property
+    def lower_bound(self) -> float:
+        """What no choice among the e-nodes found undercuts."""
+        return self._sum("lower_bound")
+
+    @property
+    def gap(self) -> float:
+        """How far the cost may be above the best of the e-graph, as a share of the cost."""
+        return 0.0 if self.cost <= 0 else max(0.0, (self.cost - self.lower_bound) / self.cost)
+
+    @property
+    def method(self) -> str:
+        """That of the region with the weakest one."""
+        return max((part.selection.method for part in self.parts), key=lambda method: ("input", *METHODS).index(method))
+
+    @property
+    def places(self) -> int:
+        """How many pieces the program was put together from; 1 when it stayed whole."""
+        return sum(part.times for part in self.parts)
+
+
+def solve(roots: Sequence[Term], search: Search, select: Select, price: Price) -> Solved:
+    """Search the programs that equal `roots` and choose one. `price` says what a plain program costs.
+
+    Raises:
+        CosetError: as `search` and `select` do.
+    """
+    avoid = {term for chain in find_chains(roots) for term in inner_products(chain)}  # whose order is chosen as a whole
+    for _ in range(ATTEMPTS):
+        pieces = cut(roots, whole=avoid)
+        if pieces is None:
+            break
+        saturation, ordering = search([root for region in pieces.regions for root in region.roots])
+        parts = list(_parts(pieces, saturation, select))
+        lossy = [pair for pair in pieces.pairs if _loses(pieces, pair, parts, price)]
+        if not lossy or saturation.stop in ("time", "memory", "interrupt"):
+            return _joined(roots, pieces, parts, saturation, ordering)
+        avoid |= {term for pair in lossy for term in pieces.borders(pair)}
+    saturation, ordering = search(roots)
+    selection = select(saturation.graph)
+    part = Part(selection, 1, selection.chosen, saturation.source)
+    return Solved(selection.terms, selection.storable, saturation, ordering, (part,))
+
+
+def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part]:
+    times = [0] * len(pieces.regions)
+    for place in pieces.places:
+        times[place.region] += 1
+    first = 0
+    for number, region in enumerate(pieces.regions):
+        classes = saturation.graph.roots[first : first + len(region.roots)]
+        first += len(region.roots)
+        source = {term: saturation.source[term] for term in topological(region.roots) if term in saturation.source}
+        graph, numbers = saturation.graph.below(classes, source.values())
+        selection = select(graph)
+        chosen = {numbers[eclass]: index for eclass, index in selection.chosen.items()}
+        yield Part(selection, times[number], chosen, source)
+
+
+def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool:
+    """True when the pair joined is cheaper than its two places put together."""
+    joined = pieces.regions[pair.joined.region]
+    single = pair.places[0].region
+    built = dict(zip(pair.joined.inputs, joined.inputs, strict=True))
+    built.update(zip(pair.joined.constants, joined.constants, strict=True))
+    filling = Filling.of(pieces.regions[single], parts[single].selection.terms)
+    for place in pair.places:
+        filling.fill(place, built)
+    apart = price([built[output] for output in pair.joined.outputs])
+    return parts[pair.joined.region].selection.cost < apart * (1 - SAME)
+
+
+def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[Part], saturation: Saturation, ordering: Ordering) -> Solved:
+    fillings = [Filling.of(region, part.selection.terms) for region, part in zip(pieces.regions, parts, strict=True)]
+    built: dict[Term, Term] = {}
+    storable: set[Term] = set()
+    for place in pieces.places:
+        made = fillings[place.region].fill(place, built)
+        storable.update(made[term] for term in parts[place.region].selection.storable if term in made)
+    terms = tuple(built.get(root, root) for root in roots)
+    return Solved(terms, frozenset(storable), saturation, ordering, tuple(part for part in parts if part.times))

@@ -1,0 +1,246 @@
+"""Regions: a program cut into pieces that are searched on their own, equal pieces once.
+
+A piece is a stretch of the program in topological order. What it reads of earlier pieces is an input of its own, large
+constants of a repeated piece are stand-ins (rules look at types and at small constants only), so that the layers of a
+network are one piece. A run of equal pieces is cut where fewest values cross. The first and the last of them stay with
+what stands before and after, so that all borders of a run are alike; two neighbours joined, a `Pair`, are searched beside it:
+where that finds more than the piece found twice, the border loses something (see `coset.regionwise`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coset.egraph.repeats import Run, find_runs
+from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, exact_key, input_term, intern, topological
+from coset.ir.types import TensorType
+
+FEWEST_TERMS = 150  # below, the rules take longer to load than the program to search
+FEWEST_TIMES = 7  # of a piece: five are searched anyway, at either end of the run, by itself, and two in the pair
+LEAST_SAVING = 0.25  # share of the program
+BROADCAST = "stablehlo.broadcast_in_dim"
+FORBIDDEN = 1 << 20  # width of a border that must not be
+
+
+@dataclass(frozen=True)
+class Region:
+    """A piece as a program: `roots` over `inputs` and `constants`, which stand for what it is given at each of its places."""
+
+    inputs: tuple[Term, ...]
+    constants: tuple[Term, ...]
+    roots: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a region occurs: the program's terms that its inputs, constants and roots are there."""
+
+    region: int
+    inputs: tuple[Term, ...]
+    constants: tuple[Term, ...]
+    outputs: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring `places` of one region, and the region of both together, `joined`, which is no part of the program."""
+
+    places: tuple[Place, Place]
+    joined: Place
+    run: Run
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A program in regions: `places` in order make it up; each run of equal ones has a pair that tests its borders."""
+
+    regions: tuple[Region, ...]
+    places: tuple[Place, ...]
+    pairs: tuple[Pair, ...]
+
+    def borders(self, pair: Pair) -> set[Term]:
+        """The terms that leave a place of the pair's run."""
+        return {output for place in self.places if place.region == pair.places[0].region for output in place.outputs}
+
+
+def cut(roots: Sequence[Term], *, whole: Collection[Term] = ()) -> Cut | None:
+    """The program in regions, or None where that saves too little. No term of `whole` crosses a border of a run. Linear."""
+    pieces = _Pieces(roots)
+    if len(pieces.live) < FEWEST_TERMS:
+        return None
+    found = find_runs(pieces.signs(), FEWEST_TIMES)
+    runs = [equal for run in found if (aligned := pieces.aligned(run, whole)) and (equal := pieces.equal(aligned))]
+    saved = sum((run.times - 5) * run.period for run in runs)
+    return pieces.assemble(runs) if saved >= LEAST_SAVING * len(pieces.live) else None
+
+
+class _Pieces:
+    """The program in order, and what can be said of a stretch of it."""
+
+    def __init__(self, roots: Sequence[Term]) -> None:
+        self.roots = dict.fromkeys(roots)
+        self.live: list[Term] = []
+        # terms that go with whoever uses them, equal ones meet again: those that need no input, and broadcasts, which are views to
+        # most users and would be values in memory as outputs of a piece. By what they read of the others.
+        self.carried: dict[Term, tuple[Term, ...]] = {}
+        self.users: Counter[Term] = Counter()
+        self.last: dict[Term, int] = {}  # place of the last user; a root is no value kept for later, but an output of its piece
+        for term in topological(roots):
+            read = dict.fromkeys(below for operand in term.operands for below in self.carried.get(operand, (operand,)))
+            given = term.op is INPUT or term.op is PARAMETER or term.op.has("effect")
+            if not given and (not read or term.op.name == BROADCAST):
+                self.carried[term] = tuple(read)
+            elif term.op is not INPUT:
+                self.users.update(list(read))
+                self.last.update(dict.fromkeys(read, len(self.live)))
+                self.live.append(term)
+
+    def signs(self) -> list[int]:
+        """A number for each live term, equal where op, attributes and type are, and the operands' ops and types."""
+        numbers: dict[Any, int] = {}
+        signs = []
+        for term in self.live:
+            below = tuple((operand.op.name, operand.type, operand in self.carried) for operand in term.operands)
+            key = (term.op.name, exact_key(term.attributes), term.regions, term.type, below)
+            signs.append(numbers.setdefault(key, len(numbers)))
+        return signs
+
+    def aligned(self, run: Run, whole: Collection[Term]) -> Run | None:
+        """The run in whole periods that begin where fewest values cross; of equal ones, where those have most users: what is read
+        often is made in any case. None where nothing may cross or too few periods are left."""
+        period, middle = run.period, run.start + run.period * (run.times // 2)
+        width, users = [0] * (2 * period + 1), [0] * (2 * period + 1)
+        for place in range(middle - period, middle + period):
+            term = self.live[place]
+            first, end = max(place + 1, middle), min(self.last.get(term, place), place + period) + 1
+            if first < end:
+                weight = 1 if isinstance(term.type, TensorType) and term not in whole else FORBIDDEN
+                for change, amount in ((width, weight), (users, self.users[term])):
+                    change[first - middle] += amount
+                    change[end - middle] -= amount
+        best, widest, read = (FORBIDDEN, 0, 0), 0, 0
+        for offset in range(period):
+            widest, read = widest + width[offset], read + users[offset]
+            best = min(best, (widest, -read, offset))
+        start = run.start + (middle + best[2] - run.start) % period
+        times = (run.end - start) // period
+        return Run(start, start + times * period, period) if best[0] < FORBIDDEN and times >= FEWEST_TIMES else None
+
+    def equal(self, run: Run) -> Run | None:
+        """The longest part of the run whose pieces are one region."""
+        best, begin, before = (0, 0), 0, None
+        for number in range(run.times):
+            start = run.start + number * run.period
+            region, _ = self.piece(start, start + run.period, "", general=True)
+            if region != before:
+                begin, before = number, region
+            best = max(best, (number + 1 - begin, -begin))
+        start = run.start - best[1] * run.period
+        return Run(start, start + best[0] * run.period, run.period) if best[0] >= FEWEST_TIMES else None
+
+    def piece(self, start: int, end: int, name: str, *, general: bool) -> tuple[Region, Place]:
+        """The terms from `start` to `end` as a region whose inputs, and if it is `general` large constants, are stand-ins called `name`
+        with a number, by first use: equal pieces are equal regions. The number of the region in the place is left open (-1)."""
+        made: dict[Term, Term] = {}
+        inputs: dict[Term, Term] = {}
+        constants: dict[Term, Term] = {}
+
+        def enter(operand: Term) -> None:
+            stack = [operand]
+            while stack:
+                term = stack[-1]
+                missing = [below for below in term.operands if below not in made] if term in self.carried else []
+                if missing:
+                    stack.extend(reversed(missing))
+                    continue
+                stack.pop()
+                if term in made:
+                    continue
+                if term not in self.carried:
+                    made[term] = inputs[term] = input_term(f"{name} input {len(inputs)}", term.type)
+                elif general and term.op is CONSTANT and _elements(term) > INLINE_ELEMENTS:
+                    made[term] = constants[term] = constant(Constant(term.tensor, f"{name} constant {len(constants)}"))
+                else:
+                    made[term] = _over(term, made)
+
+        outputs = []
+        for term in self.live[start:end]:
+            for operand in term.operands:
+                if operand not in made:
+                    enter(operand)
+            made[term] = _over(term, made)
+            if term in self.roots or self.last.get(term, -1) >= end:
+                outputs.append(term)
+        if end == len(self.live):
+            for root in self.roots:
+                if root in self.carried:
+                    enter(root)
+                    outputs.append(root)
+        region = Region(tuple(inputs.values()), tuple(constants.values()), tuple(made[term] for term in outputs))
+        return region, Place(-1, tuple(inputs), tuple(constants), tuple(outputs))
+
+    def assemble(self, runs: Sequence[Run]) -> Cut:
+        """The program in pieces: of each run all but the first and the last one, and what stands between runs."""
+        regions: list[Region] = []
+        places: list[Place] = []
+        pairs: list[Pair] = []
+
+        def add(start: int, end: int, *, general: bool) -> Place:
+            region, place = self.piece(start, end, f"region {len(regions)}", general=general)
+            regions.append(region)
+            return Place(len(regions) - 1, place.inputs, place.constants, place.outputs)
+
+        done = 0
+        for run in runs:
+            first = run.start + run.period
+            places.append(add(done, first, general=False))
+            single = add(first, first + run.period, general=True)
+            own = [single]
+            for start in range(first + run.period, run.end - run.period, run.period):
+                _, place = self.piece(start, start + run.period, "", general=True)
+                own.append(Place(single.region, place.inputs, place.constants, place.outputs))
+            pairs.append(Pair((own[0], own[1]), add(first, first + 2 * run.period, general=True), run))
+            places += own
+            done = run.end - run.period
+        places.append(add(done, len(self.live), general=False))
+        return Cut(tuple(regions), tuple(places), tuple(pairs))
+
+
+def _elements(term: Term) -> int:
+    total = 1
+    for dim in term.tensor.static or ():
+        total *= dim
+    return total
+
+
+def _over(term: Term, made: Mapping[Term, Term]) -> Term:
+    return intern(term.op, tuple(made[operand] for operand in term.operands), term.attributes, term.regions, term.type)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What a region was found to equal: `terms` for its roots. `fill` puts it at a place of the program."""
+
+    region: Region
+    terms: tuple[Term, ...]
+    order: tuple[Term, ...] = field(repr=False)
+
+    @staticmethod
+    def of(region: Region, terms: Sequence[Term]) -> Filling:
+        """A filling, with the order of its terms worked out once."""
+        return Filling(region, tuple(terms), tuple(topological(terms)))
+
+    def fill(self, place: Place, built: dict[Term, Term]) -> dict[Term, Term]:
+        """Enter what the outputs of `place` are now into `built` (old term -> new one), which has its inputs; the terms by what they were
+        in the region."""
+        made = {standin: built.get(actual, actual) for standin, actual in zip(self.region.inputs, place.inputs, strict=True)}
+        made.update(zip(self.region.constants, (built.get(actual, actual) for actual in place.constants), strict=True))
+        for term in self.order:
+            if term not in made:
+                made[term] = _over(term, made)
+        built.update((output, made[term]) for output, term in zip(place.outputs, self.terms, strict=True))
+        return made

@@ -1,0 +1,85 @@
+"""Elements of reductions, products and convolutions: folds over index variables. For the denotation in `prove.denote`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.term import Term
+from coset.prove import functions, scalar
+from coset.prove.scalar import Form
+
+if TYPE_CHECKING:
+    from coset.prove.denote import Denotation
+
+Index = tuple[Dim, ...]
+
+
+def reduce(elements: Denotation, term: Term, index: Index) -> Form:
+    (x,) = term.operands
+    axes = term.attribute("dimensions")
+    variables = elements.bound([x.tensor.dims[axis] for axis in axes])
+    bound = {axis: dims.symbol(name) for axis, (name, _) in zip(axes, variables, strict=True)}
+    kept = iter(index)
+    source = tuple(bound[axis] if axis in bound else next(kept) for axis in range(x.tensor.rank))
+    return elements.folded(term.attribute("combiner"), variables, lambda: elements.element(x, source), x.tensor)
+
+
+def dot(elements: Denotation, term: Term, index: Index) -> Form:
+    a, b = term.operands
+    batch = (term.attribute("lhs_batch"), term.attribute("rhs_batch"))
+    contract = (term.attribute("lhs_contract"), term.attribute("rhs_contract"))
+    variables = elements.bound([a.tensor.dims[axis] for axis in contract[0]])
+    sources: list[list[Dim]] = []
+    rest = list(index[len(batch[0]) :])
+    for side, x in enumerate((a, b)):
+        source: list[Dim] = []
+        for axis in range(x.tensor.rank):
+            if axis in batch[side]:
+                source.append(index[batch[side].index(axis)])
+            elif axis in contract[side]:
+                source.append(dims.symbol(variables[contract[side].index(axis)][0]))
+            else:
+                source.append(rest.pop(0))
+        sources.append(source)
+
+    def body() -> Form:
+        factors = [elements.element(x, tuple(source)) for x, source in zip((a, b), sources, strict=True)]
+        return elements.scalar("multiply", factors, term.tensor)
+
+    return elements.folded("add", variables, body, term.tensor)
+
+
+def convolution(elements: Denotation, term: Term, index: Index) -> Form:
+    x, w = term.operands
+    batch, channel, *places = index
+    groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
+    filters, inner, *window = w.tensor.dims
+    variables = elements.bound((inner, *window))
+    c, *k = (dims.symbol(name) for name, _ in variables)
+    share = dims.floordiv(filters, max(groups, batches))  # without a rest, as the type rule asks
+    group = elements.known.divided(channel, share)[0] if max(groups, batches) > 1 else 0
+    first = dims.add(c, dims.multiply(group, inner)) if groups > 1 else c
+    image = dims.add(batch, dims.multiply(group, term.tensor.dims[0])) if batches > 1 else batch
+    steps = zip(
+        term.attribute("strides"),
+        term.attribute("rhs_dilation"),
+        term.attribute("lhs_dilation"),
+        term.attribute("padding"),
+        strict=True,
+    )
+    source: list[Dim] = []
+    hit = scalar.ONE  # whether the window stands on elements, not between them
+    for o, j, (stride, dilation, spread, (low, _)) in zip(places, k, steps, strict=True):
+        place = dims.subtract(dims.add(dims.multiply(o, stride), dims.multiply(j, dilation)), low)
+        source.append(place if spread == 1 else dims.floordiv(place, spread))
+        if spread != 1:
+            hit = scalar.multiply(hit, functions.truth("=0", scalar.size(dims.mod(place, spread))))
+
+    def body() -> Form:
+        zero = elements.number(0.0, term.tensor)
+        value = functions.choice(hit, elements.inside(x, (image, first, *source), zero), zero)
+        return elements.scalar("multiply", [value, elements.element(w, (channel, c, *k))], term.tensor)
+
+    return elements.folded("add", variables, body, term.tensor)

@@ -1,0 +1,386 @@
+"""What an element of a term is: the hub's ops as index arithmetic and scalar functions, for symbolic sizes.
+
+`Denotation.element(term, index)` is the element of `term` at `index` (dims over index variables) as a form over elements of the inputs.
+Conditions on the index that the ranges do not decide are raised as `Split`: the caller looks at both cases. An op that is not
+interpreted is an atom over its operands' elements at generic indices, so that equal terms stay equal.
+Source of the meanings: https://openxla.org/stablehlo/spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.term import Term
+from coset.ir.types import DTYPES, TensorType
+from coset.prove import contractions, functions, scalar
+from coset.prove.fold import Folds
+from coset.prove.functions import Domain, Reals, Unprovable
+from coset.prove.index import Known, reshaped
+from coset.prove.scalar import Apply, Form, Read, Where
+from coset.rules.definition import expand, is_defined
+from coset.rules.functions import FUNCTIONS
+
+Index = tuple[Dim, ...]
+LOSSLESS = FUNCTIONS["lossless"].compute
+
+
+class Split(Exception):
+    """A condition that is open: `dim` >= 0."""
+
+    def __init__(self, dim: Dim) -> None:
+        super().__init__(f"{dim} >= 0")
+        self.dim = dim
+
+
+class Denotation:
+    """Elements of terms where `known` holds. `real`: floats are real numbers; else every float operation is an atom.
+
+    `opaque` are elementwise ops that stay uninterpreted: what is shown holds for any elementwise op in their place.
+    """
+
+    def __init__(self, known: Known, *, real: bool, exceptions: frozenset[str] = frozenset(), opaque: frozenset[str] = frozenset()) -> None:
+        self.known, self.real, self.exceptions, self.opaque = known, real, exceptions, opaque
+        self.domain = Domain()
+        self.reals = Reals(self.domain)
+        self.folds = Folds()
+        self._memo: dict[tuple[Term, Index], Form] = {}
+        self._generic = 0
+
+    def element(self, term: Term, index: Index) -> Form:
+        """The element of a tensor `term` at `index`."""
+        found = self._memo.get((term, index))
+        if found is None:
+            found = self._memo[term, index] = self._element(term, index)
+        return found
+
+    def _element(self, term: Term, index: Index) -> Form:
+        name = term.op.name
+        if name == "builtin.input":
+            return scalar.atom(Read(term.attribute("name"), index), 1) if not _is_bool(term) else _truth_read(term, index)
+        if name in self.opaque:
+            arguments = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
+            what = f"{name} {term.attributes} {term.tensor.dtype}"
+            return functions.truth(what, *arguments) if _is_bool(term) else scalar.atom(Apply(what, tuple(arguments)))
+        if is_defined(term.op):
+            return self.element(expand(term), index)
+        handler = _HANDLERS.get(name)
+        if handler is not None:
+            return handler(self, term, index)
+        if term.op.has("elementwise"):
+            return self._elementwise(term, index)
+        return self._opaque(term, index)
+
+    # ---------------------------------------------------------------- leaves
+
+    def _constant(self, term: Term, index: Index) -> Form:
+        array = term.attribute("value").array()
+        if array.size == 1:
+            return self.number(array.reshape(-1)[0], term.tensor)
+        if all(isinstance(i, int) for i in index):
+            return self.number(array[tuple(index)], term.tensor)
+        return scalar.atom(Read(f"constant {term.attribute('value')}", index))
+
+    def number(self, value: Any, type: TensorType) -> Form:
+        if type.dtype.kind in ("bool", "int", "uint"):
+            return scalar.number(int(value))
+        if type.dtype.kind != "float":
+            return scalar.atom(Apply(f"{type.dtype} {value!r}", ()))
+        number = float(value)
+        if np.isnan(number):
+            return functions.NAN
+        if np.isinf(number):
+            return functions.INFINITE if number > 0 else self.scalar("negate", [functions.INFINITE], type)
+        if number == 0 and np.signbit(number) and not self.real:
+            return functions.MINUS_ZERO
+        return scalar.number(Fraction(number))
+
+    def _dims(self, term: Term, index: Index) -> Form:
+        numbers = term.attribute("dims")
+        if not index:
+            return scalar.size(numbers[0] if isinstance(numbers, tuple) else numbers)
+        if isinstance(index[0], int):
+            return scalar.size(numbers[index[0]])
+        raise Unprovable("an element of a computed shape at a symbolic place")
+
+    def _iota(self, term: Term, index: Index) -> Form:
+        if not self.real and term.tensor.dtype.kind == "float":
+            return scalar.atom(Apply(f"iota {term.tensor.dtype}", (scalar.size(index[term.attribute("dimension")]),)))
+        return scalar.size(index[term.attribute("dimension")])
+
+    # ---------------------------------------------------------------- movement
+
+    def _broadcast(self, term: Term, index: Index) -> Form:
+        (x,) = term.operands
+        source: list[Dim] = []
+        for dim, axis in zip(x.tensor.dims, term.attribute("broadcast_dimensions"), strict=True):
+            if dim == term.tensor.dims[axis]:
+                source.append(index[axis])
+            elif dim == 1:
+                source.append(0)
+            else:
+                raise Unprovable(f"a broadcast of {dim} to {term.tensor.dims[axis]}")
+        return self.element(x, tuple(source))
+
+    def _transpose(self, term: Term, index: Index) -> Form:
+        source: list[Dim] = [0] * len(index)
+        for axis, origin in enumerate(term.attribute("permutation")):
+            source[origin] = index[axis]
+        return self.element(term.operands[0], tuple(source))
+
+    def _reshape(self, term: Term, index: Index) -> Form:
+        (x,) = term.operands
+        return self.element(x, tuple(reshaped(index, x.tensor.dims, term.tensor.dims, self.known)))
+
+    def _slice(self, term: Term, index: Index) -> Form:
+        starts, strides = term.attribute("start"), term.attribute("strides")
+        source = tuple(dims.add(start, dims.multiply(i, stride)) for i, start, stride in zip(index, starts, strides, strict=True))
+        return self.element(term.operands[0], source)
+
+    def _reverse(self, term: Term, index: Index) -> Form:
+        turned = set(term.attribute("dimensions"))
+        extents = term.tensor.dims
+        source = tuple(dims.subtract(dims.subtract(extents[a], 1), i) if a in turned else i for a, i in enumerate(index))
+        return self.element(term.operands[0], source)
+
+    def _concatenate(self, term: Term, index: Index) -> Form:
+        axis = term.attribute("dimension")
+
+        def at(position: Dim, operands: Sequence[Term]) -> Form:
+            first, *rest = operands
+            here = (*index[:axis], position, *index[axis + 1 :])
+            if not rest:
+                return self.element(first, here)
+            extent = first.tensor.dims[axis]
+            behind = dims.subtract(position, extent)
+            return self._cases(behind, lambda: at(behind, rest), lambda: self.element(first, here))
+
+        return at(index[axis], term.operands)
+
+    def _pad(self, term: Term, index: Index) -> Form:
+        x, value = term.operands
+        if any(term.attribute("interior")):
+            raise Unprovable("interior padding")
+        source = tuple(dims.subtract(i, low) for i, low in zip(index, term.attribute("low"), strict=True))
+        return self.inside(x, source, self.element(value, ()))
+
+    def inside(self, x: Term, source: Index, otherwise: Form) -> Form:
+        """The element of x at `source` where that is an index of it, else another value."""
+
+        def check(axis: int) -> Form:
+            if axis == len(source):
+                return self.element(x, source)
+            last = dims.subtract(dims.subtract(x.tensor.dims[axis], 1), source[axis])
+            within = lambda: self._cases(last, lambda: check(axis + 1), lambda: otherwise)  # noqa: E731
+            return self._cases(source[axis], within, lambda: otherwise)
+
+        return check(0)
+
+    def _cases(self, dim: Dim, where: Callable[[], Form], otherwise: Callable[[], Form]) -> Form:
+        """One value where `dim` >= 0, another where it is not."""
+        dim = self.known.simplify(dim)
+        if self.known.nonnegative(dim):
+            return where()
+        if self.known.nonnegative(dims.subtract(-1, dim)):
+            return otherwise()
+        if not any(name.startswith("k:") for name in dims.symbols(dim)):
+            raise Split(dim)
+        before = self.known
+        try:
+            self.known = before.with_fact(dim)
+            holds = where()
+            self.known = before.with_fact(dims.subtract(-1, dim))
+            fails = otherwise()
+        finally:
+            self.known = before
+        if holds == fails:
+            return holds
+        above, below = (scalar.atom(Where(side)) for side in (dim, dims.subtract(-1, dim)))  # both become ranges of sums
+        return scalar.add(scalar.multiply(above, holds), scalar.multiply(below, fails))
+
+    # ---------------------------------------------------------------- elementwise
+
+    def _elementwise(self, term: Term, index: Index) -> Form:
+        operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
+        kinds = [x.tensor.dtype.kind for x in term.operands]
+        name = term.op.name.split(".", 1)[1]
+        if name == "select":
+            return functions.choice(*operands)
+        if name == "compare":
+            return self._compare(term.attribute("direction"), operands, kinds[0])
+        if name == "convert":
+            return self._converted(operands[0], term.operands[0].tensor, term.tensor)
+        if name == "clamp":
+            low, x, high = operands
+            return self.scalar("minimum", [self.scalar("maximum", [x, low], term.tensor), high], term.tensor)
+        if term.tensor.dtype.kind == "bool" and name in functions.BOOLS and set(kinds) == {"bool"}:
+            return functions.BOOLS[name](*operands)
+        if term.tensor.dtype.kind == "bool":
+            return functions.truth(name, *operands)
+        if term.attributes:
+            return scalar.atom(Apply(f"{name} {dict(term.attributes)}", tuple(operands)))
+        return self.scalar(name, operands, term.tensor)
+
+    def scalar(self, name: str, operands: Sequence[Form], type: TensorType) -> Form:
+        """An operation by the kind of its element type."""
+        if type.dtype.kind == "bool" and name in functions.BOOLS:
+            return functions.BOOLS[name](*operands)
+        if functions.wraps(type.dtype):
+            if name == "divide" and operands[1] == scalar.ONE:
+                return operands[0]
+            found = functions.INTEGERS.get(name)
+            signs = type.dtype.kind  # what an operation that is no ring operation does depends on the sign
+            if name in ("maximum", "minimum"):
+                return functions.sorted_call(f"{name} {signs}", *operands)
+            return found(*operands) if found else scalar.atom(Apply(f"{name} {signs}", tuple(operands)))
+        if type.dtype.kind == "float" and self.real:
+            found = self.reals.table.get(name)
+            return found(*operands) if found else scalar.atom(Apply(name, tuple(operands)))
+        if type.dtype.kind == "float":
+            unsigned = frozenset({"signed_zero"}) if type.dtype.name.endswith("fnuz") else frozenset[str]()  # it has one zero only
+            return functions.exact(name, operands, self.exceptions | unsigned)
+        if name == "negate":
+            return functions.exact(name, operands, self.exceptions)
+        return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
+
+    def _compare(self, direction: str, operands: Sequence[Form], kind: str) -> Form:
+        a, b = operands
+        if kind == "bool":
+            return functions.compare_bools(direction, a, b)
+        if kind in ("int", "uint"):
+            return self.compare_integers(direction, a, b, kind)
+        return self.reals.compare(direction, a, b) if self.real else functions.exact_compare(direction, a, b)
+
+    def compare_integers(self, direction: str, a: Form, b: Form, kind: str) -> Form:
+        """Integers wrap around: no sign of a difference. Of index variables alone it is index arithmetic."""
+        gap = _as_dim(scalar.subtract(a, b))
+        if gap is not None and direction in ("LT", "LE", "GT", "GE"):
+            bound = {"GE": gap, "GT": dims.subtract(gap, 1), "LE": dims.multiply(-1, gap), "LT": dims.subtract(-1, gap)}[direction]
+            return self._cases(bound, lambda: scalar.ONE, lambda: scalar.ZERO)
+        if direction in ("GT", "GE"):
+            return self.compare_integers("LT" if direction == "GT" else "LE", b, a, kind)
+        if direction == "NE":
+            return functions.negation(self.compare_integers("EQ", a, b, kind))
+        if direction == "EQ":
+            return scalar.ONE if a == b else functions.truth("equal", *sorted((a, b), key=lambda form: form.key))
+        if direction == "LE":
+            return functions.negation(self.compare_integers("LT", b, a, kind))
+        return scalar.ZERO if a == b else functions.truth(f"less {kind}", a, b)
+
+    def _converted(self, a: Form, source: TensorType, target: TensorType) -> Form:
+        from_, to = source.dtype, target.dtype
+        if from_ == to or (from_.kind == to.kind == "float" and self.real):
+            return a
+        if to.kind in ("int", "uint", "float", "complex") and _small(a):
+            return a
+        if from_.kind in ("bool", "int", "uint") and to.kind == "float" and self.real:
+            return a
+        if from_.kind in ("int", "uint") and to.kind in ("int", "uint") and to.bits <= from_.bits:
+            return a if to.bits == from_.bits else functions.narrowed(a, to)  # the same bits: what depends on the sign says so
+        inner = functions.conversion(a)
+        if inner is not None and LOSSLESS(DTYPES[inner.function.split()[1]], from_):  # a detour that keeps every value
+            first = DTYPES[inner.function.split()[1]]
+            return self._converted(inner.arguments[0], TensorType(first, source.shape), target)
+        if to.kind == "bool":
+            truth = _small(a) and scalar.multiply(a, a) == a
+            return a if truth else functions.truth(f"convert {from_}", a)
+        return scalar.atom(Apply(f"convert {from_} {to}", (a,)))
+
+    # ---------------------------------------------------------------- folds
+
+    def bound(self, extents: Sequence[Dim]) -> tuple[tuple[str, Dim], ...]:
+        return tuple((self.folds.fresh(), extent) for extent in extents)
+
+    def folded(self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], Form], type: TensorType) -> Form:
+        before = self.known
+        self.known = before.with_variables(dict(variables))
+        try:
+            inner = body()
+        finally:
+            self.known = before
+        ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
+        if not variables:
+            return inner
+        if ring:
+            return self.folds.sum(variables, inner, self.known)
+        if combiner in ("maximum", "minimum") and self.real and type.dtype.kind == "float":
+            return self.folds.extreme(combiner, variables, inner, self.known)
+        if not self.real and type.dtype.kind == "float" and combiner in ("add", "multiply"):  # the order of the operations counts
+            names: dict[str, Dim] = {old: dims.symbol(f"o:{i}") for i, (old, _) in enumerate(variables)}
+            plain = tuple((f"o:{i}", extent) for i, (_, extent) in enumerate(variables))
+            inside = before.with_variables(dict(plain))
+            return scalar.atom(scalar.Fold(f"ordered {combiner}", plain, self.folds.renamed(inner, names, inside)))
+        return self.folds.extreme(f"{combiner} {type.dtype.kind}", variables, inner, self.known)
+
+    # ---------------------------------------------------------------- what is not interpreted
+
+    def _opaque(self, term: Term, index: Index) -> Form:
+        """The op as an atom over its operands as functions of generic indices."""
+        arguments: list[Form] = [scalar.size(i) for i in index]
+        for x in term.operands:
+            if not isinstance(x.type, TensorType) or x.type.shape is None:
+                raise Unprovable(f"`{term.op.name}` on {x.type}")
+            names = tuple(f"g:{axis}" for axis in range(x.tensor.rank))
+            before = self.known
+            self.known = before.with_variables(dict(zip(names, x.tensor.dims, strict=True)))
+            try:
+                arguments.append(self.element(x, tuple(map(dims.symbol, names))))
+            finally:
+                self.known = before
+            arguments += [scalar.size(dim) for dim in x.tensor.dims]
+        if term.regions:
+            raise Unprovable(f"the payload of `{term.op.name}`")
+        name = f"{term.op.name} {term.attributes}"
+        return functions.truth(name, *arguments) if _is_bool(term) else scalar.atom(Apply(name, tuple(arguments)))
+
+
+def _is_bool(term: Term) -> bool:
+    return isinstance(term.type, TensorType) and term.type.dtype.kind == "bool"
+
+
+def _truth_read(term: Term, index: Index) -> Form:
+    return functions.truth(str(term.attribute("name")), *(scalar.size(i) for i in index))
+
+
+def _small(form: Form) -> bool:
+    """True for numbers that every float type holds, chosen by conditions."""
+    return sum(abs(c) for _, c in form.terms) <= 8 and all(scalar.truth_valued(atom) for atom in form.atoms())
+
+
+def _as_dim(form: Form) -> Dim | None:
+    """The form as a dim where it is one: sizes with whole coefficients."""
+    total: Dim = 0
+    for monomial, coefficient in form.terms:
+        if coefficient.denominator != 1:
+            return None
+        part: Dim = int(coefficient)
+        for factor, exponent in monomial:
+            if not isinstance(factor, scalar.Size) or exponent.denominator != 1 or exponent < 0:
+                return None
+            for _ in range(int(exponent)):
+                part = dims.multiply(part, dims.Poly((((factor.atom,), 1),)))
+        total = dims.add(total, part)
+    return total
+
+
+Handler = Callable[[Denotation, Term, Index], Form]
+_HANDLERS: dict[str, Handler] = {
+    "builtin.constant": Denotation._constant,
+    "builtin.dims": Denotation._dims,
+    "stablehlo.iota": Denotation._iota,
+    "stablehlo.broadcast_in_dim": Denotation._broadcast,
+    "stablehlo.transpose": Denotation._transpose,
+    "stablehlo.reshape": Denotation._reshape,
+    "stablehlo.slice": Denotation._slice,
+    "stablehlo.reverse": Denotation._reverse,
+    "stablehlo.concatenate": Denotation._concatenate,
+    "stablehlo.pad": Denotation._pad,
+    "stablehlo.reduce": contractions.reduce,
+    "stablehlo.dot_general": contractions.dot,
+    "stablehlo.convolution": contractions.convolution,
+}

@@ -1,0 +1,153 @@
+"""Whether two terms are equal for all sizes: element by element, by normal forms, by clearing denominators, and with Z3 for the rest.
+
+`compare` answers with the reason where it cannot show equality; it never claims that the terms differ.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, get
+from coset.ir.types import TensorType, TupleType
+from coset.prove import scalar
+from coset.prove.denote import Denotation, Split
+from coset.prove.functions import Unprovable
+from coset.prove.index import Known
+from coset.prove.scalar import Base, Form
+from coset.prove.solver import solved
+
+MOST_CASES = 64  # of conditions on the index
+TOLERANCE = Fraction(1, 10**5)  # relative, of coefficients: constants are rounded to the element type at hand
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How equality was shown: the number of cases, and whether Z3 was needed."""
+
+    cases: int
+    solver: bool
+
+
+class Open(Exception):
+    """Equality could not be shown; the text says what is left."""
+
+
+@dataclass(frozen=True)
+class Sense:
+    """What equal means: `real`: floats are real numbers, else bit by bit up to `exceptions`; `domains`: both sides must be undefined
+    for the same inputs; `opaque`: elementwise ops that stay uninterpreted."""
+
+    real: bool
+    domains: bool = False
+    exceptions: frozenset[str] = frozenset()
+    opaque: frozenset[str] = frozenset()
+
+
+def compare(left: Term, right: Term, sense: Sense) -> Shown:
+    """Show that `left` and `right` are equal for all values of their inputs and dims.
+
+    Raises:
+        Open: it could not be shown.
+    """
+    if isinstance(left.type, TupleType):
+        shown = [compare(get(left, i), get(right, i), sense) for i in range(len(left.type.items))]
+        return Shown(sum(s.cases for s in shown), any(s.solver for s in shown))
+    assert isinstance(left.type, TensorType) and left.type.shape is not None
+    shape = left.type.shape
+    index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
+    known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1})
+    waiting, cases, solver = [known], 0, False
+    while waiting:
+        known = waiting.pop()
+        cases += 1
+        if cases > MOST_CASES:
+            raise Open(f"more than {MOST_CASES} cases of the index")
+        try:
+            solver |= _case(left, right, tuple(index), known, sense)
+        except Split as split:
+            waiting += [
+                known.with_fact(fact)
+                for fact in (split.dim, dims.subtract(-1, split.dim))
+                if not known.nonnegative(dims.subtract(-1, fact))
+            ]
+        except (Unprovable, CosetError, RecursionError) as error:
+            raise Open(str(error) or type(error).__name__) from None
+    return Shown(cases, solver)
+
+
+def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense) -> bool:
+    sides = [Denotation(known, real=sense.real, exceptions=sense.exceptions, opaque=sense.opaque) for _ in range(2)]
+    a, b = (side.element(term, index) for side, term in zip(sides, (left, right), strict=True))
+    solver = False
+    if not equal(a, b, real=sense.real):
+        if not solved(a, b, real=sense.real):
+            raise Open(f"left is {_short(a)}; right is {_short(b)}")
+        solver = True
+    if sense.real and sense.domains:
+        _same_domain(*(side.domain for side in sides))
+    return solver
+
+
+def equal(a: Form, b: Form, *, real: bool) -> bool:
+    """Whether the normal forms are one, after denominators are cleared where floats are real numbers."""
+    gap = scalar.subtract(a, b)
+    if not gap.terms:
+        return True
+    if not real:
+        return False
+    if _negligible(gap, a, b):
+        return True
+    for _ in range(6):
+        below = _denominator(gap)
+        if below is None:
+            return False
+        base, degree = below
+        factor = scalar.power(base, degree)
+        gap, a, b = scalar.multiply(gap, factor), scalar.multiply(a, factor), scalar.multiply(b, factor)
+        if not gap.terms or _negligible(gap, a, b):
+            return True
+    return False
+
+
+def _denominator(form: Form) -> tuple[Form, Fraction] | None:
+    """A sum that divides terms of `form`, and its highest power there."""
+    found: dict[Form, Fraction] = {}
+    for monomial, _ in form.terms:
+        for factor, exponent in monomial:
+            if isinstance(factor, Base) and exponent < 0 and exponent.denominator == 1:
+                found[factor.form] = max(found.get(factor.form, Fraction(0)), -exponent)
+    return next(iter(sorted(found.items(), key=lambda item: item[0].key)), None)
+
+
+def _negligible(gap: Form, a: Form, b: Form) -> bool:
+    """Every coefficient of the difference is rounding noise beside those of the sides."""
+    size: dict[scalar.Monomial, Fraction] = {}
+    for form in (a, b):
+        for monomial, coefficient in form.terms:
+            size[monomial] = max(size.get(monomial, Fraction(0)), abs(coefficient))
+    return all(abs(c) <= TOLERANCE * size.get(m, Fraction(0)) for m, c in gap.terms)
+
+
+def _same_domain(left: object, right: object) -> None:
+    for name in ("nonzero", "nonnegative"):
+        first, second = ({_anonymous(form) for form in getattr(side, name)} for side in (left, right))
+        if first != second:
+            only = sorted(first ^ second, key=str)[0]
+            where = "left" if only in first else "right"
+            raise Open(f"only the {where} side needs {only} {'!= 0' if name == 'nonzero' else '>= 0'}")
+
+
+def _anonymous(form: Form) -> str:
+    """The form's key with fresh names of bound variables numbered as they come."""
+    names: dict[str, str] = {}
+    return re.sub(r"k:\d+", lambda match: names.setdefault(match.group(), f"k{len(names)}"), form.key)
+
+
+def _short(form: Form, most: int = 160) -> str:
+    text = str(form)
+    return text if len(text) <= most else text[:most] + " .."

@@ -1,0 +1,345 @@
+"""Scalar functions of the hub in the normal form of `prove.scalar`, by element type and promise.
+
+Floats over the reals: `real`. Floats bit by bit: `exact`, where every operation is an atom and only identities of IEEE 754 arithmetic
+that hold for NaN, infinities and signed zeros too are used (all NaNs are one). Integers: the ring modulo 2^n, other operations
+atoms. Booleans: polynomials over 0 and 1, which decide every propositional equation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from coset.ir.types import DTYPES, DType
+from coset.prove import scalar
+from coset.prove.scalar import ONE, ZERO, Apply, Form
+
+
+class Unprovable(Exception):
+    """The prover has no way to go on; the text says why."""
+
+
+@dataclass
+class Domain:
+    """Where the reals leave a side undefined: sums that must not be 0, or not be negative."""
+
+    nonzero: set[Form] = field(default_factory=set)
+    nonnegative: set[Form] = field(default_factory=set)
+
+
+MINUS_ZERO = scalar.atom(Apply("-0", ()))
+INFINITE = scalar.atom(Apply("inf", ()))
+NAN = scalar.atom(Apply("nan", ()))
+_HALF = Fraction(1, 2)
+
+
+def truth(function: str, *arguments: Form) -> Form:
+    """A predicate that stays uninterpreted."""
+    return scalar.atom(Apply(function, arguments, truth=True))
+
+
+def negation(a: Form) -> Form:
+    """Not, of 0 or 1."""
+    return scalar.subtract(ONE, a)
+
+
+def choice(condition: Form, a: Form, b: Form) -> Form:
+    """a where the condition is 1, b where it is 0."""
+    if a == b:
+        return a
+    return scalar.add(scalar.multiply(condition, a), scalar.multiply(negation(condition), b))
+
+
+# ---------------------------------------------------------------- booleans
+
+
+def _either(a: Form, b: Form) -> Form:
+    return scalar.subtract(scalar.add(a, b), scalar.multiply(a, b))
+
+
+def _differ(a: Form, b: Form) -> Form:
+    return scalar.subtract(scalar.add(a, b), scalar.scale(scalar.multiply(a, b), 2))
+
+
+BOOLS: dict[str, Callable[..., Form]] = {
+    "and": scalar.multiply, "multiply": scalar.multiply, "minimum": scalar.multiply, "or": _either, "add": _either,
+    "maximum": _either, "xor": _differ, "not": negation,
+}  # fmt: skip
+
+
+def compare_bools(direction: str, a: Form, b: Form) -> Form:
+    """Comparison of truth values, false before true."""
+    table = {
+        "EQ": negation(_differ(a, b)), "NE": _differ(a, b), "LT": scalar.multiply(negation(a), b), "GT": scalar.multiply(a, negation(b)),
+    }  # fmt: skip
+    if direction in table:
+        return table[direction]
+    return negation(table["GT"]) if direction == "LE" else negation(table["LT"])
+
+
+# ---------------------------------------------------------------- integers
+
+
+def _power_of_integer(a: Form, b: Form) -> Form:
+    if b.number is not None and 0 <= b.number <= 8:
+        return scalar.power(a, b.number)
+    return scalar.atom(Apply("power", (a, b)))
+
+
+def _shifted(a: Form, b: Form) -> Form:
+    return scalar.scale(a, 1 << int(b.number)) if b.number is not None and 0 <= b.number < 8 else scalar.atom(Apply("shift_left", (a, b)))
+
+
+INTEGERS: dict[str, Callable[..., Form]] = {
+    "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate, "power": _power_of_integer,
+    "shift_left": _shifted, "not": lambda a: scalar.subtract(scalar.negate(a), ONE),
+    "and": lambda a, b: sorted_call("and", a, b), "or": lambda a, b: sorted_call("or", a, b),
+    "xor": lambda a, b: _parity(a, b),
+}  # fmt: skip
+
+
+def _parity(*arguments: Form) -> Form:
+    """The exclusive or: what comes twice is nothing."""
+    odd: dict[Form, None] = {}
+    for argument in arguments:
+        inner = _call_of(argument, "xor")
+        for part in inner.arguments if inner else (argument,):
+            if part in odd:
+                del odd[part]
+            elif part != ZERO:
+                odd[part] = None
+    if len(odd) < 2:
+        return next(iter(odd), ZERO)
+    return scalar.atom(Apply("xor", tuple(sorted(odd, key=lambda form: form.key))))
+
+
+def narrowed(a: Form, to: DType) -> Form:
+    """Integers in fewer bits: a homomorphism of rings, so that it goes to the atoms."""
+    total = ZERO
+    for monomial, coefficient in a.terms:
+        part = scalar.number(coefficient)
+        for factor, exponent in monomial:
+            part = scalar.multiply(part, scalar.power(_narrow_atom(factor, to), exponent))
+        total = scalar.add(total, part)
+    return total
+
+
+def _narrow_atom(factor: scalar.Atom, to: DType) -> Form:
+    if scalar.truth_valued(factor) or (isinstance(factor, scalar.Size) and to.bits >= 32):  # no tensor has more elements in a dim
+        return scalar.atom(factor)
+    if isinstance(factor, Apply) and factor.function.startswith("narrow "):
+        return scalar.atom(Apply(f"narrow {to}", factor.arguments))
+    if isinstance(factor, Apply) and factor.function.startswith("convert "):  # extended first: the bits below stay
+        source = DTYPES[factor.function.split()[1]]
+        if source.kind in ("int", "uint"):
+            (inner,) = factor.arguments
+            if to.bits == source.bits:
+                return inner
+            return narrowed(inner, to) if to.bits < source.bits else scalar.atom(Apply(f"convert {source} {to}", (inner,)))
+    return scalar.atom(Apply(f"narrow {to}", (scalar.atom(factor),)))
+
+
+def sorted_call(function: str, *arguments: Form) -> Form:
+    """An associative, commutative and idempotent function: nested ones are one, each operand counts once."""
+    found: dict[Form, None] = {}
+    for argument in arguments:
+        inner = _call_of(argument, function)
+        found.update(dict.fromkeys(inner.arguments if inner else (argument,)))
+    if len(found) == 1:
+        return next(iter(found))
+    return scalar.atom(Apply(function, tuple(sorted(found, key=lambda form: form.key))))
+
+
+def _call_of(form: Form, function: str) -> Apply | None:
+    """The application of `function` that the form is, or None."""
+    if len(form.terms) != 1 or form.terms[0][1] != 1 or len(form.terms[0][0]) != 1:
+        return None
+    ((factor, exponent),) = form.terms[0][0]
+    return factor if isinstance(factor, Apply) and factor.function == function and exponent == 1 else None
+
+
+def conversion(form: Form) -> Apply | None:
+    """The conversion between element types that the form is, or None."""
+    if len(form.terms) != 1 or form.terms[0][1] != 1 or len(form.terms[0][0]) != 1:
+        return None
+    ((factor, exponent),) = form.terms[0][0]
+    return factor if isinstance(factor, Apply) and factor.function.startswith("convert ") and exponent == 1 else None
+
+
+# ---------------------------------------------------------------- the reals
+
+
+class Reals:
+    """Functions over the reals; roots, logarithms and reciprocals note where they are defined in `domain`."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.table: dict[str, Callable[..., Form]] = {
+            "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate,
+            "divide": lambda a, b: scalar.multiply(a, self.inverse(b)), "power": self.power,
+            "sqrt": lambda a: self.root(a, _HALF), "rsqrt": lambda a: self.inverse(self.root(a, _HALF)),
+            "cbrt": lambda a: scalar.odd("cbrt", a),
+            "exponential": scalar.exponential, "exponential_minus_one": lambda a: scalar.subtract(scalar.exponential(a), ONE),
+            "log": self.log, "log_plus_one": lambda a: self.log(scalar.add(ONE, a)), "logistic": self.logistic,
+            "tanh": lambda a: scalar.subtract(scalar.scale(self.logistic(scalar.scale(a, 2)), 2), ONE),
+            "maximum": lambda a, b: scalar.maximum((a, b)), "minimum": lambda a, b: scalar.minimum((a, b)),
+            "abs": lambda a: scalar.maximum((a, scalar.negate(a))), "sign": lambda a: scalar.odd("sign", a),
+            "sinh": lambda a: scalar.scale(scalar.subtract(scalar.exponential(a), scalar.exponential(scalar.negate(a))), _HALF),
+            "cosh": lambda a: scalar.scale(scalar.add(scalar.exponential(a), scalar.exponential(scalar.negate(a))), _HALF),
+            "erfc": lambda a: scalar.subtract(ONE, scalar.odd("erf", a)), "cosine": lambda a: scalar.even("cosine", a),
+        }  # fmt: skip
+        for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
+            self.table[name] = self._odd(name)
+
+    @staticmethod
+    def _odd(name: str) -> Callable[[Form], Form]:
+        return lambda a: scalar.odd(name, a)
+
+    def inverse(self, a: Form) -> Form:
+        """1 / a."""
+        if a.number == 0:
+            raise Unprovable("a division by zero")
+        if not _surely_positive(a):
+            self.domain.nonzero.add(_normal(a))
+        return scalar.power(a, Fraction(-1))
+
+    def root(self, a: Form, exponent: Fraction) -> Form:
+        """a to a power that wants a number that is not negative."""
+        if not _surely_positive(a):
+            self.domain.nonnegative.add(a)
+        return scalar.power(a, exponent)
+
+    def log(self, a: Form) -> Form:
+        """The natural logarithm."""
+        if not _surely_positive(a):
+            self.domain.nonnegative.add(a)
+            self.domain.nonzero.add(_normal(a))
+        return scalar.logarithm(a)
+
+    def logistic(self, a: Form) -> Form:
+        """1 / (1 + e^-a)."""
+        return scalar.power(scalar.add(ONE, scalar.exponential(scalar.negate(a))), Fraction(-1))
+
+    def power(self, a: Form, b: Form) -> Form:
+        """a to the power of b."""
+        if b.number is None:
+            return scalar.atom(Apply("power", (a, b)))
+        if b.number.denominator == 1:
+            return scalar.power(a, b.number) if b.number >= 0 else scalar.power(self.inverse(a), -b.number)
+        return self.root(a, b.number) if b.number > 0 else self.inverse(self.root(a, -b.number))
+
+    def compare(self, direction: str, a: Form, b: Form) -> Form:
+        """A comparison by the sign of a difference."""
+        gap = scalar.subtract(a, b)
+        if gap.number is not None:
+            holds = {"EQ": gap.number == 0, "NE": gap.number != 0, "GE": gap.number >= 0, "GT": gap.number > 0}
+            holds |= {"LT": gap.number < 0, "LE": gap.number <= 0}
+            return ONE if holds[direction] else ZERO
+        if direction in ("EQ", "NE"):
+            same = truth("=0", _normal(gap))
+            return same if direction == "EQ" else negation(same)
+        if direction in ("LT", "GE"):
+            least = truth(">=0", _unit(gap))
+            return least if direction == "GE" else negation(least)
+        return self.compare("LT" if direction == "GT" else "GE", b, a)
+
+
+def _normal(form: Form) -> Form:
+    """The form up to a factor."""
+    return scalar.scale(form, 1 / form.terms[0][1]) if form.terms else form
+
+
+def _unit(form: Form) -> Form:
+    """The form up to a positive factor."""
+    return scalar.scale(form, 1 / abs(form.terms[0][1])) if form.terms else form
+
+
+def _surely_positive(form: Form) -> bool:
+    """True when every term is a positive number times positive atoms."""
+    return bool(form.terms) and all(c > 0 and all(scalar.positive(atom) for atom, _ in m) for m, c in form.terms)
+
+
+# ---------------------------------------------------------------- floats, bit by bit
+
+_COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
+_MIRROR = {"GT": "LT", "GE": "LE"}
+
+
+def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> Form:
+    """An operation of floats as an atom, after the identities of IEEE arithmetic that hold for every operand."""
+    if name == "subtract":  # a - b is a + (-b), bit by bit
+        return exact("add", (arguments[0], exact("negate", arguments[1:], exceptions)), exceptions)
+    if name == "negate":
+        return _negated(arguments[0])
+    if name == "add":
+        return _added(arguments[0], arguments[1], exceptions)
+    if name == "multiply":
+        return _multiplied(arguments[0], arguments[1])
+    if name in ("divide", "power") and arguments[1].number == 1:
+        return arguments[0]
+    if name == "divide":
+        a, b = arguments
+        flips = [_call_of(x, "negate") for x in (a, b)]
+        a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
+        quotient = scalar.atom(Apply("divide", (a, b)))
+        return _negated(quotient) if sum(flip is not None for flip in flips) == 1 else quotient
+    if name in ("maximum", "minimum"):
+        return sorted_call(name, *arguments) if arguments[0] != arguments[1] else arguments[0]
+    if name == "abs":
+        inner = _call_of(arguments[0], "negate") or _call_of(arguments[0], "abs")
+        return scalar.atom(Apply("abs", inner.arguments if inner else tuple(arguments)))
+    if name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz") and any(
+        _call_of(arguments[0], other) for other in ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
+    ):
+        return arguments[0]
+    if name in _COMMUTATIVE:
+        return scalar.atom(Apply(name, tuple(sorted(arguments, key=lambda form: form.key))))
+    return scalar.atom(Apply(name, tuple(arguments)))
+
+
+def _negated(a: Form) -> Form:
+    inner = _call_of(a, "negate")
+    if inner is not None:
+        return inner.arguments[0]
+    if a.number is not None and a.number != 0:
+        return scalar.negate(a)
+    if a == ZERO:
+        return MINUS_ZERO
+    if a == MINUS_ZERO:
+        return ZERO
+    return scalar.atom(Apply("negate", (a,)))
+
+
+def _added(a: Form, b: Form, exceptions: frozenset[str]) -> Form:
+    for one, other in ((a, b), (b, a)):
+        if other == MINUS_ZERO or (other == ZERO and "signed_zero" in exceptions):
+            return one
+    return scalar.atom(Apply("add", tuple(sorted((a, b), key=lambda form: form.key))))
+
+
+def _multiplied(a: Form, b: Form) -> Form:
+    for one, other in ((a, b), (b, a)):
+        if other.number == 1:
+            return one
+        if other.number == -1:
+            return _negated(one)
+    flips = [_call_of(x, "negate") for x in (a, b)]
+    a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
+    product = scalar.atom(Apply("multiply", tuple(sorted((a, b), key=lambda form: form.key))))
+    return _negated(product) if sum(flip is not None for flip in flips) == 1 else product
+
+
+def exact_compare(direction: str, a: Form, b: Form) -> Form:
+    """A comparison of floats as an atom: a > b is b < a, and a != b is the negation of a == b, for NaN too."""
+    if direction in _MIRROR:
+        return exact_compare(_MIRROR[direction], b, a)
+    if direction in ("EQ", "NE"):
+        same = truth("compare EQ", *sorted((a, b), key=lambda form: form.key))
+        return same if direction == "EQ" else negation(same)
+    return truth(f"compare {direction}", a, b)
+
+
+def wraps(dtype: DType) -> bool:
+    """True for element types whose arithmetic is a ring modulo a power of 2."""
+    return dtype.kind in ("int", "uint")

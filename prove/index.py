@@ -1,0 +1,234 @@
+"""Index arithmetic: polynomials over dims and index variables, simplified by what is known of their ranges.
+
+An index variable is a dim symbol with a range 0 .. extent-1. Where an element exists, every extent on the way to it is at least 1;
+other dims are at least 0. `nonnegative` is sound and incomplete: a polynomial that is linear in each variable takes its least
+value at ends of the ranges, and one with no negative coefficient over variables that are not negative is not negative.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from coset.ir import dims
+from coset.ir.dims import Atom, Dim, Poly, Shape
+
+MOST_VARIABLES = 8  # of which all ends are tried together
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known where an element stands: the extents of index variables, and polynomials that are not negative."""
+
+    extents: Mapping[str, Dim] = field(default_factory=dict)
+    facts: tuple[Dim, ...] = ()
+    positive: frozenset[str] = frozenset()  # further dims that are at least 1
+
+    def with_variables(self, extents: Mapping[str, Dim]) -> "Known":
+        """The same with more index variables."""
+        return Known({**self.extents, **extents}, self.facts, self.positive)
+
+    def with_fact(self, fact: Dim) -> "Known":
+        """The same where `fact` >= 0 too."""
+        return Known(self.extents, (*self.facts, fact), self.positive)
+
+    def nonnegative(self, dim: Dim) -> bool:
+        """True when `dim` >= 0 could be shown."""
+        return self._shown(dim) or any(self._shown(dims.subtract(dim, fact)) for fact in self.facts)
+
+    def within(self, index: Dim, extent: Dim) -> bool:
+        """True when 0 <= index < extent could be shown."""
+        return self.nonnegative(index) and self.nonnegative(dims.subtract(dims.subtract(extent, index), 1))
+
+    def _shown(self, dim: Dim) -> bool:
+        if isinstance(dim, int):
+            return dim >= 0
+        names = sorted(name for name in dims.symbols(dim) if name in self.extents)
+        if len(names) > MOST_VARIABLES:
+            return False
+        atoms = _inside(dim)
+        if any(name in atoms or _degree(dim, name) > 1 for name in names):
+            return self._by_coefficients(dim)
+        for choice in itertools.product((False, True), repeat=len(names)):
+            ends = {name: dims.subtract(self.extents[name], 1) if high else 0 for name, high in zip(names, choice, strict=True)}
+            if not self._by_coefficients(dims.substitute(dim, ends)):
+                return False
+        return True
+
+    def _by_coefficients(self, dim: Dim) -> bool:
+        """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative."""
+        least_one = self.positive | {name for extent in self.extents.values() for name in dims.symbols(extent)}
+        shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & least_one})
+        if isinstance(shifted, int):
+            return shifted >= 0
+        return all(coefficient >= 0 for _, coefficient in shifted.terms) and all(self._atom(a) for m, _ in shifted.terms for a in m)
+
+    def _atom(self, atom: Atom) -> bool:
+        """A symbol is not negative; a quotient or a rest is not where its operands are not."""
+        return not atom.args or all(self._shown(argument) for argument in atom.args)
+
+    def simplify(self, dim: Dim) -> Dim:
+        """`dim` with the quotients and rests taken that the ranges decide."""
+        if isinstance(dim, int):
+            return dim
+        total: Dim = 0
+        for monomial, coefficient in dim.terms:
+            factors: Dim = coefficient
+            for atom in monomial:
+                factors = dims.multiply(factors, self._simplified(atom))
+            total = dims.add(total, factors)
+        return _rejoined(total)
+
+    def _simplified(self, atom: Atom) -> Dim:
+        if not atom.args:
+            return Poly((((atom,), 1),))
+        arguments = [self.simplify(argument) for argument in atom.args]
+        if atom.name in ("floordiv", "mod"):
+            quotient, rest = self.divided(arguments[0], arguments[1])
+            return quotient if atom.name == "floordiv" else rest
+        larger, smaller = arguments if atom.name == "max" else arguments[::-1]
+        if self.nonnegative(dims.subtract(larger, smaller)):
+            return arguments[0]
+        if self.nonnegative(dims.subtract(smaller, larger)):
+            return arguments[1]
+        return dims.FUNCTIONS[atom.name](*arguments)
+
+    def divided(self, dividend: Dim, divisor: Dim) -> tuple[Dim, Dim]:
+        """Quotient and rest of two simplified dims; the divisor is at least 1."""
+        whole: Dim = 0
+        rest: Dim = 0
+        for monomial, coefficient in dividend.terms if isinstance(dividend, Poly) else (((), dividend),):
+            part: Dim = Poly(((monomial, coefficient),)) if monomial else coefficient
+            exact = dims.divide_exactly(part, divisor)
+            if exact is None:
+                rest = dims.add(rest, part)
+            else:
+                whole = dims.add(whole, exact)
+        if self.within(rest, divisor):
+            return whole, rest
+        atom = _lone(rest)
+        if atom is not None and atom.name == "floordiv" and self.within(atom.args[0], dims.multiply(atom.args[1], divisor)):
+            return whole, rest  # a // b < c where a < b c
+        quotient = self._nested(rest, divisor)
+        if quotient is None:
+            return dims.add(whole, dims.floordiv(rest, divisor)), dims.mod(rest, divisor)
+        return dims.add(whole, quotient), dims.mod(rest, divisor)
+
+    def _nested(self, dividend: Dim, divisor: Dim) -> Dim | None:
+        """(a // b) // c is a // (b c); and (a mod b c) // c is (a // c) mod b."""
+        atom = _lone(dividend)
+        if atom is None or len(atom.args) != 2:
+            return None
+        inner, by = atom.args
+        if atom.name == "floordiv":
+            return self.divided(inner, dims.multiply(by, divisor))[0]
+        share = dims.divide_exactly(by, divisor)
+        if atom.name == "mod" and share is not None:
+            return self.divided(self.divided(inner, divisor)[0], share)[1]
+        return None
+
+
+def _lone(dim: Dim) -> Atom | None:
+    if isinstance(dim, Poly) and len(dim.terms) == 1:
+        ((monomial, coefficient),) = dim.terms
+        if coefficient == 1 and len(monomial) == 1:
+            return monomial[0]
+    return None
+
+
+def _inside(dim: Poly) -> frozenset[str]:
+    """The symbols that occur in quotients, rests and extremes."""
+    return frozenset().union(*(dims.symbols(argument) for m, _ in dim.terms for atom in m for argument in atom.args))
+
+
+def _degree(dim: Poly, name: str) -> int:
+    return max(sum(atom.name == name and not atom.args for atom in monomial) for monomial, _ in dim.terms)
+
+
+def _rejoined(dim: Dim) -> Dim:
+    """b (a // b) + a mod b is a."""
+    while isinstance(dim, Poly):
+        for monomial, coefficient in dim.terms:
+            found = next((atom for atom in monomial if atom.name == "mod"), None)
+            if found is None:
+                continue
+            rest = list(monomial)
+            rest.remove(found)
+            outer: Dim = dims.multiply(coefficient, Poly(((tuple(rest), 1),)) if rest else 1)
+            inner = _lone(found.args[0])
+            quotient = dims.floordiv(*found.args)
+            if inner is not None and inner.name == "floordiv":  # (a // b) // c is written a // (b c)
+                quotient = dims.floordiv(inner.args[0], dims.multiply(inner.args[1], found.args[1]))
+            whole = dims.multiply(outer, dims.multiply(found.args[1], quotient))
+            if _holds(dim, whole):
+                plain = dims.multiply(outer, found.args[0])
+                dim = dims.add(dims.subtract(dims.subtract(dim, whole), Poly(((monomial, coefficient),))), plain)
+                break
+        else:
+            return dim
+    return dim
+
+
+def _holds(dim: Poly, part: Dim) -> bool:
+    """True when every term of `part` is a term of `dim`."""
+    return isinstance(part, Poly) and set(part.terms) <= set(dim.terms)
+
+
+def linear(index: Sequence[Dim], shape: Shape) -> Dim:
+    """The position in row-major order of the element at `index`."""
+    position: Dim = 0
+    for i, extent in zip(index, shape, strict=True):
+        position = dims.add(dims.multiply(position, extent), i)
+    return position
+
+
+def spread(position: Dim, shape: Shape, known: Known) -> list[Dim]:
+    """The index of the element at `position` in row-major order."""
+    index: list[Dim] = []
+    for axis in reversed(range(len(shape))):
+        if axis == 0:
+            index.append(position)
+        else:
+            position, rest = known.divided(position, shape[axis])
+            index.append(known.simplify(rest))
+            position = known.simplify(position)
+    return index[::-1]
+
+
+def reshaped(index: Sequence[Dim], source: Shape, target: Shape, known: Known) -> list[Dim]:
+    """The index into a tensor of shape `source` of the element at `index` of the same tensor under shape `target`.
+
+    The dims are taken in the smallest groups with equal products, so that what a reshape leaves alone stays as it is.
+    """
+    result: list[Dim] = []
+    i = j = 0
+    while i < len(source) or j < len(target):
+        first, second = i, j
+        left: Dim = 1
+        right: Dim = 1
+        while True:
+            if left == right and (i > first or j > second):
+                break
+            if j < len(target) and (i >= len(source) or _shorter(right, left, j - second, i - first)):
+                right, j = dims.multiply(right, target[j]), j + 1
+            elif i < len(source):
+                left, i = dims.multiply(left, source[i]), i + 1
+            else:
+                break
+        if left != right:  # no groups: all that is left at once
+            i, j = len(source), len(target)
+        position = linear(index[second:j], target[second:j])
+        result += spread(known.simplify(position), source[first:i], known) if i > first else []
+    return result
+
+
+def _shorter(a: Dim, b: Dim, count_a: int, count_b: int) -> bool:
+    """Which side of a group to lengthen: the one that divides the other, else the one with fewer dims."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a <= b if a != b else count_a <= count_b
+    if a != b and dims.divide_exactly(b, a) is not None:
+        return True
+    if a != b and dims.divide_exactly(a, b) is not None:
+        return False
+    return count_a <= count_b
