@@ -151,7 +151,9 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
 
 def _excluded(direction: Direction, drafter: Drafter) -> bool:
     """True when the condition asks for an operand that this variant leaves out, or the other way round: its terms are not read."""
-    if direction.condition is None or not any(isinstance(p, syntax.Invocation) and p.name == "given" for p in syntax.walk(direction.condition)):
+    if direction.condition is None or not any(
+        isinstance(p, syntax.Invocation) and p.name == "given" for p in syntax.walk(direction.condition)
+    ):
         return False
     return any(part == Literal(False) for part in _settled(conjuncts(drafter.judging.value(direction.condition))))
 

@@ -124,12 +124,14 @@ FUNCTIONS: dict[str, Function] = {
     "broadcast": Function("broadcast(A, B, ..)", "the common shape of shapes, numpy's way", lists.broadcast, (1, 99)),
     "placement": Function("placement(S, B)", "the axes of B that hold the dims of S, all other dims of B being 1", lists.placement, (2, 2)),
     "cut": Function("cut(S, n)", "the least number of leading dims of a shape whose product is n", lists.cut, (2, 2)),
-    "runs": Function("runs(S, B)", "for each dim of B the list of the neighbouring axes of S that a reshape merges to it", lists.runs, (2, 2)),
-    "relocated": Function("relocated(A, S, B)", "where the axes A of S are in B, a shape that differs from S by dims of 1 only", lists.relocated, (3, 3)),
+    "runs": Function("runs(S, B)", "for each dim of B the axes of S that a reshape merges to it", lists.runs, (2, 2)),
+    "relocated": Function(
+        "relocated(A, S, B)", "where the axes A of a shape S are in B, which differs by dims of 1", lists.relocated, (3, 3)
+    ),
     "joined": Function("joined(p)", "the lists of a list of lists as one list", lists.joined, (1, 1)),
-    "integers": Function("integers(c)", "the elements of a constant of at most 4,096 integers, as a list", values.integers, (1, 1)),
+    "integers": Function("integers(c)", "the elements of a small constant of integers, as a list", values.integers, (1, 1)),
     "diagonal": Function(
-        "diagonal(c)", "k where the constant matrix c (under dims of 1) is true, or 0, exactly at [i, j] with j <= i + k", values.diagonal, (1, 1)
+        "diagonal(c)", "k where the constant matrix c is true, or 0, exactly at [i, j] with j <= i + k", values.diagonal, (1, 1)
     ),
     "masking": Function("masking(c)", "the one other number of such a matrix of floats", values.masking, (1, 1)),
     "static": Function("static(e)", "true when a dim, list or shape has no symbol", _static, (1, 1)),
