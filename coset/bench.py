@@ -10,6 +10,7 @@ from coset.backends.onnxruntime import Session
 from coset.feeds import Feed, bindings, cases
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
+from coset.reference import is_stablehlo
 from coset.timing import Program, Protocol, Timing, measure
 
 
@@ -25,6 +26,8 @@ def bench(
         raise CosetError(f"{rounds} rounds cannot be timed", help="give at least 1")
     if twice := next((model for model in models if models.count(model) > 1), None):
         raise CosetError(f"`{twice}` is given twice", help="a copy under another name can be timed against it")
+    for model in filter(is_stablehlo, models):
+        raise CosetError(f"`{model}` is StableHLO, and it is ONNX Runtime that is timed", help="coset optimize MODEL.mlir -o MODEL.onnx")
     feed = working_feed(models[0], dims)
     variants: dict[str, Program] = {}
     for model in models:

@@ -47,8 +47,8 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("model", type=click.Path())
-@click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the optimized ONNX model goes")
-@click.option("--target", default="cpu-onnxruntime", show_default=True)
+@click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the result goes: ONNX, or StableHLO (.mlir)")
+@click.option("--target", help="by default cpu-onnxruntime, or stablehlo where OUT is .mlir")
 @click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
@@ -57,19 +57,19 @@ def cli() -> None:
 @_DIM
 @_JSON
 def optimize(
-    model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
+    model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
-    """Optimize MODEL (ONNX) for a target; the result takes its name when it was compared with MODEL."""
+    """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
-    from coset.pipeline import Job, optimize_file, save_report
+    from coset.pipeline import Job, default_target, optimize_file, save_report
     from coset.show import show_optimized
     from coset.targets.target import get_target
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    job = Job(model, get_target(target), numerics, limits, rule_files, dims, _say)
+    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))
@@ -234,12 +234,18 @@ def bench(model: str, against: tuple[str, ...], rounds: int, dims: dict[str, int
 @_DIM
 @_JSON
 def diff(first: str, second: str, dims: dict[str, int], as_json: bool) -> int:
-    """Compare the outputs of two models on drawn and adversarial inputs. Exit code 1 when they differ."""
+    """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs. Exit code 1 when they differ."""
     from coset.check import Oracle
     from coset.frontends.onnx import import_model
+    from coset.reference import is_stablehlo
     from coset.show import show_check
 
-    report = Oracle(first, import_model(first), dims).compare(second, exact=False)
+    if is_stablehlo(first) or is_stablehlo(second):
+        from coset.hub_pipeline import compare_files
+
+        report = compare_files(first, second, dims)
+    else:
+        report = Oracle(first, import_model(first), dims).compare(second, exact=False)
     if as_json:
         _print_json(report.summary())
     else:

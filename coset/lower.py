@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -16,14 +16,11 @@ import numpy as np
 
 import coset.dialects
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
-from coset.check import CheckReport, difference
+from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import Case, Feed, bindings, cases
-from coset.fold import fallback_for, fold
-from coset.frontends.onnx import import_model
-from coset.frontends.stablehlo import import_stablehlo
+from coset.feeds import bindings
+from coset.fold import fold
 from coset.ir.errors import CosetError
-from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
@@ -31,8 +28,8 @@ from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
 from coset.lowering.triton import can_emit
 from coset.lowering.triton_launch import Options, Rounding
-from coset.noise import nudge, nudged, weight_bytes
 from coset.pipeline import Job, Progress, Refused, Task, phases_for, solve_task
+from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
@@ -41,8 +38,6 @@ from coset.usage import Usage, used_rules
 assert coset.dialects  # imported so that every op and definition is registered
 
 DIALECT = "torch"  # of the targets that this lowers for
-STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
-SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
 EVERY_OPSET = 1 << 30
 CODES = ("triton", "torch", "aten")
 APPROXIMATE = NUMERICS_ORDER[NUMERICS_ORDER.index("approx") :]  # numerics under which f32 may be multiplied as tf32
@@ -72,19 +67,6 @@ class Lowering:
     code: str = "triton"
     check: Check = Check.TORCH
     progress: Progress = lambda _: None
-
-
-def read_program(model: Any) -> Program:
-    """The program in an ONNX file, a ModelProto, or a StableHLO file.
-
-    Raises:
-        CosetError: it cannot be read.
-    """
-    if isinstance(model, Program):
-        return model
-    if isinstance(model, str | Path) and Path(model).suffix in STABLEHLO:
-        return import_stablehlo(Path(model))
-    return import_model(model)
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -248,58 +230,10 @@ def _kernels(folder: Path) -> list[dict[str, Any]]:
 
 
 def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpreted: bool = False, amplified: float = 1.0) -> CheckReport:
-    """Run the package in `folder` beside the evaluator on drawn and adversarial inputs. `amplified`: how many roundings of an input one
-    operand of a product may be off.
+    """Run the package in `folder` beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    refusal = ""
     with TorchPackage(folder, interpreted=interpreted) as package:
-        for binding in bindings(program, given):
-            report = CheckReport(dict(binding))
-            for case, expected, noise in _expected(program, binding, report, lambda text: None):
-                report.cases.append(case.name)
-                results = package.run(case.feed)
-                for name, value in expected.items():
-                    moved = noise[name] * amplified
-                    report.differences.append(difference(case.name, name, value, results[name], moved, exact=False))
-            if report.cases:
-                return report
-            refusal = ", ".join(report.skipped)
-    raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
-
-
-def _expected(
-    program: Program, binding: Mapping[str, int], report: CheckReport, say: Callable[[str], None]
-) -> Iterator[tuple[Case, Feed, Feed]]:
-    """Each case with the outputs and how far one rounding error on every number that goes in moves them."""
-    shaken = [nudged(program, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
-    for case in cases(program, binding):
-        try:
-            outputs = _values(program, case.feed)
-        except (CosetError, ValueError) as error:
-            say(str(error))
-            report.skipped.append(case.name)
-            if case.name == "normal":
-                return
-            continue
-        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
-        noise: Feed = {name: np.zeros(()) for name in outputs}
-        for one, feed in ((program, moved), *((one, feed) for one in shaken for feed in (case.feed, moved))):
-            for name, value in _values(one, feed).items():
-                if value.shape == outputs[name].shape and value.dtype.kind not in "biuO":
-                    with np.errstate(all="ignore"):
-                        step = np.abs(_wide(value) - _wide(outputs[name]))
-                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
-        yield case, outputs, noise
-
-
-def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return value if value.dtype.kind == "c" else value.astype(np.float64)
-
-
-def _values(program: Program, feed: Feed) -> Feed:
-    with np.errstate(all="ignore"):
-        values = evaluate_program(program, feed, fallback=fallback_for(program.source))
-    return {name: np.asarray(value) for (name, _), value in zip(program.outputs, values, strict=False)}
+        return against_reference(program, package.run, given, amplified=amplified)

@@ -34,6 +34,7 @@ from coset.ir.term import Term
 from coset.lowering.onnx import count_nodes, highest_opset, printable, write
 from coset.lowering.onnx_named import first_version
 from coset.lowering.onnx_write import copy_model
+from coset.reference import is_stablehlo, values_of
 from coset.regionwise import Solved, solve
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
@@ -87,8 +88,8 @@ class Optimized:
         copy_model(self._draft.path, Path(path))
 
     def __call__(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """Run on inputs by name; the outputs by name."""
-        return self._session.run(dict(feed))
+        """Run on inputs by name; the outputs by name: ONNX by ONNX Runtime, StableHLO by the evaluator."""
+        return values_of(self.program, dict(feed)) if is_stablehlo(self._draft.path) else self._session.run(dict(feed))
 
     @cached_property
     def _session(self) -> Session:
@@ -121,7 +122,7 @@ class Task:
 def optimize(
     model: str | Path | Any,
     *,
-    target: str | Target = DEFAULT_TARGET,
+    target: str | Target | None = None,
     numerics: str = "reassociates",
     limits: Limits | None = None,
     rules: Sequence[str | Path] = (),
@@ -130,7 +131,8 @@ def optimize(
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
-    `model` is a path or an `onnx.ModelProto`. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
+    `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. Without a `target` it is the one that is written in the model's own
+    format; the target decides what is written. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
     lossy). `rules` are files of further rules. `dims` are numbers for free dims, for costs and for the comparison. The checked
     file stays where temporary files go as long as the result is in use.
 
@@ -138,15 +140,20 @@ def optimize(
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
-    resolved = target if isinstance(target, Target) else get_target(target)
+    resolved = target if isinstance(target, Target) else get_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress)
-    draft = Draft("optimized.onnx")
+    draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report = _run(job, draft.path, started)
     except BaseException:
         draft.discard()
         raise
     return Optimized(program, report, _draft=draft)
+
+
+def default_target(output: Any) -> str:
+    """The target that is written in the format of the path `output`; for a model that is no path, ONNX's."""
+    return "stablehlo" if is_stablehlo(output) else DEFAULT_TARGET
 
 
 def optimize_file(job: Job, output: Path) -> dict[str, Any]:
@@ -167,22 +174,26 @@ def optimize_file(job: Job, output: Path) -> dict[str, Any]:
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`."""
+    if is_stablehlo(job.model) or is_stablehlo(path):
+        from coset.hub_pipeline import optimize_hub  # it is made of what is here
+
+        return optimize_hub(job, path, started)
     job.progress("reading the model")
     task = _read(job)
     read = time.perf_counter()
     job.progress("searching equal programs")
     solved, searched = solve_task(task, task.phases, _printable(task))
     extracted = time.perf_counter()
-    optimized, folded = _finish(task, solved)
+    optimized, folded = finish(task, solved)
     usage = used_rules(solved)
     write(optimized, path)
     lowered = time.perf_counter()
     job.progress("comparing with the original")
-    check = _compared(task, usage, path, exact=not folded and all(_keeps_every_bit(u.rule) for u in usage))
+    check = _compared(task, usage, path, exact=not folded and all(keeps_every_bit(u.rule) for u in usage))
     ended = time.perf_counter()
     extracting = extracted - read - searched
     seconds = Seconds(read - started, searched, extracting, lowered - extracted, ended - lowered)
-    return optimized, _report(task, optimized, solved, usage, folded, check, seconds)
+    return optimized, report_of(task, optimized, solved, usage, folded, check, seconds)
 
 
 def _read(job: Job) -> Task:
@@ -259,13 +270,13 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     return saturate(roots, phases, task.job.limits, equalities=ordering.equalities), ordering
 
 
-def _finish(task: Task, solved: Solved) -> tuple[Program, int]:
+def finish(task: Task, solved: Solved) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were."""
     roots, folded = fold(solved.terms, solved.storable, task.program.source)
     return task.program.with_roots(roots), folded
 
 
-def _keeps_every_bit(rule: Rule) -> bool:
+def keeps_every_bit(rule: Rule) -> bool:
     return rule.numerics.word == "exact" and not rule.numerics.exceptions
 
 
@@ -281,7 +292,7 @@ def _compared(task: Task, usage: Sequence[Usage], lowered: Path, *, exact: bool)
         if check.ok:
             return check
         task.job.progress("the result differs; looking for the rule that breaks it")
-        raise _refused(_culprit(task, oracle, Path(folder) / "attempt.onnx"), check)
+        raise refused(_culprit(task, oracle, Path(folder) / "attempt.onnx"), check)
 
 
 def _original(model: Any, folder: Path) -> str | Path:
@@ -299,14 +310,14 @@ def _culprit(task: Task, oracle: Oracle, attempt: Path) -> str | None:
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
         solved, _ = solve_task(task, kept, _printable(task))
-        optimized, _ = _finish(task, solved)
+        optimized, _ = finish(task, solved)
         write(optimized, attempt)
         return oracle.compare(attempt, exact=False).ok
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 
 
-def _refused(culprit: str | None, check: CheckReport) -> Refused:
+def refused(culprit: str | None, check: CheckReport) -> Refused:
     worst = check.worst
     what = (
         f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
@@ -321,15 +332,16 @@ def _refused(culprit: str | None, check: CheckReport) -> Refused:
     )  # fmt: skip
 
 
-def _report(
+def report_of(
     task: Task, optimized: Program, solved: Solved,
-    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds,
+    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, *, count: Callable[[Program], int] = count_nodes,
 ) -> dict[str, Any]:  # fmt: skip
+    """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
     saturation = solved.saturation
     return {
         "target": task.job.target.name,
         "numerics": task.job.numerics,
-        "nodes": {"before": count_nodes(task.program), "after": count_nodes(optimized)},
+        "nodes": {"before": count(task.program), "after": count(optimized)},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
             "regions": len(solved.parts), "places": solved.places,

@@ -69,7 +69,7 @@ def select(
     if limits is not None:
         effort = replace(effort, seconds=min(effort.seconds, limits.seconds))
     pricer = Pricer(target, binding, printable=printable)
-    constants = folded(saturated, at_load=target.folds_constants)
+    constants = folded(saturated, target)
     faces = faces_of(saturated, pricer, constants)
     start = _source_picks(saturated, faces, effort)
     solution = solve(faces.problem, effort, start=start)
@@ -92,7 +92,7 @@ def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *
     Infinite when the target cannot run it.
     """
     saturated, _ = saturated_of(terms)
-    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated, at_load=target.folds_constants)).problem, effort)
+    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated, target)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 
@@ -138,7 +138,7 @@ def _input_cost(saturated: Saturated, pricer: Pricer, effort: Effort) -> float:
     views = {place: nodes[place][0].children for place in unused if nodes[place][0].op.name == BROADCAST}
     must = tuple(root for place in unused for root in views.get(place, (place,)))
     plain = Saturated(types, nodes, (*roots, *must), frozenset(constant), ())
-    solution = solve(faces_of(plain, pricer, folded(plain, at_load=pricer.target.folds_constants)).problem, effort)
+    solution = solve(faces_of(plain, pricer, folded(plain, pricer.target)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 

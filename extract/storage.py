@@ -11,11 +11,10 @@ from coset.extract.work import Sizes
 from coset.ir.op import Op
 from coset.ir.term import CONSTANT, AttributeItems
 from coset.ir.types import AbsentType, TensorType
+from coset.targets.target import Target
 
 BROADCAST = "stablehlo.broadcast_in_dim"
-GROWTH = 4  # a constant may be stored if it is at most this many times what it is made of,
 SPLAT = 1 << 22  # bytes up to which the ONNX printer writes a splat as a constant
-SMALL = 1 << 20  # or at most this many bytes
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,11 @@ class Folded:
     picks: Picks
 
 
-def folded(saturated: Saturated, *, at_load: bool) -> Folded:
-    """The classes that cost nothing at run time. `at_load`: every constant does, because the runtime folds when it loads.
+def folded(saturated: Saturated, target: Target) -> Folded:
+    """The classes that cost nothing at run time: every constant where the target's runtime folds when it loads.
 
-    Else only what is worth storing. Left out: what would be a large file, and a broadcast as such (but for splats, which are
-    printed as constants), since most users read it as a view and folding would store it.
+    Else only what is worth storing. Left out: what would be larger than the target's `Storing` allows, and a broadcast as such (but for
+    splats, which are printed as constants), since most users read it as a view and folding would store it.
     """
     sizes = Sizes({})
     known = {number for number in saturated.constant if is_static(saturated, number)}
@@ -48,10 +47,10 @@ def folded(saturated: Saturated, *, at_load: bool) -> Folded:
         if node.op.name == BROADCAST:
             worth = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
         else:
-            worth = own <= max(SMALL, GROWTH * made_of[number])
+            worth = own <= max(target.storing.small, target.storing.growth * made_of[number])
         if worth and number in known:
             stored.add(number)
-    return Folded(frozenset(known & picks.keys() if at_load else stored), frozenset(stored), picks)
+    return Folded(frozenset(known & picks.keys() if target.folds_constants else stored), frozenset(stored), picks)
 
 
 def computable(op: Op, attributes: AttributeItems) -> bool:

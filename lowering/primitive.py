@@ -17,6 +17,7 @@ from coset.ir.program import Program
 from coset.ir.term import ABSENT, TUPLE, Term, make, rebuild, topological
 from coset.ir.types import F32, AbsentType, TupleType
 from coset.lowering import contraction
+from coset.lowering.argument import argument
 
 SHOWN = 1 << 12  # elements of an operand up to which a definition sees the values
 MOST_INNER = 64  # rounds of opening one term; definitions have no circle, regions nest shallowly
@@ -203,6 +204,7 @@ _OPENERS = {
     "onnx.node": _node,
     "stablehlo.dot_general": contraction.dot,
     "stablehlo.reduce": contraction.reduction,
+    "stablehlo.reduce_region": argument,
     "stablehlo.gather": contraction.gather,
     "stablehlo.dynamic_slice": contraction.dynamic_slice,
     "stablehlo.optimization_barrier": _barrier,

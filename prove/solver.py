@@ -1,4 +1,4 @@
-"""Z3 on what is left: real arithmetic with largest elements, conditions and roots, element by element. The only importer of z3."""
+"""Z3 on what is left: real arithmetic with largest elements, conditions and roots, element by element."""
 
 from __future__ import annotations
 

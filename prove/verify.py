@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coset.ir.op import find_op
 from coset.ir.term import Term, topological
+from coset.ir.types import TensorType
+from coset.prove import pointwise
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.rules.definition import expand, is_defined
@@ -20,7 +22,8 @@ from coset.rules.instance import Search, instances
 from coset.rules.rule import Rule
 
 RANKS = 2  # of each pack; see the theorem
-KINDS = 7  # element types: at least one of each kind (float, int, uint, bool, complex) that the class has
+KINDS = ("f32", "i32", "bool", "u8", "c64", "f64", "bf16", "f16")  # the denotation depends on the kind alone
+WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3's bit-vectors have a width each
 MOST_CASES = 20_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 20.0
@@ -40,6 +43,7 @@ class Proof:
     seconds: float
     gaps: tuple[str, ...] = ()
     reason: str = ""
+    bits: bool = False  # whether bit-vectors of the widths at hand were needed
 
     @property
     def method(self) -> str:
@@ -52,17 +56,23 @@ class Proof:
 
 def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     """Try to show `rule` for all sizes. Never claims what was not shown; says what is missing."""
-    generic = _generic(rule)  # an op that stays uninterpreted: which element types it has makes no difference
-    proof = _shown(rule, generic, 1, seconds) if generic else None
-    return proof if proof is not None and proof.cases else _shown(rule, generic, KINDS, seconds)
+    generic = _generic(rule)
+    if generic:  # an op that stays uninterpreted: which element types it has makes no difference
+        for kind in KINDS[:4]:
+            proof = _shown(rule, generic, (kind,), seconds)
+            if proof.cases:
+                return proof
+    proof = _shown(rule, generic, KINDS, seconds)
+    return _shown(rule, generic, (*KINDS, *WIDTHS), seconds) if proof.bits else proof
 
 
-def _shown(rule: Rule, generic: frozenset[str], kinds: int, seconds: float) -> Proof:
+def _shown(rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float) -> Proof:
     start = time.perf_counter()
-    search = Search(dtypes=kinds, most_rank=RANKS, exhaustive=True, budget=QUESTIONS)
+    search = Search(dtypes=1, elements=elements, most_rank=RANKS, exhaustive=True, budget=QUESTIONS)
     seen: set[tuple[Term, Term]] = set()
-    solver = False
+    solver = bits = False
     word = rule.numerics.word
+    elementwise = _Elementwise(rule.numerics.exceptions)
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
     for instance in instances(rule, search):
         pair = sides(rule, instance)
@@ -75,8 +85,13 @@ def _shown(rule: Rule, generic: frozenset[str], kinds: int, seconds: float) -> P
         try:
             solver |= compare(*pair, sense).solver
         except Open as open_:
-            what = ", ".join(str(type) for type in instance.variable_types)
-            return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
+            found = elementwise.equal(pair)
+            if not found:
+                what = ", ".join(str(type) for type in instance.variable_types)
+                return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
+            solver = True
+            bits |= any(type.dtype.kind in ("int", "uint") for type in instance.variable_types if isinstance(type, TensorType))
+            search.gaps |= {found} - {BIT_BY_BIT}
         search.gaps |= _positional(pair)
     gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
     elapsed = time.perf_counter() - start
@@ -84,7 +99,33 @@ def _shown(rule: Rule, generic: frozenset[str], kinds: int, seconds: float) -> P
         return Proof("", 0, False, elapsed, (), "no instance with symbolic sizes")
     if word not in ("exact", "reassociates", "real"):
         return Proof("", len(seen), solver, elapsed, (), f"a bound of `{word}` is not proved")
-    return Proof("bounded" if gaps else "proved", len(seen), solver, elapsed, tuple(sorted(gaps)))
+    return Proof("bounded" if gaps else "proved", len(seen), solver, elapsed, tuple(sorted(gaps)), bits=bits)
+
+
+BIT_BY_BIT = "bit by bit"
+
+
+@dataclass
+class _Elementwise:
+    """Elementwise equations bit by bit: by Z3, or in formats that are not IEEE's by all numbers there are. Each form is asked once."""
+
+    exceptions: frozenset[str]
+    known: dict[str, str] = field(default_factory=dict)
+
+    def equal(self, pair: tuple[Term, Term]) -> str:
+        """`BIT_BY_BIT`, or what stays open although nothing speaks against it; empty where it could not be shown."""
+        if not all(isinstance(side.type, TensorType) for side in pair):
+            return ""
+        form = pointwise.signature(pair)
+        if form not in self.known:
+            self.known[form] = self._shown(pair)
+        return self.known[form]
+
+    def _shown(self, pair: tuple[Term, Term]) -> str:
+        try:
+            return BIT_BY_BIT if pointwise.equal(*pair, self.exceptions) else ""
+        except pointwise.Unsupported as dtype:
+            return f"{dtype} is tested only"
 
 
 def _generic(rule: Rule) -> frozenset[str]:

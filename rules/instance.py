@@ -17,7 +17,7 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, exact_key
-from coset.ir.types import TensorType, Type
+from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
 from coset.rules.pattern import Application, Variable, applications
@@ -53,6 +53,7 @@ class Search:
     failures: list[tuple[int, str]] = field(default_factory=list)
     budget: int = 1500 * EXPANSION
     spent: int = 0
+    elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
 
@@ -131,7 +132,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: _spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
-    elements = search.arrange(list(itertools.product(*(representatives(kinds[name].classes, search.dtypes) for name in dtypes))))
+    elements = search.arrange(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
@@ -150,6 +151,12 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
                 starts.append(given)  # and where they come to stand, from what stands there already
             for start in starts:
                 yield from search.first(_completed(rule, start, search), 24)
+
+
+def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
+    if not search.elements:
+        return representatives(classes, search.dtypes)
+    return [DTYPES[name] for name in search.elements if DTYPES[name] in classes] or representatives(classes, search.dtypes)
 
 
 def _spread_only(rule: Rule, name: str) -> bool:

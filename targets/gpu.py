@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coset.targets.target import EVERY, Curve, Form, Kernel, Rate, Target
+from coset.targets.target import EVERY, Curve, Form, Kernel, Rate, Storing, Target
 
 ASSUMED = "assumed until measured: the order of magnitude that launches in a stream are known to cost"
 NOTIONAL = "assumed until measured: a share of the bandwidth that grows with the bytes in flight; full from 64 MB on"
@@ -17,6 +17,7 @@ NOTES = (
     "measured: benchmarks/gpu.py is to replace the assumed ones."
 )
 REACHED = 0.85  # what copies reach of the memory's bandwidth: the goal of the kernels, not a measurement
+STORING = Storing(growth=1.0, small=1 << 14)  # a transposed or narrowed weight, a scale of a row; not an int8 weight as f32
 LAUNCH = Rate(3e-6, "s", ASSUMED)
 NO_LAUNCH = Rate(0.0, "s", FUSED)
 LITTLE_WORK = Curve(((1e7, 0.02), (1e9, 0.3), (3e10, 1.0)), "FLOP", "share", "assumed until measured: all processors fill with work")
@@ -53,7 +54,7 @@ def gpu(
         "loop": Kernel(Rate(1e-4, "s", "assumed: the host reads a condition back from the device"), bandwidth=strided),
     }
     facts = {"bandwidth": bandwidth, "launch": LAUNCH, **numbers}
-    return Target(name, title, "torch", kernels, FORMS, Form("library"), {}, facts, notes=NOTES)
+    return Target(name, title, "torch", kernels, FORMS, Form("library"), {}, facts, storing=STORING, notes=NOTES)
 
 
 def _scaled(full: float, source: str) -> Curve:

@@ -84,6 +84,15 @@ class Form:
 
 
 @dataclass(frozen=True)
+class Storing:
+    """Which values of constants alone are computed at build time and stored: those of at most `growth` times the bytes that they are made
+    of, or of at most `small` bytes. Where memory is what limits, nothing may grow: an int8 weight stays one."""
+
+    growth: float = 4.0
+    small: int = 1 << 20
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
@@ -98,6 +107,7 @@ class Target:
     casts: Mapping[str, str]
     numbers: Mapping[str, Rate]
     folds_constants: bool = False
+    storing: Storing = Storing()
     notes: str = ""
 
 

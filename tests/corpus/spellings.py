@@ -16,7 +16,7 @@ import ast
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,13 @@ def _files() -> list[Path]:
     return sorted(path for suffix in COMMENTS for path in FOLDER.glob(f"*/*{suffix}"))
 
 
+def resembled(entry: Entry) -> Entry:
+    """The entry that a near-miss resembles."""
+    (path,) = FOLDER.glob(f"{entry.near}.*")
+    assert path.parent.name != NEAR_MISSES
+    return read(path)
+
+
 def known_misses() -> dict[str, str]:
     """The entries that are not recognised yet, each with the reason."""
     lines = MISSES.read_text().splitlines() if MISSES.exists() else []
@@ -146,7 +153,7 @@ def known_misses() -> dict[str, str]:
     return {name: reason for name, _, reason in pairs}
 
 
-@lru_cache(maxsize=512)
+@cache
 def searched(entry: Entry) -> Recognised:
     """What the entry is recognised as."""
     asked = {wanted.op for wanted in (*entry.wanted, *entry.refused)}
@@ -185,9 +192,13 @@ def _counted(names: Sequence[str]) -> str:
 
 def forbidden(entry: Entry) -> str:
     """What a near-miss was taken for although it is not: empty when nothing."""
-    result = searched(entry)
+    return taken(searched(entry), entry.refused)
+
+
+def taken(result: Recognised, refused: Sequence[Wanted]) -> str:
+    """Which of `refused` was found to be an output: empty when none."""
     graph = result.saturation.graph
-    for wanted in entry.refused:
+    for wanted in refused:
         for node in result.at_roots(wanted.op):
             rank = len(getattr(graph.types[node.children[0]], "shape", ()))
             if wanted.describes(dict(node.attributes), rank) and _reads(graph, node, wanted):

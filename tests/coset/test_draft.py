@@ -112,7 +112,7 @@ def test_save_copies_what_was_compared(
         assert files(output.parent)["out.onnx"] == checked["optimized.onnx"]
 
 
-STAGES = ["import_model", "saturate", "select", "fold", "write", "Oracle", "_report"]
+STAGES = ["import_model", "saturate", "select", "fold", "write", "Oracle", "report_of"]
 ENDS = [KeyboardInterrupt(), CosetError("no"), MemoryError()]
 
 

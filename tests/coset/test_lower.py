@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from lowered_models import FLOAT, MODELS, saved
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from coset import lower
 from coset.backends.torch_package import TorchPackage
@@ -178,3 +178,30 @@ def test_triton_kernels_on_a_cpu_say_what_they_need(tmp_path: Path) -> None:
     lower.lower(lower.Lowering(mlp(tmp_path), get_target(TARGET), check=Check.NONE), tmp_path / "out")
     with TorchPackage(tmp_path / "out") as package, pytest.raises(CosetError, match="need tensors on a GPU"):
         package.run({"x": np.zeros((2, 16), np.float32)})
+
+
+@pytest.mark.parametrize("how", ["dequantized", "transposed", "narrowed"])
+def test_weights_are_stored_as_what_is_smallest(how: str, tmp_path: Path) -> None:
+    """A transpose or a cast to fewer bytes is done at build time; an int8 weight stays one, and its scale is applied in the product."""
+    draw = np.random.default_rng(4)
+    weight = draw.integers(-99, 99, (96, 128)).astype(np.int8) if how == "dequantized" else draw.normal(size=(96, 128)).astype(np.float32)
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.float32(0.01), "s")]
+    if how == "dequantized":
+        nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["y0"]), helper.make_node("Transpose", ["y0"], ["v"])]
+    elif how == "transposed":
+        nodes = [helper.make_node("Transpose", ["w"], ["v"])]
+    else:
+        nodes = [helper.make_node("Cast", ["w"], ["y0"], to=onnx.TensorProto.FLOAT16), helper.make_node("Transpose", ["y0"], ["v"])]
+    kind = onnx.TensorProto.FLOAT16 if how == "narrowed" else FLOAT
+    nodes.append(helper.make_node("MatMul", ["x", "v"], ["y"]))
+    ends = [[helper.make_tensor_value_info("x", kind, ["n", 128])], [helper.make_tensor_value_info("y", kind, ["n", 96])]]
+    graph = helper.make_graph(nodes, "weights", *ends, constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "weights.onnx")
+    report = lower.lower(
+        lower.Lowering(tmp_path / "weights.onnx", get_target(TARGET), limits=Limits(seconds=5, nodes=500)), tmp_path / "out"
+    )
+    assert report["check"]["ok"] and len(report["kernels"]) == 1
+    stored = json.loads((tmp_path / "out" / "manifest.json").read_text())["weights"]
+    (matrix,) = [one for one in stored if len(one["shape"]) == 2]
+    assert matrix["dtype"] == {"dequantized": "i8", "transposed": "f32", "narrowed": "f16"}[how]
+    assert how == "transposed" or sum(int(np.prod(one["shape"])) for one in stored) <= 96 * 128 + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -129,3 +130,29 @@ def test_is_not_shown(name: str, written: dict[str, Rule]) -> None:
     proof = prove(written[name])
     assert not proof.assurance
     assert proof.cases, proof.reason
+
+
+BITS = {
+    "absorbs": "for x, y: I[S..] maximum(x, minimum(x, y)) => x numerics exact",
+    "quotients": "for x: I[S..] (x / splat(2)) / splat(2) => x / splat(4) numerics exact",
+    "neither": "for x, y: I[S..] hlo.not(hlo.or(x, y)) => hlo.and(hlo.not(x), hlo.not(y)) numerics exact",
+    "magnitude_of_product": "for x, y: F[S..] abs(x * y) => abs(x) * abs(y) numerics exact",
+    "ceiling": "for x: F[S..] ceil(x) => -floor(-x) numerics exact",
+}
+NO_BITS = {
+    "shifted_quotient": "for x: I[S..], I: signed x / splat(4) => shift_right_arithmetic(x, splat(2)) numerics exact",
+    "nan_becomes_finite": 'for x: F[S..] is_finite(x) => hlo.not(compare(splat(inf), abs(x), "EQ")) numerics exact',
+    "integer_quotient_of_quotient": "for a, b, c: I[S..] a / (b / c) => (a * c) / b numerics exact",
+    "zero_of_maximum": 'for x, y: F[S..] select(compare(x, y, "GE"), x, y) => maximum(x, y) numerics exact',
+    "negated_sum": "for x, y: F[S..] -(x + y) => -x - y numerics exact",
+}
+
+
+@pytest.mark.parametrize("name", [*BITS, *NO_BITS])
+def test_elementwise_rules_bit_by_bit(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "given.rules"
+    path.write_text(f"use stablehlo as hlo, chlo\nrule {name} {(BITS | NO_BITS)[name]}")
+    rules, errors = check_files([path])
+    assert errors == []
+    (rule,) = (rule for rule in rules.family(name) if "#" not in rule.name)
+    assert bool(prove(rule).assurance) == (name in BITS)

@@ -408,7 +408,8 @@ def _interleaving(q: Any, k: Any, v: Any, cos: Any, sin: Any) -> Any:
 
 def _rotate_every_two(x: Any, cos: Any, sin: Any) -> Any:
     turned = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
-    return x * cos.repeat_interleave(2, -1) + turned * sin.repeat_interleave(2, -1)
+    twice = [torch.stack((angle, angle), dim=-1).flatten(-2) for angle in (cos, sin)]
+    return x * twice[0] + turned * twice[1]
 
 
 def _gptj(q: Any, k: Any, v: Any, cos: Any, sin: Any) -> Any:

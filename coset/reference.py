@@ -1,0 +1,97 @@
+"""Programs beside their reference meaning: any format is read, and a runner is compared with the evaluator on drawn inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coset.check import CheckReport, difference
+from coset.feeds import Case, Feed, bindings, cases
+from coset.fold import fallback_for
+from coset.frontends.onnx import import_model
+from coset.frontends.stablehlo import import_stablehlo
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate_program
+from coset.ir.program import Program
+from coset.noise import nudge, nudged, weight_bytes
+
+STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
+SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
+
+
+def is_stablehlo(model: Any) -> bool:
+    """True for the path of a file whose suffix says that it holds StableHLO."""
+    return isinstance(model, str | Path) and Path(model).suffix in STABLEHLO
+
+
+def read_program(model: Any) -> Program:
+    """The program in an ONNX file, a ModelProto, or a StableHLO file.
+
+    Raises:
+        CosetError: it cannot be read.
+    """
+    if isinstance(model, Program):
+        return model
+    if is_stablehlo(model):
+        return import_stablehlo(Path(model))
+    return import_model(model)
+
+
+def against_reference(
+    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False
+) -> CheckReport:
+    """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
+    operand of a product may be off; `exact`: every bit counts.
+
+    Raises:
+        CosetError: the evaluator runs the program on no drawn input.
+    """
+    refusal = ""
+    for binding in bindings(program, given):
+        report = CheckReport(dict(binding))
+        for case, expected, noise in expected_values(program, binding, report):
+            report.cases.append(case.name)
+            results = run(case.feed)
+            for name, value in expected.items():
+                moved = noise[name] * amplified
+                report.differences.append(difference(case.name, name, value, results[name], moved, exact=exact))
+        if report.cases:
+            return report
+        refusal = ", ".join(report.skipped)
+    raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
+
+
+def expected_values(program: Program, binding: Mapping[str, int], report: CheckReport) -> Iterator[tuple[Case, Feed, Feed]]:
+    """Each case with the outputs and how far one rounding error on every number that goes in moves them."""
+    shaken = [nudged(program, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
+    for case in cases(program, binding):
+        try:
+            outputs = values_of(program, case.feed)
+        except (CosetError, ValueError):
+            report.skipped.append(case.name)
+            if case.name == "normal":
+                return
+            continue
+        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
+        noise: Feed = {name: np.zeros(()) for name in outputs}
+        for one, feed in ((program, moved), *((one, feed) for one in shaken for feed in (case.feed, moved))):
+            for name, value in values_of(one, feed).items():
+                if value.shape == outputs[name].shape and value.dtype.kind not in "biuO":
+                    with np.errstate(all="ignore"):
+                        step = np.abs(_wide(value) - _wide(outputs[name]))
+                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
+        yield case, outputs, noise
+
+
+def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return value if value.dtype.kind == "c" else value.astype(np.float64)
+
+
+def values_of(program: Program, feed: Feed) -> Feed:
+    """The outputs of the program, by the evaluator."""
+    with np.errstate(all="ignore"):
+        values = evaluate_program(program, feed, fallback=fallback_for(program.source))
+    return {name: np.asarray(value) for (name, _), value in zip(program.outputs, values, strict=False)}
