@@ -50,6 +50,7 @@ class CheckReport:
     differences: list[Difference] = field(default_factory=list)
     cases: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)  # why they are, where it is known
 
     @property
     def ok(self) -> bool:

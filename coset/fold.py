@@ -10,7 +10,8 @@ import numpy as np
 
 from coset.backends.onnxruntime import evaluate_opaque
 from coset.ir.constants import constant_of
-from coset.ir.evaluate import Fallback, evaluate
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import Fallback, describe, evaluate
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.rules.definition import evaluate_defined
 
@@ -19,6 +20,8 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
     """Values of terms whose op has no NumPy meaning of its own: its definition's, or, of an opaque one, its foreign runtime's."""
 
     def value(term: Term, arrays: Sequence[Any]) -> Any:
+        if term.op.has("foreign") and source.get("format") == "stablehlo":
+            raise CosetError(f"`{describe(term)}` is kept as it came and has no value here, so that no program with it can be compared")
         return evaluate_opaque(term, arrays, source) if term.op.has("foreign") else evaluate_defined(term, arrays)
 
     return value

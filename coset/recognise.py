@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from coset.noise import nudge
 from coset.pipeline import RECOGNISE, permitted_phases
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.rule import Rule
-from coset.targets.target import get_target
+from coset.targets.target import Form, get_target
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -65,7 +65,9 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
     phases = permitted_phases((), numerics, lambda rule: not _recognises(rule) or rule.definition in wanted)
     saturation = saturate(program.roots, phases, limits)
     binding = next(bindings(program, {}))
-    selection = select(saturation.graph, get_target(TARGET), binding, limits)
+    target = get_target(TARGET)
+    target = replace(target, forms={**target.forms, **{name: (Form("wanted"),) for name in ops}})
+    selection = select(saturation.graph, target, binding, limits)
     recognised = program.with_roots(selection.terms)
     kernels = list(_kernels(recognised))
     return Recognised(

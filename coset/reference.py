@@ -60,7 +60,7 @@ def against_reference(
                 report.differences.append(difference(case.name, name, value, results[name], moved, exact=exact))
         if report.cases:
             return report
-        refusal = ", ".join(report.skipped)
+        refusal = report.reasons[0] if report.reasons else ""
     raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
 
 
@@ -70,8 +70,9 @@ def expected_values(program: Program, binding: Mapping[str, int], report: CheckR
     for case in cases(program, binding):
         try:
             outputs = values_of(program, case.feed)
-        except (CosetError, ValueError):
+        except (CosetError, ValueError) as error:
             report.skipped.append(case.name)
+            report.reasons.append(str(getattr(error, "message", error)))
             if case.name == "normal":
                 return
             continue

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from coset.egraph.repeats import Run, find_runs
@@ -162,7 +163,7 @@ class _Pieces:
                     continue
                 if term not in self.carried:
                     made[term] = inputs[term] = input_term(f"{name} input {len(inputs)}", term.type)
-                elif general and term.op is CONSTANT and _elements(term) > INLINE_ELEMENTS:
+                elif general and _unread(term):
                     made[term] = constants[term] = constant(Constant(term.tensor, f"{name} constant {len(constants)}"))
                 else:
                     made[term] = _over(term, made)
@@ -210,11 +211,12 @@ class _Pieces:
         return Cut(tuple(regions), tuple(places), tuple(pairs))
 
 
-def _elements(term: Term) -> int:
-    total = 1
-    for dim in term.tensor.static or ():
-        total *= dim
-    return total
+def _unread(term: Term) -> bool:
+    """True for a constant whose elements no rule looks at: of floats they look at single numbers, of the others at short lists too."""
+    if term.op is not CONSTANT:
+        return False
+    elements = prod(term.tensor.static or ())
+    return elements > INLINE_ELEMENTS or (term.tensor.rank > 0 and term.tensor.dtype.kind == "float")
 
 
 def _over(term: Term, made: Mapping[Term, Term]) -> Term:

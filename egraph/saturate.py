@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -135,6 +136,7 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
     with Path(os.devnull).open("w") as silence:  # the allocator's last words are no message to the user
         os.dup2(silence.fileno(), 2)
     _limit_memory(limit)
+    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
     keep_engines()
 
     def send(message: tuple[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""The ladder over one problem: prune, greedy for every part, the exact program where the part is small enough, and the bound."""
+"""The ladder over one problem: prune; then for each part elimination where it is narrow, else greedy, the exact program where it is small
+enough, and the bound."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from coset.extract.branch import branch
+from coset.extract.eliminate import WIDEST, eliminate
 from coset.extract.greedy import greedy
 from coset.extract.ilp import relaxed_bound, solve_exactly, trivial_bound
 from coset.extract.problem import Picks, Problem, cost_of
@@ -18,11 +20,12 @@ METHODS = ("pruned", "exact", "nodes", "greedy", "time")  # from the strongest t
 
 @dataclass(frozen=True)
 class Effort:
-    """When extraction stops trying: a part with more than `choices` choices stays greedy, and with more than `relaxed`
-    choices has a trivial bound; HiGHS stops at
+    """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never). Any
+    other with more than `choices` choices stays greedy, and with more than `relaxed` choices has a trivial bound; HiGHS stops at
     `nodes` branches for 1,000 choices of a part, fewer for more. `seconds`, over all, is a safety limit: a result
     that it cut short says `time` and may differ from run to run."""
 
+    width: int = WIDEST
     choices: int = 4_000
     relaxed: int = 20_000
     nodes: int = 200
@@ -80,6 +83,10 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         picks = dict.fromkeys(range(size), 0)
         cost = cost_of(problem, picks)
         return Solution(picks, cost, cost, "pruned")
+    narrow = eliminate(problem, width=effort.width) if effort.width else None
+    if narrow is not None:
+        cost = cost_of(problem, narrow)
+        return Solution(narrow, cost, cost, "exact")
     found = greedy(problem, starts=() if start is None else (start,))
     assert found is not None, "pruning left a part without a solution"
     cost = cost_of(problem, found)

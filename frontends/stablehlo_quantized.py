@@ -16,10 +16,12 @@ from coset.ir.types import DType, QuantizedType, TensorType
 
 _CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution", "stablehlo.dynamic_conv")
 
+_CASTS = ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize")
+
 
 def is_computed_between(node: Node, op: Op | None) -> bool:
     """True for an operation on quantized operands that means: dequantize, compute, quantize."""
-    computes = node.name in _CONTRACTIONS or (op is not None and op.has("elementwise"))
+    computes = node.name in _CONTRACTIONS or (op is not None and op.has("elementwise") and node.name not in _CASTS)
     return computes and any(isinstance(x.tensor.dtype, QuantizedType) for x in node.operands)
 
 

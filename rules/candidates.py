@@ -72,7 +72,7 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
     if kind == "constant":
         return _constants()
     table: dict[str, list[Any]] = {
-        "int": [1, 0, -1, 2], "float": [1.0, 0.5, 1e-5], "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
+        "int": [1, 0, -1, 2, 4], "float": [1.0, 0.5, 1e-5], "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])

@@ -208,6 +208,8 @@ class Rule:
             return True
         if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.items) == len(right.items):
             return all(self._same_type(a, b) for a, b in zip(left.items, right.items, strict=True))
+        if isinstance(left, TensorType) and isinstance(right, TensorType) and left.dtype.kind == right.dtype.kind == "quantized":
+            return False  # scales along a dim follow it, but not the dtype that an attribute names: the rule does not fire
         if isinstance(left, TensorType) and isinstance(right, TensorType) and left.dtype == right.dtype:
             if left.shape is None or right.shape is None:
                 return False

@@ -19,6 +19,7 @@ register(
         dialect=EVERY,
         kernels={
             "kernel": Kernel(Rate(1.0, "s", NOTIONAL), bandwidth=STREAM),
+            "wanted": Kernel(Rate(0.9, "s", "by definition: an op that is asked for wins over others that do as well"), bandwidth=STREAM),
             "cast": Kernel(Rate(0.1, "s", "by definition: avoided where it can be, but no kernel"), bandwidth=STREAM),
             "movement": Kernel(Rate(0.001, "s", "by definition: movement of operands is nearly free"), bandwidth=STREAM),
             "host": Kernel(Rate(0.0, "s", "numbers of the host")),

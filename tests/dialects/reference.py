@@ -7,13 +7,12 @@ complex numbers by their parts, booleans and narrow integers widened), so that n
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from coset.backends.child import Child
 from coset.dialects.hub_bits import from_patterns, patterns
 from coset.ir.types import DTYPES, DType, QuantizedType, TensorType, dtype_of
 
@@ -128,17 +127,19 @@ for line in sys.stdin:
 
 def interpret(modules: Sequence[str]) -> list[list[list[int]] | str]:
     """For each module the numbers of its results, or what went wrong (`aborted` when the interpreter died on it)."""
-    answers: list[list[list[int]] | str] = []
-    while len(answers) < len(modules):
-        text = "".join(json.dumps(source) + "\n" for source in modules[len(answers) :])
-        done = subprocess.run([sys.executable, "-c", _CHILD], input=text, capture_output=True, text=True, check=False)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
-        for line in lines:
-            answer = json.loads(line[len("answer ") :])
-            answers.append(answer if isinstance(answer, str) else [numbers[0] for numbers in answer])
-        if len(answers) < len(modules):
-            answers.append("aborted: " + done.stderr[-400:])
-    return answers
+    with Child(("-c", _CHILD)) as child:
+        return [_asked(child, source) for source in modules]
+
+
+def _asked(child: Child, source: str) -> list[list[int]] | str:
+    outgoing, incoming = child.streams()
+    outgoing.write(json.dumps(source).encode() + b"\n")
+    outgoing.flush()
+    for line in incoming:
+        if line.startswith(b"answer "):
+            answer = json.loads(line.removeprefix(b"answer "))
+            return answer if isinstance(answer, str) else [numbers[0] for numbers in answer]
+    return f"aborted: {child.last_words()}"
 
 
 def arrays_of(answer: Sequence[list[int]], results: Sequence[TensorType]) -> list[Array]:

@@ -143,7 +143,12 @@ def run(name: str, *arrays: Any, types: tuple[Type, ...] = (), **attributes: Any
         ("add", (tensor(Q8, 2), tensor(Q8, 2)), {}, "dequantize, compute and quantize again"),
         ("compare", (tensor(Q8, 2), tensor(Q8, 2)), {"direction": "LT"}, "dequantize, compute and quantize again"),
         ("convert", (tensor(Q8, 2),), {"dtype": F32}, "dequantize, compute and quantize again"),
-        ("transpose", (tensor(ROWS, 2, 3),), {"permutation": (1, 0)}, "would move elements away from their scales"),
+        ("reshape", (tensor(ROWS, 2, 3),), {"shape": (3, 2)}, "would move elements away from their scales"),
+        ("concatenate", (tensor(ROWS, 2, 3),) * 2, {"dimension": 0}, "would move elements away from their scales"),
+        ("slice", (tensor(ROWS, 2, 3),), {"start": (1, 0), "limit": (1, 3), "strides": (1, 1)}, "would move elements away"),
+        ("pad", (tensor(ROWS, 2, 3), tensor(I8)), {"low": (0, 1), "high": (0, 0), "interior": (0, 0)}, "would move elements away"),
+        ("gather", (tensor(ROWS, 2, 3), tensor(I64, 1)), {"offset_dims": (0,), "collapsed_slice_dims": (0,), "start_index_map": (0,),
+         "operand_batching_dims": (), "start_indices_batching_dims": (), "index_vector_dim": 0, "slice_sizes": (1, 3)}, "would move"),
         ("uniform_quantize", (tensor(F32, 3, 2),), {"dtype": ROWS}, "has 2 scales along dim 0, but it is"),
         ("uniform_quantize", (tensor(F16, 2),), {"dtype": Q8}, "takes f32 elements, but `operand` has f16"),
         ("uniform_quantize", (tensor(F32, 2),), {"dtype": I8}, "must be a quantized type, not i8"),
@@ -350,6 +355,33 @@ def test_convolution_of_every_dtype(dtype: Any) -> None:
     plain = {"strides": (1,), "lhs_dilation": (1,), "rhs_dilation": (1,)}
     assert widen(run("convolution", x, kernel, padding=((0, 0),), **plain)).tolist() == [[[1, 0, 1]]]
     assert widen(run("dynamic_conv", x, kernel, padding, shape=(1, 1, Z), **plain)).tolist() == [[[1, 0, 1]]]
+
+
+WEIGHTS = quantized(I8, F32, (0.5, 0.25, 2.0), (1, 0, -3), axis=1, limits=(-127, 127))
+ONE = quantized(I8, F32, (0.5,), (3,), axis=0)
+MOVES = {
+    "transpose": ("transpose", WEIGHTS, (2, 3, 4), {"permutation": (2, 0, 1)}, 2),
+    "broadcast": ("broadcast_in_dim", WEIGHTS, (2, 3, 4), {"shape": (4, 2, 3, 5, 4), "broadcast_dimensions": (1, 2, 4)}, 2),
+    "broadcast of the scale": ("broadcast_in_dim", ONE, (1, 2), {"shape": (2, 3), "broadcast_dimensions": (1, 0)}, 1),
+    "reshape": ("reshape", WEIGHTS, (2, 3, 4), {"shape": (1, 2, 3, 2, 2)}, 2),
+    "slice": ("slice", WEIGHTS, (2, 3, 4), {"start": (0, 0, 1), "limit": (2, 3, 4), "strides": (1, 2, 1)}, 1),
+    "reverse": ("reverse", WEIGHTS, (2, 3, 4), {"dimensions": (1, 2)}, 1),
+    "concatenate": ("concatenate", WEIGHTS, (2, 3, 4), {"dimension": 2}, 1),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_scales_along_a_dim_follow_their_elements(name: str) -> None:
+    """What a moved tensor stands for is what the tensor stood for, moved."""
+    op, dtype, shape, attributes, axis = MOVES[name]
+    x = np.random.default_rng(1).integers(-100, 100, shape).astype(np.int8)
+    operands = [input_term("x", TensorType(dtype, shape))] * (1 + (op == "concatenate"))
+    moved = make(f"stablehlo.{op}", operands, attributes)
+    assert moved.tensor.dtype.axis == axis and moved.tensor.dtype.minimum == dtype.minimum  # type: ignore[attr-defined]
+    numbers = [make("stablehlo.uniform_dequantize", (operand,)) for operand in operands]
+    before, after = make(f"stablehlo.{op}", numbers, attributes), make("stablehlo.uniform_dequantize", (moved,))
+    assert before.type == after.type
+    np.testing.assert_array_equal(*evaluate([before, after], {"x": x}))
 
 
 def test_quantized_elements_are_moved() -> None:

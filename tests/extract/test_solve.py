@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from problems import best_by_trying, layered, problems, shuffled
 
 from coset.extract.branch import branch
 from coset.extract.cost_sets import cost_set_picks
+from coset.extract.eliminate import eliminate
 from coset.extract.greedy import greedy, repaired
 from coset.extract.ilp import relaxed_bound, solve_exactly
 from coset.extract.problem import Problem, choice, cost_of, find_order
@@ -16,14 +19,15 @@ from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
 
 EFFORT = Effort()
+LADDER = Effort(width=0)  # without elimination, which leaves the rest of the ladder nothing to do on problems as small as these
 CLOSE = 1e-7  # of HiGHS: its tolerances are 1e-7 on a cost of 1e4 units (scipy.optimize.milp, primal feasibility)
 
 
 @settings(max_examples=300, deadline=None)
-@given(problems())
-def test_the_ladder_finds_what_trying_everything_finds(problem: Problem) -> None:
+@given(problems(), st.sampled_from([EFFORT, LADDER, Effort(width=3)]))
+def test_the_ladder_finds_what_trying_everything_finds(problem: Problem, effort: Effort) -> None:
     best = best_by_trying(problem)
-    solution = solve(problem, EFFORT)
+    solution = solve(problem, effort)
     if best is None:
         assert solution is None and greedy(problem) is None
         return
@@ -50,6 +54,8 @@ def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
     assert exact.bound <= best * (1 + CLOSE) + 1e-12
     picks, finished = branch(problem, upper, steps=10_000)
     assert finished and (upper if picks is None else cost_of(problem, picks)) == pytest.approx(best, rel=1e-8)
+    picks = eliminate(problem)
+    assert picks is not None and cost_of(problem, picks) == pytest.approx(best, rel=1e-12)
     sets = cost_set_picks(problem)
     assert sets is not None
     mended = repaired(problem, sets)
@@ -59,7 +65,8 @@ def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
 @settings(max_examples=80, deadline=None)
 @given(problems(), st.integers(0, 5))
 def test_the_order_of_the_input_changes_no_cost(problem: Problem, seed: int) -> None:
-    one, other = solve(problem, EFFORT), solve(shuffled(problem, seed), EFFORT)
+    effort = (EFFORT, LADDER)[seed % 2]
+    one, other = solve(problem, effort), solve(shuffled(problem, seed), effort)
     assert (one is None) == (other is None)
     if one is not None and other is not None:
         assert other.cost == pytest.approx(one.cost, rel=1e-9)
@@ -90,20 +97,44 @@ def test_a_known_solution_is_never_lost() -> None:
     problem = layered(30, 1)
     best = solve(problem, EFFORT)
     assert best is not None
-    again = solve(problem, Effort(choices=0, relaxed=0), start=best.picks)
+    again = solve(problem, Effort(width=0, choices=0, relaxed=0), start=best.picks)
     assert again is not None and again.cost <= best.cost * (1 + 1e-12)
 
 
 def test_a_part_too_large_for_the_program_says_greedy_and_has_a_bound() -> None:
     problem = layered(5, 1)
-    exact, loose = solve(problem, EFFORT), solve(problem, Effort(choices=0))
+    exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, choices=0))
     assert exact is not None and loose is not None
     assert loose.method == "greedy" and loose.lower_bound <= exact.cost <= loose.cost
 
 
 def test_no_time_left_is_said() -> None:
-    solution = solve(layered(5, 1), Effort(seconds=0))
+    solution = solve(layered(5, 1), Effort(width=0, seconds=0))
     assert solution is not None and solution.method == "time" and solution.lower_bound <= solution.cost
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_elimination_and_the_integer_program_agree(seed: int) -> None:
+    """Wider problems than can be tried out: choices over near classes, some of which point up."""
+    generator = random.Random(seed)
+    made = [(choice(1.0),)]
+    for number in range(1, 60):
+        below, above = range(max(0, number - 4), number), range(max(0, number - 4), min(60, number + 2))
+        made.append(tuple(
+            choice(generator.choice((0.0, 1.0, 2.0, 5.0)) + generator.random(), generator.choices(below if not place else above, k=2))
+            for place in range(generator.choice((1, 2, 3)))
+        ))  # fmt: skip
+    problem = Problem(made, (59,))
+    one, other = solve(problem, Effort(choices=0)), solve(problem, LADDER)
+    assert one is not None and other is not None and {one.method, other.method} <= {"exact", "pruned"}
+    assert one.cost == pytest.approx(other.cost, rel=CLOSE)
+
+
+def test_a_problem_too_wide_is_left_to_the_others() -> None:
+    wide = Problem([*[(choice(1.0), choice(0.5, [10])) for _ in range(10)], (choice(3.0),), (choice(0.0, range(10)),)], (11,))
+    assert eliminate(wide, width=5) is None
+    picks = eliminate(wide)
+    assert picks is not None and cost_of(wide, picks) == 8.0
 
 
 def test_layers_fall_into_parts_and_equal_parts_are_one() -> None:

@@ -219,7 +219,7 @@ def test_convolutions(hybrid: bool, interpreter: Interpreter) -> None:
     run(convolutions(hybrid=hybrid), interpreter, count=40, least=0.5, units=not hybrid)
 
 
-def numbers(x: Array, dtype: QuantizedType) -> Array:
+def expressed(x: Array, dtype: QuantizedType) -> Array:
     """(integer - zero point) * scale along the last dim, in f64."""
     return (x.astype(np.float64) - np.array(dtype.zero_points)) * np.array(dtype.scales)
 
@@ -239,5 +239,35 @@ def test_narrow_products_are_rounded_and_clamped(data: Any) -> None:
     types = [TensorType(left, x.shape), TensorType(right, w.shape)]
     text = module("stablehlo.dot_general %x0, %x1, contracting_dims = [1] x [0]", types, [x, w], result)
     (ours,) = evaluate_program(import_stablehlo(text), {})
-    scaled = numbers(x, left) @ numbers(w, right) / np.array(out.scales)
+    scaled = expressed(x, left) @ expressed(w, right) / np.array(out.scales)
     np.testing.assert_array_equal(ours, np.clip(np.rint(scaled + np.array(out.zero_points)), out.minimum, out.maximum))
+
+
+MOVED = """
+func.func @main(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
+  %q = stablehlo.uniform_quantize %x : (tensor<3x3xf32>) -> tensor<3x3x!quant.uniform<i8:f32:0, {0.5,0.25,0.125}>>
+  %t = stablehlo.transpose %q, dims = [1, 0] : (tensor<3x3x!quant.uniform<i8:f32:0, {0.5,0.25,0.125}>>)
+    -> tensor<3x3x!quant.uniform<i8:f32:1, {0.5,0.25,0.125}>>
+  %r = stablehlo.uniform_dequantize %t : (tensor<3x3x!quant.uniform<i8:f32:1, {0.5,0.25,0.125}>>) -> tensor<3x3xf32>
+  %n = stablehlo.uniform_quantize %q : (tensor<3x3x!quant.uniform<i8:f32:0, {0.5,0.25,0.125}>>) -> tensor<3x3x!quant.uniform<i8:f32, 0.5>>
+  %s = stablehlo.uniform_dequantize %n : (tensor<3x3x!quant.uniform<i8:f32, 0.5>>) -> tensor<3x3xf32>
+  return %r, %s : tensor<3x3xf32>, tensor<3x3xf32>
+}
+"""
+
+
+def test_scales_along_a_dim_follow_a_transpose_through_the_pipeline(tmp_path: Any) -> None:
+    """The casts are hub ops, the movement between them too, and no rule takes them apart wrongly."""
+    import coset
+
+    (tmp_path / "moved.mlir").write_text(MOVED)
+    program = import_stablehlo(MOVED)
+    assert not [term for term in program.terms() if term.op is OPAQUE]
+    result = coset.optimize(tmp_path / "moved.mlir")
+    assert result.report["check"]["ok"]
+    x = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    scales = np.array([[0.5], [0.25], [0.125]], np.float32)
+    numbers = np.clip(np.rint(x / scales), -128, 127) * scales
+    first, second = result({"arg0": x}).values()
+    np.testing.assert_array_equal(first, numbers.T)
+    np.testing.assert_array_equal(second, np.rint(numbers / 0.5) * 0.5)

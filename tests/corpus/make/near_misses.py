@@ -258,7 +258,7 @@ SM = "onnx.Softmax"
 SOFTMAX = Family(
     "softmax", (f"{SM} axis=-1",), {"x": (2, 8, 8)}, lambda x: _exp(x) / _exp(x).sum(-1, keepdim=True),
     {
-        "softmax-mixed-axes": (lambda x: _exp(x) / _exp(x).sum(1, keepdim=True), SM, "the maximum over one dim, the sum over another"),
+        "softmax-mixed-axes": (lambda x: _exp(x) / _exp(x).sum(1, keepdim=True), f"{SM} x=x", "the maximum over one dim, the sum over another"),
         "softmax-wrong-axis": (lambda x: _exp(x, 1) / _exp(x, 1).sum(1, keepdim=True), f"{SM} axis=-1", "over dim 1"),
         "softmax-two-axes": (lambda x: _exp(x) / _exp(x).sum((1, 2), keepdim=True), SM, "the sum over two dims"),
         "softmax-epsilon": (lambda x: _exp(x) / (_exp(x).sum(-1, keepdim=True) + EPSILON), SM, "epsilon added to the sum"),

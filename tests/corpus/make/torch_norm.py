@@ -126,7 +126,7 @@ RMS_NORM = {
     "llama": Case(formula(_llama, 8), ROWS, rms(), "Llama, T5, Mistral, Qwen: pow(2), mean, rsqrt, weight last", ways=("script13", "dynamo18", "hlo"), dynamic=ROW_DIMS),
     "llama-half": Case(formula(_llama, 8, dtype=torch.float16), HALF_ROWS, rms(), "the same in f16, computed in f32, weight in f16", ways=("script14", "dynamo18")),
     "gemma": Case(formula(_gemma, 8), ROWS, rms(), "Gemma: weight is 1 + w", ways=("script13", "dynamo18")),
-    "gemma-half": Case(formula(_gemma, 8, dtype=torch.bfloat16), normal((2, 3, 8), dtype=torch.bfloat16), rms(), "Gemma in bf16, computed in f32", ways=("script17",)),
+    "gemma-half": Case(formula(_gemma, 8, dtype=torch.bfloat16), normal((2, 3, 8), dtype=torch.bfloat16), rms(), "Gemma in bf16, computed in f32", "onnx.node", ways=("script17",)),
     "square": Case(formula(_square, 8), ROWS, rms(epsilon=1e-5), "x * x, mean, sqrt, division", ways=("script13", "dynamo18")),
     "summed": Case(formula(_summed, 8), ROWS, rms(epsilon=1e-5), "sum of squares / size, pow(-0.5)", ways=("script13",)),
     "unweighted": Case(formula(_unweighted, 8), ROWS, rms(), "without a weight", ways=("script13", "hlo")),
