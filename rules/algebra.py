@@ -310,15 +310,10 @@ def _match_list(items: Sequence[Expression | Splice], values: tuple[Any, ...], s
 def _match_scalar(pattern: Scalar, value: Any, scope: Scope) -> bool:
     if not isinstance(value, Constant) or value.type.shape != ():
         return False
-<<<<<<< HEAD
-    dtype = value.type.dtype
-    if not match(pattern.dtype, dtype, scope) or dtype.kind == "complex":
-=======
     if isinstance(pattern.dtype, Ref):
         scope.values.setdefault(pattern.dtype.name, value.type.dtype)
     dtype = evaluate(pattern.dtype, scope)
     if value.type.dtype != dtype or dtype.kind == "complex":
->>>>>>> main
         return False
     if isinstance(pattern.value, Ref) and pattern.value.name not in scope.values:
         element = value.array().item() if dtype.kind in ("int", "uint", "bool") else float(value.array().astype("float64"))

@@ -195,13 +195,9 @@ def _read(pattern: Any, known: set[str]) -> bool:
     if isinstance(pattern, Wild):
         return True
     if isinstance(pattern, Scalar):
-<<<<<<< HEAD
-        return _read(pattern.dtype, known) and (isinstance(pattern.value, Wild) or _read(pattern.value, known))
-=======
         if isinstance(pattern.dtype, Ref):  # a constant says its type
             known.add(pattern.dtype.name)
         return _free(pattern.dtype) <= known and (isinstance(pattern.value, Wild) or _read(pattern.value, known))
->>>>>>> main
     if isinstance(pattern, Listing):
         spliced = [item for item in pattern.items if isinstance(item, Splice) and (item.value is None or not _free(item.value) <= known)]
         if len(spliced) > 1:
