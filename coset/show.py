@@ -131,6 +131,9 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
 def show_ops(as_json: bool) -> None:
     """Every registered op with what gives it its meaning, and which of ONNX's ops have none yet."""
     import coset.dialects
+    from coset.dialects.kernels_nodes import DOMAIN
+    from coset.dialects.kernels_undefined import UNDEFINED
+    from coset.dialects.onnx_node import DEFINITIONS
     from coset.ir.op import all_ops
 
     assert coset.dialects
@@ -153,6 +156,10 @@ def show_ops(as_json: bool) -> None:
     _CONSOLE.print(
         f"ONNX: {counts['rules']} ops defined in the rule language, {counts['term']} by the term that a node of them is, "
         f"{counts['no tensors']} on strings, sequences or optionals, {counts['none']} without a definition: {', '.join(missing) or 'none'}"
+    )
+    defined = sum(name.startswith(DOMAIN) for name in DEFINITIONS)
+    _CONSOLE.print(
+        f"com.microsoft on CPU: {defined} of {defined + len(UNDEFINED)} ops defined, without a definition: {', '.join(sorted(UNDEFINED))}"
     )
 
 
@@ -184,13 +191,14 @@ def _meaning(op: Op) -> str:
 
 
 def show_targets(as_json: bool) -> None:
-    """Every target with its title."""
-    from coset.targets.target import all_targets
+    """Every machine with its title; what only counts (`recognition`) is none."""
+    from coset.targets.target import EVERY, all_targets
 
+    machines = [target for target in all_targets() if target.dialect != EVERY]
     if as_json:
-        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in all_targets()]}))
+        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in machines]}))
         return
-    for target in all_targets():
+    for target in machines:
         _CONSOLE.print(f"{target.name}  {target.title}")
 
 

@@ -25,7 +25,7 @@ from coset.ir.program import Program
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
 
-STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")  # the domains whose ops can have definitions
+STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
 _DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
 
 
@@ -208,10 +208,13 @@ class _Importer:
     def _seen(self, node: Model, domain: str, operands: Sequence[Term]) -> dialect.Node | None:
         """A node of a standard domain as builders of terms see it; None where its attributes are not plain values."""
         attributes = attributes_of(node, self.opened)
+        name = f"{domain}.{node.op_type}" if domain else node.op_type
         try:
             since = onnx.defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain).since_version
         except onnx.defs.SchemaError:
-            return None
+            if not dialect.known(name, 1):
+                return None
+            since = 1  # an op of ONNX Runtime: its versions are not ONNX's
         if attributes is None:
             return None
         if any(True for _ in bodies(node)):
@@ -222,7 +225,6 @@ class _Importer:
             operands = [*operands, *(self._value(name, node.op_type) for name in captured_names(node))]
         wanted = max((i + 1 for i, name in enumerate(node.output) if name in self.wanted), default=1)
         host = tuple(values.host_value(operand) for operand in operands)
-        name = f"{domain}.{node.op_type}" if domain else node.op_type
         return dialect.Node(name, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
 
     def _regions(self, node: Model, domain: str) -> Attributes | None:

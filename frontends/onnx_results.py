@@ -7,6 +7,7 @@ from itertools import zip_longest
 
 from coset.dialects.onnx_bounds import implied_bound, least
 from coset.dialects.onnx_node import Node, constant_elements, define
+from coset.frontends.onnx_types import UNKNOWN
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
@@ -34,8 +35,8 @@ def result_dims(node: Node) -> Dims:
 
 
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
-    """`types` of the results of `node`, with those of unknown rank taken from its op's definition where that knows them."""
-    if not any(isinstance(type, TensorType) and type.shape is None for type in types):
+    """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them."""
+    if not any(type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None) for type in types):
         return list(types)
     operands = [operand.type for operand in node.operands if isinstance(operand.type, TensorType)]
     if any(type.shape is None for type in operands):
@@ -47,9 +48,11 @@ def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
     spelled = frozenset[str]().union(*(dims.symbols(dim) for type in operands for dim in type.shape or ()))
     result = list(types)
     for index, (type, term) in enumerate(zip(types, found, strict=False)):
-        if isinstance(type, TensorType) and type.shape is None and isinstance(term.type, TensorType) and term.type.dtype == type.dtype:
+        if not isinstance(term.type, TensorType):
+            continue
+        if type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None and term.type.dtype == type.dtype):
             own = all(dims.symbols(dim) <= spelled for dim in term.type.dims)  # symbols of the data's own have no meaning here
-            result[index] = term.type if own else type
+            result[index] = term.type if own else TensorType(term.type.dtype, None)
     return result
 
 

@@ -1,0 +1,96 @@
+"""Nodes of com.microsoft: imported with a meaning, and evaluated to what ONNX Runtime's kernels give (graph optimization off)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import contrib_standard_cases
+import numpy as np
+import onnx
+import pytest
+from contrib_cases import CASES, Case
+from onnx_runs import by_runtime, feed_of, model_of
+from onnxruntime.capi import onnxruntime_pybind11_state
+
+from coset.dialects.kernels_nodes import DOMAIN
+from coset.dialects.kernels_undefined import UNDEFINED
+from coset.dialects.onnx_node import DEFINITIONS
+from coset.frontends.onnx import import_model
+from coset.ir.evaluate import evaluate
+from coset.ir.op import find_op
+from coset.rules.definition import evaluate_defined
+
+assert contrib_standard_cases
+UNTESTED = {"MatMulInteger16": "the kernel is not registered for any type of this machine"}
+EACH = [(op, index) for op in sorted(CASES) for index in range(len(CASES[op]))]
+
+
+def contrib_model(op: str, case: Case) -> onnx.ModelProto:
+    """A model of one node; the `known` inputs are initializers."""
+    model = model_of(op, case.inputs, case.attributes, outputs=case.outputs, opset=17, domain="com.microsoft")
+    for index in case.known:
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(case.inputs[index]), f"x{index}"))
+    kept = [value for value in model.graph.input if value.name not in {f"x{index}" for index in case.known}]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    node, outputs = model.graph.node[0], list(model.graph.output)
+    for index in case.skipped:
+        node.output[index] = ""
+    del model.graph.output[:]
+    model.graph.output.extend(value for index, value in enumerate(outputs) if index not in case.skipped)
+    return model
+
+
+@pytest.mark.parametrize("op, index", EACH)
+def test_a_node_means_what_its_kernel_gives(op: str, index: int) -> None:
+    case = CASES[op][index]
+    model = contrib_model(op, case)
+    feed = {name: value for name, value in feed_of(case.inputs).items() if name not in {f"x{i}" for i in case.known}}
+    wanted = by_runtime(model, [None if i in case.known else x for i, x in enumerate(case.inputs)])
+    program = import_model(model)
+    assert not [term for term in program.terms() if term.op.name == "builtin.opaque"], "a node stayed opaque"
+    found = evaluate(program.roots, feed, fallback=evaluate_defined)
+    for own, other in zip(found, wanted, strict=True):
+        same(np.asarray(own), np.asarray(other), case)
+
+
+def same(own: Any, other: Any, case: Case) -> None:
+    """Equal shapes and dtypes; integers equal up to the quantum, floats near."""
+    assert (own.shape, own.dtype) == (other.shape, other.dtype)
+    if own.dtype.kind in "iub":
+        assert np.abs(own.astype(np.int64) - other.astype(np.int64)).max(initial=0) <= case.quantum
+    else:
+        np.testing.assert_allclose(own.astype(np.float64), other.astype(np.float64), rtol=case.rtol, atol=case.atol)
+
+
+def kernels_on_cpu() -> set[str]:
+    """The ops of the domain that the installed ONNX Runtime has kernels for."""
+    found = onnxruntime_pybind11_state.get_all_opkernel_def()
+    return {kernel.op_name for kernel in found if (kernel.domain, kernel.provider) == ("com.microsoft", "CPUExecutionProvider")}
+
+
+def test_the_ops_without_a_definition_are_those_of_the_table() -> None:
+    defined = {name.removeprefix(DOMAIN) for name in DEFINITIONS if name.startswith(DOMAIN)}
+    assert kernels_on_cpu() - defined == set(UNDEFINED)
+    assert not defined & set(UNDEFINED)
+    assert defined <= kernels_on_cpu()
+
+
+def test_every_definition_is_compared_with_its_kernel() -> None:
+    defined = {name.removeprefix(DOMAIN) for name in DEFINITIONS if name.startswith(DOMAIN)}
+    assert defined - set(CASES) == set(UNTESTED)
+
+
+def test_defaults_are_those_of_the_schemas() -> None:
+    """A node need not write an attribute whose default the schema says: the definition's is the same."""
+    wrong = []
+    for schema in onnxruntime_pybind11_state.get_all_operator_schema():
+        op = find_op(f"ort.{schema.name}") if schema.domain == "com.microsoft" else None
+        for attribute in () if op is None else op.attributes:
+            given = schema.attributes.get(attribute.name)
+            text = b"" if given is None else given._default_value
+            default = onnx.helper.get_attribute_value(onnx.AttributeProto.FromString(text)) if text else None
+            default = default.decode() if isinstance(default, bytes) else default
+            if default is not None and default != attribute.default:
+                wrong.append((schema.name, attribute.name, attribute.default, default))
+    assert not wrong
