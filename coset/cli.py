@@ -181,8 +181,9 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 
 @cli.command()
 @click.option("--ops", is_flag=True, help="list the ops instead")
+@click.option("--docs", type=click.Path(), help="write the library as a page in Markdown: a file, or library.md in a folder")
 @_JSON
-def rules(ops: bool, as_json: bool) -> int:
+def rules(ops: bool, docs: str | None, as_json: bool) -> int:
     """List the rules of the library with their promises (or the ops)."""
     import coset.dialects
     from coset.ir.op import all_ops
@@ -191,6 +192,13 @@ def rules(ops: bool, as_json: bool) -> int:
 
     assert coset.dialects
 
+    if docs is not None:
+        from coset.rules.reference import reference
+
+        page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
+        page.write_text(reference(DEFAULT))
+        _say(f"wrote {page}")
+        return SUCCESS
     if ops:
         show_ops(as_json)
         return SUCCESS

@@ -47,6 +47,8 @@ Progress = Callable[[str], None]
 DEFAULT_TARGET = "cpu-onnxruntime"
 COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
 RECOGNISE = ".recognise"  # the family of a definition read from right to left
+LAST = "recognise"  # the phase of those rules, and of rules that need what they find
+PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
 class Refused(CosetError):
@@ -222,20 +224,20 @@ def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callabl
     library = load([*DEFAULT, *(Path(path) for path in files)])
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
-    phases = [Phase(name, tuple(r for r in rules if not r.family.endswith(RECOGNISE))) for name, rules in usable if name != COMPOSITE]
+    plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}
     named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
-    phases.append(Phase("recognise", tuple(named)))
-    if composite:  # movement around named ops is for those who ask for what they are part of
-        moving = [rule for name, rules in usable if name == COMPOSITE for rule in rules if not rule.family.endswith(RECOGNISE)]
-        phases.append(Phase(COMPOSITE, (*moving, *composite)))
-    return phases
+    last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
+    phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
+    # movement around named ops is for those who ask for what they are parts of
+    return [*phases, Phase(COMPOSITE, (*moving, *composite))] if composite else phases
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold."""
     if rule.definition is None or not rule.family.endswith(RECOGNISE):
         return True
-    return get_op(rule.definition).dialect == target.dialect and first_version(rule.definition) <= newest
+    dialect = get_op(rule.definition).dialect
+    return dialect == PARTS or (dialect == target.dialect and first_version(rule.definition) <= newest)
 
 
 def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:

@@ -89,6 +89,8 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
     for verdict in verdicts:
         if verdict.counterexample:
             _CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
+            for repair in verdict.repairs:
+                _CONSOLE.print(f"  true with: {repair}", markup=False)
     for error in errors:
         print(str(error), file=sys.stderr)
     ratios = ", ".join(f"{share:.0%} {word}" for word, share in verdict_summary(verdicts, errors)["ratios"].items() if share)
@@ -97,7 +99,7 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
-    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample")
+    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs")
     words = ("proved", "bounded", "tested", "assumed", "refuted", "native")
     return {
         "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],

@@ -9,4 +9,5 @@ from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, onnx_ops, stablehlo, stablehlo_data)  # the definitions mention their ops
 
-OPS = defer_definitions(Path(__file__).with_name("kernels.rules"))
+FILES = ("kernels", "kernels_streams")
+OPS = tuple(name for file in FILES for name in defer_definitions(Path(__file__).with_name(f"{file}.rules")))

@@ -52,7 +52,7 @@ def _attention(node: Node) -> Built:
     scores = _scores(query, key, bias, masked, given.get("scale"), given.get("softcap", 0.0), precision)
     dtype = query.tensor.dtype
     wide = max(dtype, value.tensor.dtype, key=lambda d: d.bits)
-    y = convert(_grouped(convert(convert(scores.probabilities, dtype), wide), convert(value, wide), 2), dtype)
+    y = convert(grouped(convert(convert(scores.probabilities, dtype), wide), convert(value, wide), 2), dtype)
     if flat:
         y = transpose(y, (0, 2, 1, 3))
         y = reshape(y, (*y.tensor.dims[:2], dims.multiply(*y.tensor.dims[2:])))
@@ -73,7 +73,7 @@ def _heads(x: Term, count: int | None) -> Term:
     return transpose(reshape(x, (*x.tensor.dims[:2], *_split(x, count))), (0, 2, 1, 3))
 
 
-def _grouped(query: Term, key: Term, contracted: int) -> Term:
+def grouped(query: Term, key: Term, contracted: int) -> Term:
     """Products over the last dim of `query` and dim `contracted` of `key` for each head; a key head serves a group of query heads."""
     batch, heads, length, size = query.tensor.dims
     shared = key.tensor.dims[1]
@@ -95,7 +95,7 @@ def _grouped(query: Term, key: Term, contracted: int) -> Term:
 def _scores(query: Term, key: Term, bias: Term | None, masked: Term | None, scale: float | None, cap: float, precision: DType) -> _Scores:
     """The scores at each stage; with a bias, rows of -inf only have probability 0 everywhere."""
     root = _root(scale, query.tensor.dims[3], query.tensor.dtype)
-    raw = _grouped(a.multiply(query, root), a.multiply(key, root), 3)
+    raw = grouped(a.multiply(query, root), a.multiply(key, root), 3)
     capped = a.multiply(a.tanh(a.divide(raw, cap)), cap) if cap else raw
     biased = capped if bias is None else a.add(capped, bias)
     probabilities = make("onnx.Softmax", (convert(biased, precision),), {"axis": 3})
@@ -166,10 +166,10 @@ def _flex_attention(node: Node) -> Built:
     default = F64 if query.tensor.dtype == F64 else F32
     precision = DTYPE_OF_CODE[node.attributes["softmax_precision"]] if "softmax_precision" in node.attributes else default
     root = _root(node.attributes.get("scale"), query.tensor.dims[3], query.tensor.dtype)
-    scores = convert(_grouped(a.multiply(query, root), a.multiply(key, root), 3), precision)
+    scores = convert(grouped(a.multiply(query, root), a.multiply(key, root), 3), precision)
     scores = _modified(node, "score_mod", scores, outer)
     probabilities = _modified(node, "prob_mod", make("onnx.Softmax", (scores,), {"axis": 3}), outer)
-    return convert(_grouped(probabilities, convert(value, precision), 2), value.tensor.dtype)
+    return convert(grouped(probabilities, convert(value, precision), 2), value.tensor.dtype)
 
 
 def _modified(node: Node, name: str, x: Term, captured: Sequence[Term]) -> Term:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_einsum import einsum
-from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, definition
+from coset.dialects.onnx_node import DEFINITIONS, Builder, Built, Node, axes_of, axis_of, definition
 from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
 from coset.ir import dims
 from coset.ir.op import find_op
@@ -19,6 +19,7 @@ from coset.ir.types import DTYPES
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
 _WIDE = _FLOATS | frozenset(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
+_COMPUTED = frozenset(DTYPES[name] for name in ("f32", "f64"))  # without a cast around the kernel
 _EPSILON = float(np.float32(1e-5))
 
 
@@ -132,6 +133,44 @@ def _batch_normalization(node: Node) -> Built:
     return make("onnx.BatchNormalization", node.operands, {"epsilon": node.attributes.get("epsilon", _EPSILON)})
 
 
+def _rms_normalization(node: Node) -> Built:
+    """Of one element type that the statistics are computed in too."""
+    x, scale = node.operands
+    axis = axis_of(node.attributes.get("axis", -1), x.tensor.rank)
+    stash = node.attributes.get("stash_type", 1) == 1 and x.tensor.dtype in _COMPUTED
+    if axis is None or not stash or scale.tensor.dtype != x.tensor.dtype or scale.tensor.shape != x.tensor.dims[axis:]:
+        return None
+    return make("onnx.RMSNormalization", (x, scale), {"axis": axis, "epsilon": node.attributes.get("epsilon", _EPSILON)})
+
+
+def _instance_normalization(node: Node) -> Built:
+    x = node.operands[0]
+    if x.tensor.dtype not in _COMPUTED or x.tensor.rank < 3 or node.since < 6:
+        return None
+    return make("onnx.InstanceNormalization", node.operands, {"epsilon": node.attributes.get("epsilon", _EPSILON)})
+
+
+def _group_normalization(node: Node) -> Built:
+    """As its definition has it: before version 21 with a scale and a bias for each group, which become those of its channels."""
+    x = node.operands[0]
+    kept = x.tensor.dtype not in _COMPUTED or x.tensor.rank < 3 or not isinstance(x.tensor.dims[1], int)
+    return None if kept or node.attributes.get("stash_type", 1) != 1 else DEFINITIONS[node.name](node)
+
+
+def _swish(node: Node) -> Built:
+    x = node.operands[0]
+    return make("onnx.Swish", (x,), {"alpha": node.attributes.get("alpha", 1.0)}) if x.tensor.dtype in _COMPUTED else None
+
+
+def _composed_reduction(node: Node) -> Built:
+    """Norms and sums of squares: reductions of something, written as one."""
+    x = node.operands[0]
+    axes = reduced_axes(node, x.tensor.rank)
+    if not axes or x.tensor.dtype not in _COMPUTED:
+        return None
+    return kept(node, make(f"onnx.{node.name}", (x,), {"dimensions": axes}), x, axes)
+
+
 def _global_average_pool(node: Node) -> Built:
     x = node.operands[0]
     return make("onnx.GlobalAveragePool", (x,)) if find_op("onnx.GlobalAveragePool") and x.tensor.rank >= 3 else None
@@ -186,5 +225,8 @@ definition(*sugar_builders(Path(__file__).with_name("onnx_linear.rules")))(sugar
 BUILDERS: dict[str, Builder] = {
     "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum, "Softmax": _softmax, "LogSoftmax": _softmax, "Conv": _conv,
     "LayerNormalization": _layer_normalization, "BatchNormalization": _batch_normalization, "GlobalAveragePool": _global_average_pool,
+    "RMSNormalization": _rms_normalization, "InstanceNormalization": _instance_normalization, "Swish": _swish,
+    "GroupNormalization": _group_normalization,
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"), _composed_reduction),
     **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"), _reduce), "ReduceMean": _mean,
 }  # fmt: skip

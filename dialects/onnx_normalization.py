@@ -14,10 +14,10 @@ from coset.dialects.onnx_ops import RULES as EARLIER
 from coset.ir import dims
 from coset.ir.term import Term, absent, make
 from coset.ir.types import DType
-from coset.rules.definition import defer_definitions
+from coset.rules.definition import load_definitions
 
 assert EARLIER  # the definitions mention onnx.ReduceMean
-RULES = defer_definitions(Path(__file__).with_name("onnx_normalization.rules"))
+RULES = load_definitions(Path(__file__).with_name("onnx_normalization.rules"))
 _EPSILON = float(np.float32(1e-5))
 
 

@@ -1,7 +1,7 @@
 """ONNX's ops that select: triangles, one-hot rows, the largest elements, and what depends on the data (NonZero, Compress, Unique).
 
 How many elements a data-dependent op gives is a symbol of its own, which the evaluator finds in the value. All of them are
-made of one step: sort what is wanted to the front, stably, and cut it off (`_front`).
+made of one step: sort what is wanted to the front, stably, and cut it off (`front`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _count(mask: Term) -> Term:
     return reshape(total, (1,))
 
 
-def _front(x: Term, count: Term, symbol: Dim) -> Term:
+def front(x: Term, count: Term, symbol: Dim) -> Term:
     """The first `count` elements of a vector; their number is `symbol`."""
     zero, one = literal(np.zeros(1, np.int64)), literal(np.ones(1, np.int64))
     return make("stablehlo.real_dynamic_slice", (x, zero, count, one), {"shape": (symbol,)})
@@ -59,7 +59,7 @@ def positions(mask: Term, symbol: Dim) -> Term:
     """The positions of the true elements of the vector `mask`, ascending; their number is `symbol`."""
     last = make("stablehlo.not", (mask,))
     _, order = ordered([convert(last, I64), iota(mask.tensor.dims, 0)])
-    return _front(order, _count(mask), symbol)
+    return front(order, _count(mask), symbol)
 
 
 # ---------------------------------------------------------------- triangles and one-hot
@@ -141,7 +141,7 @@ def _unique(node: Node) -> Built:
     classes = dims.symbol("count")
     starts = positions(first, classes)
     place = take(order, starts, 0)  # stable: the first line of each class
-    counts = _front(_scattered(splat(0, I64, (size,)), number, splat(1, I64, (size,)), "add"), _count(first), classes)
+    counts = front(_scattered(splat(0, I64, (size,)), number, splat(1, I64, (size,)), "add"), _count(first), classes)
     inverse = _scattered(splat(0, I64, (size,)), order, number, "second")
     if not node.attributes.get("sorted", 1):
         place, rank = ordered([place, iota((classes,), 0)])

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from typing import Any
-
-from egglog import bindings as egg
 
 Command = Any
 Expression = Any
+
+
+def _bindings() -> Any:
+    """`egglog.bindings` without the rest of the package, whose classes for Python programs (and `black`) take 0.1 s to load."""
+    name = "egglog.bindings"
+    package = None if "egglog" in sys.modules else PathFinder.find_spec("egglog")
+    spec = None if package is None else PathFinder.find_spec(name, package.submodule_search_locations)
+    if name not in sys.modules and spec is not None and spec.loader is not None:
+        sys.modules[name] = module = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    if name in sys.modules:
+        return sys.modules[name]
+    from egglog import bindings
+
+    return bindings
+
+
+egg = _bindings()
 _SPAN = egg.PanicSpan()
 _INTEGERS: dict[int, Any] = {}
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
-from scipy.sparse import csr_array
 
 from coset.extract.problem import Picks, Problem, cost_of
 
@@ -48,6 +46,8 @@ class _Rows:
         self.limits.append(limit)
 
     def matrix(self, width: int) -> Any:
+        from scipy.sparse import csr_array
+
         return csr_array((self.data, self.columns, self.starts), shape=(len(self.limits), width))
 
 
@@ -117,6 +117,8 @@ class _Program:
 
 def relaxed_bound(problem: Problem, upper: float) -> float:
     """A lower bound of every solution's cost: the linear relaxation."""
+    from scipy.optimize import linprog
+
     program = _Program(problem, upper)
     result = linprog(
         program.costs,
@@ -138,6 +140,8 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float)
 
     HiGHS is limited by `nodes` branches, which is deterministic; `seconds` is a safety limit over all rounds.
     """
+    from scipy.optimize import Bounds, LinearConstraint, milp  # 0.3 s, and most programs are solved without it
+
     program = _Program(problem, upper)
     width = len(program.costs)
     integrality: Any = np.ones(width)
@@ -197,6 +201,8 @@ def _cycle_through(graph: Any, number: int) -> list[int]:
 
 def _order_variables(program: _Program) -> tuple[Any, Any, Any]:
     """Make the program acyclic by itself: within a strong component a class stands after its picked children."""
+    from scipy.optimize import Bounds
+
     graph: nx.DiGraph = nx.DiGraph((user, child) for user, using in enumerate(program.using) for child in using)
     width = len(program.costs)
     place: dict[int, int] = {}

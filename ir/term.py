@@ -107,8 +107,10 @@ def _stated(_: Sequence[Type], attributes: Attributes) -> Type:
 
 
 def _result_of_get(operands: Sequence[Type], attributes: Attributes) -> Type:
-    assert isinstance(operands[0], TupleType)
-    return operands[0].items[attributes["index"]]
+    whole, index = operands[0], attributes["index"]
+    require(isinstance(whole, TupleType) and 0 <= index < len(whole.items), f"there is no result {index} of {whole}")
+    assert isinstance(whole, TupleType)
+    return whole.items[index]
 
 
 def _result_of_tuple(operands: Sequence[Type], _: Attributes) -> Type:

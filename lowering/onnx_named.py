@@ -12,7 +12,8 @@ _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
 # op: the version that first has it as we print it. Attributes go by their own names.
 _SIMPLE = {
     "LeakyRelu": 6, "Elu": 6, "HardSigmoid": 6, "HardSwish": 14, "Softplus": 1, "Mish": 18, "Selu": 6, "GlobalAveragePool": 1, "Gelu": 20,
-    "BatchNormalization": 9, "LayerNormalization": 17,
+    "BatchNormalization": 9, "LayerNormalization": 17, "RMSNormalization": 23, "InstanceNormalization": 6, "GroupNormalization": 21,
+    "Swish": 24,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from coset.ir.term import Term
 from coset.ir.types import DTYPES
 from coset.lowering.onnx_movement import reshaped, transposed, view
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused, squeeze
-from coset.lowering.onnx_reduce_call import kept_reduction, reduced_axes
+from coset.lowering.onnx_reduce_call import NAMED, kept_reduction, reduced_axes
 
 _MATMUL = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
 _INTEGER_MATMUL = frozenset(DTYPES[name] for name in ("i32", "i64", "u32", "u64"))
@@ -129,7 +129,7 @@ def convolution_call(term: Term, dilations: tuple[int, ...], group: int) -> Call
 
 PRINTERS: dict[str, Printer] = {
     "stablehlo.reduce": print_reduction,
-    "onnx.ReduceMean": print_reduction,
+    **dict.fromkeys(NAMED, print_reduction),
     "stablehlo.dot_general": print_dot,
     "stablehlo.convolution": print_convolution,
     "onnx.Conv": lambda term, _: convolution_call(term, term.attribute("dilations"), term.attribute("group")),

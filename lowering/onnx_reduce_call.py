@@ -11,13 +11,14 @@ _OPS = {"add": "ReduceSum", "multiply": "ReduceProd", "maximum": "ReduceMax", "m
 _ON_BOOL = {
     "add": "ReduceMax", "maximum": "ReduceMax", "or": "ReduceMax", "multiply": "ReduceMin", "minimum": "ReduceMin", "and": "ReduceMin",
 }  # fmt: skip
+NAMED = frozenset(f"onnx.{name}" for name in ("ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"))
 _WIDE = frozenset(DTYPES[name] for name in ("f16", "f32", "f64", "i32", "i64", "u32", "u64"))
 _BYTES = frozenset(DTYPES[name] for name in ("i8", "u8"))
 
 
 def is_reduction(term: Term) -> bool:
     """True for the terms that `kept_reduction` prints."""
-    return term.op.name in ("stablehlo.reduce", "onnx.ReduceMean")
+    return term.op.name == "stablehlo.reduce" or term.op.name in NAMED
 
 
 def reduced_axes(term: Term) -> tuple[int, ...]:
@@ -35,7 +36,7 @@ def kept_reduction(term: Term, context: Context, *, keepdims: int = 1) -> Call:
     """The reduction `term` as a call."""
     x = term.operands[0]
     dtype = x.tensor.dtype
-    op = "ReduceMean" if term.op.name == "onnx.ReduceMean" else _OPS[term.attribute("combiner")]
+    op = term.op.name.removeprefix("onnx.") if term.op.name in NAMED else _OPS[term.attribute("combiner")]
     if dtype is BOOL:
         whole = Call("Cast", (x,), {"to": DTYPES["i32"]})
         call = _call(_ON_BOOL[term.attribute("combiner")], whole, reduced_axes(term), context, keepdims)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coset.ir.errors import CosetError
+from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
 from coset.prove.verify import SECONDS, prove
 from coset.rules.library import DEFAULT, check_files
@@ -31,6 +33,7 @@ class Verdict:
     counterexample: str = ""
     hash: str = ""
     kept: str = ""  # the method as the lock file keeps it
+    repairs: tuple[str, ...] = ()  # of a refuted rule: with which it holds
 
     @property
     def ok(self) -> bool:
@@ -113,15 +116,27 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool) -> Verdi
         shown, how = _proved([rule for rule in tried if rule.name not in silent])
         assurance, method = shown or assurance, how if shown else f"{method}; {how}"
     first = rules[0]
+    offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
-        text_hash(first.text), method,
+        text_hash(first.text), method, offered,
     )  # fmt: skip
 
 
-def _proved(rules: Sequence[Rule]) -> tuple[str, str]:
+def _judged(rules: Sequence[Rule], seed: int) -> str:
+    """The assurance of a rule that is tried out, in little time."""
+    try:
+        compared, silent, counterexample = _tested(rules, seed)
+    except CosetError:  # its sides have different types
+        return "refuted"
+    if counterexample or not compared:
+        return "refuted" if counterexample else "assumed"
+    return _proved([rule for rule in rules if rule.name not in silent], seconds=1.0)[0] or "tested"
+
+
+def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, str]:
     """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
-    ends = time.perf_counter() + SECONDS
+    ends = time.perf_counter() + seconds
     cases, solver, gaps = 0, False, set[str]()
     for rule in rules:
         proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))

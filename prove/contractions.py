@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coset.dialects.hub_tensors import identity
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
@@ -48,7 +49,7 @@ def dot(elements: Denotation, term: Term, index: Index) -> Form:
         factors = [elements.element(x, tuple(source)) for x, source in zip((a, b), sources, strict=True)]
         return elements.scalar("multiply", factors, term.tensor)
 
-    return elements.folded("add", variables, body, term.tensor)
+    return elements.folded("add", variables, body, term.tensor, "dot ")  # its products are not rounded one by one
 
 
 def convolution(elements: Denotation, term: Term, index: Index) -> Form:
@@ -82,4 +83,29 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
         value = functions.choice(hit, elements.inside(x, (image, first, *source), zero), zero)
         return elements.scalar("multiply", [value, elements.element(w, (channel, c, *k))], term.tensor)
 
-    return elements.folded("add", variables, body, term.tensor)
+    return elements.folded("add", variables, body, term.tensor, "convolution ")
+
+
+def reduce_window(elements: Denotation, term: Term, index: Index) -> Form:
+    (x,) = term.operands
+    combiner = term.attribute("combiner")
+    window = term.attribute("window_dimensions")
+    variables = elements.bound([extent for extent in window if extent != 1])
+    bound = iter(variables)
+    rows = zip(
+        index, window, *(term.attribute(key) for key in ("window_strides", "base_dilations", "window_dilations", "padding")), strict=True
+    )
+    source: list[Dim] = []
+    hit = scalar.ONE  # whether the window stands on elements, not between them
+    for o, extent, stride, spread, dilation, (low, _) in rows:
+        j: Dim = 0 if extent == 1 else dims.symbol(next(bound)[0])
+        place = dims.subtract(dims.add(dims.multiply(o, stride), dims.multiply(j, dilation)), low)
+        source.append(place if spread == 1 else dims.floordiv(place, spread))
+        if spread != 1:
+            hit = scalar.multiply(hit, functions.truth("=0", scalar.size(dims.mod(place, spread))))
+
+    def body() -> Form:
+        nothing = elements.number(identity(combiner, x.tensor.dtype), x.tensor)
+        return functions.choice(hit, elements.inside(x, tuple(source), nothing), nothing)
+
+    return elements.folded(combiner, variables, body, term.tensor, "window ")

@@ -8,7 +8,8 @@ Source of the meanings: https://openxla.org/stablehlo/spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from typing import Any
 
@@ -17,12 +18,12 @@ import numpy as np
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
-from coset.ir.types import DTYPES, TensorType
+from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import contractions, functions, scalar
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
 from coset.prove.index import Known, reshaped
-from coset.prove.scalar import Apply, Form, Read, Where
+from coset.prove.scalar import Apply, Form, Read, Size, Where
 from coset.rules.definition import expand, is_defined
 from coset.rules.functions import FUNCTIONS
 
@@ -46,11 +47,10 @@ class Denotation:
 
     def __init__(self, known: Known, *, real: bool, exceptions: frozenset[str] = frozenset(), opaque: frozenset[str] = frozenset()) -> None:
         self.known, self.real, self.exceptions, self.opaque = known, real, exceptions, opaque
-        self.domain = Domain()
+        self.domain = Domain(self._closed, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
         self._memo: dict[tuple[Term, Index], Form] = {}
-        self._generic = 0
 
     def element(self, term: Term, index: Index) -> Form:
         """The element of a tensor `term` at `index`."""
@@ -59,12 +59,34 @@ class Denotation:
             found = self._memo[term, index] = self._element(term, index)
         return found
 
+    @contextmanager
+    def _where(self, fact: Dim) -> Iterator[None]:
+        """Inside, `fact` >= 0 holds: elements that are looked at there are not those of other places."""
+        before = self.known, self._memo
+        self.known, self._memo = self.known.with_fact(fact), {}
+        try:
+            yield
+        finally:
+            self.known, self._memo = before
+
+    @contextmanager
+    def _strict(self) -> Iterator[None]:
+        """Inside, exceptions do not count: an op that tells the zeros apart is around."""
+        before = self.exceptions, self._memo
+        if self.exceptions:
+            self.exceptions, self._memo = frozenset(), {}
+        try:
+            yield
+        finally:
+            self.exceptions, self._memo = before
+
     def _element(self, term: Term, index: Index) -> Form:
         name = term.op.name
         if name == "builtin.input":
             return scalar.atom(Read(term.attribute("name"), index), 1) if not _is_bool(term) else _truth_read(term, index)
         if name in self.opaque:
-            arguments = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
+            with self._strict():
+                arguments = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
             what = f"{name} {term.attributes} {term.tensor.dtype}"
             return functions.truth(what, *arguments) if _is_bool(term) else scalar.atom(Apply(what, tuple(arguments)))
         if is_defined(term.op):
@@ -84,7 +106,7 @@ class Denotation:
             return self.number(array.reshape(-1)[0], term.tensor)
         if all(isinstance(i, int) for i in index):
             return self.number(array[tuple(index)], term.tensor)
-        return scalar.atom(Read(f"constant {term.attribute('value')}", index))
+        return scalar.atom(Read(f"constant {term.tensor} {term.attribute('value').key}", index))
 
     def number(self, value: Any, type: TensorType) -> Form:
         if type.dtype.kind in ("bool", "int", "uint"):
@@ -190,14 +212,10 @@ class Denotation:
             return otherwise()
         if not any(name.startswith("k:") for name in dims.symbols(dim)):
             raise Split(dim)
-        before = self.known
-        try:
-            self.known = before.with_fact(dim)
+        with self._where(dim):
             holds = where()
-            self.known = before.with_fact(dims.subtract(-1, dim))
+        with self._where(dims.subtract(-1, dim)):
             fails = otherwise()
-        finally:
-            self.known = before
         if holds == fails:
             return holds
         above, below = (scalar.atom(Where(side)) for side in (dim, dims.subtract(-1, dim)))  # both become ranges of sums
@@ -206,13 +224,14 @@ class Denotation:
     # ---------------------------------------------------------------- elementwise
 
     def _elementwise(self, term: Term, index: Index) -> Form:
-        operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
-        kinds = [x.tensor.dtype.kind for x in term.operands]
         name = term.op.name.split(".", 1)[1]
+        with nullcontext() if name in functions.BLIND else self._strict():
+            operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
+        kinds = [x.tensor.dtype.kind for x in term.operands]
         if name == "select":
             return functions.choice(*operands)
         if name == "compare":
-            return self._compare(term.attribute("direction"), operands, kinds[0])
+            return self._compare(term.attribute("direction"), operands, term.operands[0].tensor.dtype)
         if name == "convert":
             return self._converted(operands[0], term.operands[0].tensor, term.tensor)
         if name == "clamp":
@@ -234,13 +253,15 @@ class Denotation:
             if name == "divide" and operands[1] == scalar.ONE:
                 return operands[0]
             found = functions.INTEGERS.get(name)
-            signs = type.dtype.kind  # what an operation that is no ring operation does depends on the sign
+            # what an operation that is no ring operation does depends on the sign and on the bits above
             if name in ("maximum", "minimum"):
-                return functions.sorted_call(f"{name} {signs}", *operands)
-            return found(*operands) if found else scalar.atom(Apply(f"{name} {signs}", tuple(operands)))
+                return functions.sorted_call(f"{name} {type.dtype}", *operands)
+            if name == "power":
+                return functions.power_of_integer(operands[0], operands[1], type.dtype)
+            return found(*operands) if found else scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
         if type.dtype.kind == "float" and self.real:
             found = self.reals.table.get(name)
-            return found(*operands) if found else scalar.atom(Apply(name, tuple(operands)))
+            return found(*operands) if found else self.reals.partial(name, scalar.atom(Apply(name, tuple(operands))))
         if type.dtype.kind == "float":
             unsigned = frozenset({"signed_zero"}) if type.dtype.name.endswith("fnuz") else frozenset[str]()  # it has one zero only
             return functions.exact(name, operands, self.exceptions | unsigned)
@@ -248,79 +269,114 @@ class Denotation:
             return functions.exact(name, operands, self.exceptions)
         return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
 
-    def _compare(self, direction: str, operands: Sequence[Form], kind: str) -> Form:
+    def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:
         a, b = operands
-        if kind == "bool":
+        if dtype.kind == "bool":
             return functions.compare_bools(direction, a, b)
-        if kind in ("int", "uint"):
-            return self.compare_integers(direction, a, b, kind)
+        if functions.wraps(dtype):
+            return self.compare_integers(direction, a, b, dtype)
         return self.reals.compare(direction, a, b) if self.real else functions.exact_compare(direction, a, b)
 
-    def compare_integers(self, direction: str, a: Form, b: Form, kind: str) -> Form:
+    def compare_integers(self, direction: str, a: Form, b: Form, dtype: DType) -> Form:
         """Integers wrap around: no sign of a difference. Of index variables alone it is index arithmetic."""
-        gap = _as_dim(scalar.subtract(a, b))
+        gap = self._distance(a, b, dtype)
         if gap is not None and direction in ("LT", "LE", "GT", "GE"):
             bound = {"GE": gap, "GT": dims.subtract(gap, 1), "LE": dims.multiply(-1, gap), "LT": dims.subtract(-1, gap)}[direction]
             return self._cases(bound, lambda: scalar.ONE, lambda: scalar.ZERO)
         if direction in ("GT", "GE"):
-            return self.compare_integers("LT" if direction == "GT" else "LE", b, a, kind)
+            return self.compare_integers("LT" if direction == "GT" else "LE", b, a, dtype)
         if direction == "NE":
-            return functions.negation(self.compare_integers("EQ", a, b, kind))
+            return functions.negation(self.compare_integers("EQ", a, b, dtype))
         if direction == "EQ":
-            return scalar.ONE if a == b else functions.truth("equal", *sorted((a, b), key=lambda form: form.key))
+            return scalar.ONE if a == b else functions.truth(f"equal {dtype}", *sorted((a, b), key=lambda form: form.key))
         if direction == "LE":
-            return functions.negation(self.compare_integers("LT", b, a, kind))
-        return scalar.ZERO if a == b else functions.truth(f"less {kind}", a, b)
+            return functions.negation(self.compare_integers("LT", b, a, dtype))
+        return scalar.ZERO if a == b else functions.truth(f"less {dtype}", a, b)
+
+    def _distance(self, a: Form, b: Form, dtype: DType) -> Dim | None:
+        """a - b where both are dims that do not wrap around, else None."""
+        first, second = _as_dim(a), _as_dim(b)
+        if first is None or second is None or dtype.bits < 32:
+            return None
+        if dtype.kind == "uint" and not (self.known.nonnegative(first) and self.known.nonnegative(second)):
+            return None
+        return dims.subtract(first, second)
 
     def _converted(self, a: Form, source: TensorType, target: TensorType) -> Form:
         from_, to = source.dtype, target.dtype
         if from_ == to or (from_.kind == to.kind == "float" and self.real):
             return a
-        if to.kind in ("int", "uint", "float", "complex") and _small(a):
+        if to.kind in ("int", "uint", "float", "complex") and _held(a, from_) and _held(a, to):
             return a
-        if from_.kind in ("bool", "int", "uint") and to.kind == "float" and self.real:
+        if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
-        if from_.kind in ("int", "uint") and to.kind in ("int", "uint") and to.bits <= from_.bits:
+        if functions.wraps(from_) and to.kind == "float" and self.real and _unwrapped(a, from_):
+            return a
+        if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else functions.narrowed(a, to)  # the same bits: what depends on the sign says so
         inner = functions.conversion(a)
-        if inner is not None and LOSSLESS(DTYPES[inner.function.split()[1]], from_):  # a detour that keeps every value
+        if inner is not None:
             first = DTYPES[inner.function.split()[1]]
-            return self._converted(inner.arguments[0], TensorType(first, source.shape), target)
+            integers = functions.wraps(first) and functions.wraps(to) and not functions.wraps(from_)
+            if LOSSLESS(first, from_) and not (integers and not LOSSLESS(first, to)):  # keeps every value; floats saturate, integers wrap
+                return self._converted(inner.arguments[0], TensorType(first, source.shape), target)
         if to.kind == "bool":
-            truth = _small(a) and scalar.multiply(a, a) == a
+            truth = _held(a, DTYPES["bool"]) and scalar.multiply(a, a) == a
             return a if truth else functions.truth(f"convert {from_}", a)
         return scalar.atom(Apply(f"convert {from_} {to}", (a,)))
 
     # ---------------------------------------------------------------- folds
 
+    def _closed(self, form: Form) -> Form:
+        """What a condition on `form` is about: the values of bound variables for which it is asked are said too."""
+        names = {name for name in scalar.variables(form) if name.startswith("k:")}
+        facts = [fact for fact in self.known.facts if dims.symbols(fact) & names]
+        names |= {name for fact in facts for name in dims.symbols(fact) if name.startswith("k:")}
+        if not names:
+            return form
+        inner = scalar.atom(Apply("needed", (form, *(scalar.atom(Where(fact)) for fact in facts))))
+        return self.folds.extreme("needed", tuple((name, self.known.extents[name]) for name in sorted(names)), inner, self.known)
+
+    def _positive(self, size: Size) -> bool:
+        return self.known.nonnegative(dims.subtract(dims.Poly((((size.atom,), 1),)), 1))
+
     def bound(self, extents: Sequence[Dim]) -> tuple[tuple[str, Dim], ...]:
         return tuple((self.folds.fresh(), extent) for extent in extents)
 
-    def folded(self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], Form], type: TensorType) -> Form:
+    def folded(
+        self, combiner: str, variables: tuple[tuple[str, Dim], ...], body: Callable[[], Form], type: TensorType, order: str = ""
+    ) -> Form:
+        """The fold of `body`; `order` names the order in which an op adds, and rounds, where that counts."""
         before = self.known
         self.known = before.with_variables(dict(variables))
         try:
             inner = body()
         finally:
             self.known = before
+        floats = type.dtype.kind == "float"
         ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
         if not variables:
             return inner
         if ring:
             return self.folds.sum(variables, inner, self.known)
-        if combiner in ("maximum", "minimum") and self.real and type.dtype.kind == "float":
+        if combiner in ("maximum", "minimum") and self.real and floats:
             return self.folds.extreme(combiner, variables, inner, self.known)
-        if not self.real and type.dtype.kind == "float" and combiner in ("add", "multiply"):  # the order of the operations counts
+        if not self.real and floats and combiner in ("add", "multiply"):  # the order of the operations counts
             names: dict[str, Dim] = {old: dims.symbol(f"o:{i}") for i, (old, _) in enumerate(variables)}
             plain = tuple((f"o:{i}", extent) for i, (_, extent) in enumerate(variables))
             inside = before.with_variables(dict(plain))
-            return scalar.atom(scalar.Fold(f"ordered {combiner}", plain, self.folds.renamed(inner, names, inside)))
-        return self.folds.extreme(f"{combiner} {type.dtype.kind}", variables, inner, self.known)
+            return scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, self.folds.renamed(inner, names, inside)))
+        kind = type.dtype if functions.wraps(type.dtype) else type.dtype.kind
+        return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
 
     # ---------------------------------------------------------------- what is not interpreted
 
     def _opaque(self, term: Term, index: Index) -> Form:
         """The op as an atom over its operands as functions of generic indices."""
+        with self._strict():
+            return self._applied(term, index)
+
+    def _applied(self, term: Term, index: Index) -> Form:
         arguments: list[Form] = [scalar.size(i) for i in index]
         for x in term.operands:
             if not isinstance(x.type, TensorType) or x.type.shape is None:
@@ -335,7 +391,7 @@ class Denotation:
             arguments += [scalar.size(dim) for dim in x.tensor.dims]
         if term.regions:
             raise Unprovable(f"the payload of `{term.op.name}`")
-        name = f"{term.op.name} {term.attributes}"
+        name = f"{term.op.name} {term.attributes} {[x.tensor.dtype for x in term.operands]}"
         return functions.truth(name, *arguments) if _is_bool(term) else scalar.atom(Apply(name, tuple(arguments)))
 
 
@@ -347,9 +403,32 @@ def _truth_read(term: Term, index: Index) -> Form:
     return functions.truth(str(term.attribute("name")), *(scalar.size(i) for i in index))
 
 
-def _small(form: Form) -> bool:
-    """True for numbers that every float type holds, chosen by conditions."""
-    return sum(abs(c) for _, c in form.terms) <= 8 and all(scalar.truth_valued(atom) for atom in form.atoms())
+def _held(form: Form, dtype: DType) -> bool:
+    """True for whole numbers chosen by conditions that the type holds for sure (and every float type, signed or not)."""
+    if not all(c.denominator == 1 for _, c in form.terms) or not all(scalar.truth_valued(atom) for atom in form.atoms()):
+        return False
+    low, high = (sum(pick(c, Fraction(0)) for _, c in form.terms) for pick in (min, max))
+    if dtype.kind == "bool":
+        return low >= 0 and high <= 1
+    if functions.wraps(dtype):
+        least = 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
+        return least <= low and high < least + (1 << dtype.bits)
+    return low >= -4 and high <= 4 and dtype.name != "f8e8m0fnu"
+
+
+def _unwrapped(form: Form, dtype: DType) -> bool:
+    """True where an integer is one number, not what a ring operation has left of it: its value is that of the form."""
+    if _held(form, dtype):
+        return True
+    if len(form.terms) != 1:
+        return False
+    ((monomial, coefficient),) = form.terms
+    if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
+        return False
+    factor = monomial[0][0]
+    if isinstance(factor, Size):
+        return dtype.bits >= 32  # no tensor has more elements in a dim
+    return isinstance(factor, Read) or (isinstance(factor, Apply) and factor.function.endswith(f" {dtype}"))
 
 
 def _as_dim(form: Form) -> Dim | None:
@@ -360,7 +439,7 @@ def _as_dim(form: Form) -> Dim | None:
             return None
         part: Dim = int(coefficient)
         for factor, exponent in monomial:
-            if not isinstance(factor, scalar.Size) or exponent.denominator != 1 or exponent < 0:
+            if not isinstance(factor, Size) or exponent.denominator != 1 or exponent < 0:
                 return None
             for _ in range(int(exponent)):
                 part = dims.multiply(part, dims.Poly((((factor.atom,), 1),)))
@@ -381,6 +460,7 @@ _HANDLERS: dict[str, Handler] = {
     "stablehlo.concatenate": Denotation._concatenate,
     "stablehlo.pad": Denotation._pad,
     "stablehlo.reduce": contractions.reduce,
+    "stablehlo.reduce_window": contractions.reduce_window,
     "stablehlo.dot_general": contractions.dot,
     "stablehlo.convolution": contractions.convolution,
 }

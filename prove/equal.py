@@ -16,13 +16,14 @@ from coset.ir.term import Term, get
 from coset.ir.types import TensorType, TupleType
 from coset.prove import scalar
 from coset.prove.denote import Denotation, Split
+from coset.prove.error_bound import coarsest
 from coset.prove.functions import Unprovable
 from coset.prove.index import Known
 from coset.prove.scalar import Base, Form
 from coset.prove.solver import solved
 
 MOST_CASES = 64  # of conditions on the index
-TOLERANCE = Fraction(1, 10**5)  # relative, of coefficients: constants are rounded to the element type at hand
+ROUNDINGS = 8  # of constants to the element type at hand, by which coefficients may differ
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def compare(left: Term, right: Term, sense: Sense) -> Shown:
     if isinstance(left.type, TupleType):
         shown = [compare(get(left, i), get(right, i), sense) for i in range(len(left.type.items))]
         return Shown(sum(s.cases for s in shown), any(s.solver for s in shown))
+    if sense.domains and coarsest([right]) > coarsest([left]):
+        raise Open("the right side computes in a coarser float type than the left side")
     assert isinstance(left.type, TensorType) and left.type.shape is not None
     shape = left.type.shape
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
@@ -84,8 +87,10 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: 
     sides = [Denotation(known, real=sense.real, exceptions=sense.exceptions, opaque=sense.opaque) for _ in range(2)]
     a, b = (side.element(term, index) for side, term in zip(sides, (left, right), strict=True))
     solver = False
-    if not equal(a, b, real=sense.real):
-        if not solved(a, b, real=sense.real):
+    real = sense.real and left.tensor.dtype.kind == "float"  # integers wrap around, and no rounding excuses them
+    tolerance = Fraction(ROUNDINGS * coarsest((left, right))) if real else Fraction(0)
+    if not equal(a, b, real=real, tolerance=tolerance):
+        if not solved(a, b, real=real):
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True
     if sense.real and sense.domains:
@@ -93,14 +98,14 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: 
     return solver
 
 
-def equal(a: Form, b: Form, *, real: bool) -> bool:
+def equal(a: Form, b: Form, *, real: bool, tolerance: Fraction) -> bool:
     """Whether the normal forms are one, after denominators are cleared where floats are real numbers."""
     gap = scalar.subtract(a, b)
     if not gap.terms:
         return True
     if not real:
         return False
-    if _negligible(gap, a, b):
+    if _negligible(gap, a, b, tolerance):
         return True
     for _ in range(6):
         below = _denominator(gap)
@@ -109,7 +114,7 @@ def equal(a: Form, b: Form, *, real: bool) -> bool:
         base, degree = below
         factor = scalar.power(base, degree)
         gap, a, b = scalar.multiply(gap, factor), scalar.multiply(a, factor), scalar.multiply(b, factor)
-        if not gap.terms or _negligible(gap, a, b):
+        if not gap.terms or _negligible(gap, a, b, tolerance):
             return True
     return False
 
@@ -124,22 +129,25 @@ def _denominator(form: Form) -> tuple[Form, Fraction] | None:
     return next(iter(sorted(found.items(), key=lambda item: item[0].key)), None)
 
 
-def _negligible(gap: Form, a: Form, b: Form) -> bool:
+def _negligible(gap: Form, a: Form, b: Form, tolerance: Fraction) -> bool:
     """Every coefficient of the difference is rounding noise beside those of the sides."""
     size: dict[scalar.Monomial, Fraction] = {}
     for form in (a, b):
         for monomial, coefficient in form.terms:
             size[monomial] = max(size.get(monomial, Fraction(0)), abs(coefficient))
-    return all(abs(c) <= TOLERANCE * size.get(m, Fraction(0)) for m, c in gap.terms)
+    return all(abs(c) <= tolerance * size.get(m, Fraction(0)) for m, c in gap.terms)
+
+
+_NEEDS = {"nonzero": "!= 0", "nonnegative": ">= 0", "other": "to be defined"}
 
 
 def _same_domain(left: object, right: object) -> None:
-    for name in ("nonzero", "nonnegative"):
+    for name in ("nonzero", "nonnegative", "other"):
         first, second = ({_anonymous(form) for form in getattr(side, name)} for side in (left, right))
         if first != second:
             only = sorted(first ^ second, key=str)[0]
             where = "left" if only in first else "right"
-            raise Open(f"only the {where} side needs {only} {'!= 0' if name == 'nonzero' else '>= 0'}")
+            raise Open(f"only the {where} side needs {only} {_NEEDS[name]}")
 
 
 def _anonymous(form: Form) -> str:

@@ -14,7 +14,8 @@ import ml_dtypes
 import numpy as np
 
 from coset.ir.op import Array
-from coset.ir.term import Term, topological
+from coset.ir.term import Term, make, topological
+from coset.ir.types import TensorType
 from coset.rules.definition import expand, is_defined
 
 LIBRARY_ULPS = 4.0  # NumPy's elementary functions are within 4 ulp of the truth (NumPy's own test limits)
@@ -29,6 +30,16 @@ def roundoff(dtype: Any) -> float:
         return float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
         return 0.0
+
+
+def underflow(dtype: Any) -> float:
+    """The smallest number of a float dtype, which is how far a result near 0 may be off; 0 for exact ones."""
+    return float(ml_dtypes.finfo(dtype).smallest_subnormal) if roundoff(dtype) else 0.0  # type: ignore[no-untyped-call]
+
+
+def coarsest(roots: Sequence[Term]) -> float:
+    """The roundoff of the coarsest float type in `roots`."""
+    return max((roundoff(t.type.dtype.numpy) for t in topological(roots) if isinstance(t.type, TensorType)), default=0.0)
 
 
 def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Array]:
@@ -85,6 +96,8 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         return np.zeros(np.shape(value)) if exact else np.abs(_applied(term, moved))
     if name == "stablehlo.reduce":
         return _reduction_error(term, operands[0], errors[0], magnitude, unit)
+    if name == "stablehlo.reduce_window":
+        return _window_error(term, operands[0], errors[0], unit)
     if name in ("stablehlo.dot_general", "stablehlo.convolution"):
         a, b = (np.abs(_real(operand)) for operand in operands)
         count = 1 + max(1, int(np.prod(np.shape(operands[1]))))
@@ -99,7 +112,7 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         return np.asarray(np.where(errors[0] > 0, gap, chosen))
     if not term.op.has("elementwise") and roundoff(np.asarray(value).dtype):
         return np.full(np.shape(value), np.inf)  # intervals of single operands say nothing of sums over many elements
-    return _carried(term, operands, errors, value) + LIBRARY_ULPS * unit * magnitude
+    return _carried(term, operands, errors, value) + LIBRARY_ULPS * unit * magnitude + underflow(np.asarray(value).dtype)
 
 
 def _reduction_error(term: Term, operand: Any, error: Any, magnitude: Array, unit: float) -> Array:
@@ -112,6 +125,16 @@ def _reduction_error(term: Term, operand: Any, error: Any, magnitude: Array, uni
         relative = np.sum(error / np.abs(_real(operand)), axis=axes)
         return np.asarray(np.nan_to_num(magnitude * (relative + count * unit), nan=np.inf))
     return np.max(error, axis=axes, initial=0.0)  # type: ignore[no-any-return]
+
+
+def _window_error(term: Term, operand: Any, error: Any, unit: float) -> Array:
+    """Of a sum the errors of its elements and their roundings; of an extreme at most the errors of all elements."""
+    if term.attribute("combiner") not in ("add", "maximum", "minimum"):
+        return np.full(np.shape(term.op.meaning(term, [operand], {})), np.inf)  # type: ignore[misc]
+    sums = make(term.op.name, term.operands, {**dict(term.attributes), "combiner": "add"})
+    count = int(np.prod(term.attribute("window_dimensions")))
+    rounded = count * unit * _applied(sums, [np.abs(_real(operand))]) if term.attribute("combiner") == "add" else 0.0
+    return np.asarray(_applied(sums, [error]) + rounded)
 
 
 def _real(value: Any) -> Array:

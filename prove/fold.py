@@ -50,12 +50,14 @@ class Folds:
             if not scalar.atom_variables(factor) & names:
                 outside = scalar.multiply(outside, scalar.atom(factor, exponent))
             elif isinstance(factor, Fold) and factor.combiner == "add" and exponent.denominator == 1 and exponent > 0:
-                for _ in range(int(exponent)):
+                for done in range(int(exponent)):
                     own = {name: self.fresh() for name, _ in factor.variables}
                     variables += tuple((own[name], extent) for name, extent in factor.variables)
                     inner = self.renamed(factor.body, {a: dims.symbol(b) for a, b in own.items()}, known)
                     if len(inner.terms) != 1:
-                        return scalar.multiply(outside, self.sum(variables, self._rebuilt(factors, monomial, factor, inner), known))
+                        left = scalar.power(scalar.atom(factor), exponent - done - 1)
+                        body = scalar.multiply(self._rebuilt(factors, monomial, factor, inner), left)
+                        return scalar.multiply(outside, self.sum(variables, body, known))
                     outside = scalar.scale(outside, inner.terms[0][1])
                     factors += inner.terms[0][0]
             else:
@@ -162,7 +164,8 @@ class Folds:
         fixed = Form(tuple(term for term in body.terms if term not in moving))
         inner = Form(tuple(moving))
         if not moving:
-            return body
+            maybe_none = tuple((name, extent) for name, extent in variables if not known.nonnegative(dims.subtract(extent, 1)))
+            return scalar.add(body, self._named("maximum", maybe_none, scalar.ZERO, known)) if maybe_none else body  # -inf of nothing
         first = abs(moving[0][1])
         inner = scalar.scale(inner, 1 / first)
         nested = _whole(inner, combiner)

@@ -22,10 +22,34 @@ class Unprovable(Exception):
 
 @dataclass
 class Domain:
-    """Where the reals leave a side undefined: sums that must not be 0, or not be negative."""
+    """Where the reals leave a side undefined: sums that must not be 0, or not be negative, and other arguments that must be good ones.
 
+    `closed` says of a form for which values of bound variables it is asked; `positive` whether a size is known to be at least 1.
+    """
+
+    closed: Callable[[Form], Form]
+    positive: Callable[[scalar.Size], bool]
     nonzero: set[Form] = field(default_factory=set)
     nonnegative: set[Form] = field(default_factory=set)
+    other: set[Form] = field(default_factory=set)
+
+    def needs_nonzero(self, form: Form) -> None:
+        if not self.surely_positive(form):
+            self.nonzero.add(self.closed(_normal(form)))
+
+    def needs_nonnegative(self, form: Form) -> None:
+        if not self.surely_positive(form):
+            self.nonnegative.add(self.closed(form))
+
+    def needs(self, form: Form) -> None:
+        self.other.add(self.closed(form))
+
+    def surely_positive(self, form: Form) -> bool:
+        """True when every term is a positive number times positive atoms."""
+        return bool(form.terms) and all(c > 0 and all(self._positive(atom) for atom, _ in m) for m, c in form.terms)
+
+    def _positive(self, atom: scalar.Atom) -> bool:
+        return self.positive(atom) if isinstance(atom, scalar.Size) else scalar.positive(atom)
 
 
 MINUS_ZERO = scalar.atom(Apply("-0", ()))
@@ -81,10 +105,11 @@ def compare_bools(direction: str, a: Form, b: Form) -> Form:
 # ---------------------------------------------------------------- integers
 
 
-def _power_of_integer(a: Form, b: Form) -> Form:
+def power_of_integer(a: Form, b: Form, dtype: DType) -> Form:
+    """a to the power of b, of which the sign counts."""
     if b.number is not None and 0 <= b.number <= 8:
         return scalar.power(a, b.number)
-    return scalar.atom(Apply("power", (a, b)))
+    return scalar.atom(Apply(f"power {dtype}", (a, b)))
 
 
 def _shifted(a: Form, b: Form) -> Form:
@@ -92,7 +117,7 @@ def _shifted(a: Form, b: Form) -> Form:
 
 
 INTEGERS: dict[str, Callable[..., Form]] = {
-    "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate, "power": _power_of_integer,
+    "add": scalar.add, "subtract": scalar.subtract, "multiply": scalar.multiply, "negate": scalar.negate,
     "shift_left": _shifted, "not": lambda a: scalar.subtract(scalar.negate(a), ONE),
     "and": lambda a, b: sorted_call("and", a, b), "or": lambda a, b: sorted_call("or", a, b),
     "xor": lambda a, b: _parity(a, b),
@@ -192,29 +217,31 @@ class Reals:
         for name in ("erf", "sine", "tan", "asin", "atan", "asinh", "atanh", "erf_inv", "round_nearest_even", "round_nearest_afz"):
             self.table[name] = self._odd(name)
 
-    @staticmethod
-    def _odd(name: str) -> Callable[[Form], Form]:
-        return lambda a: scalar.odd(name, a)
+    def _odd(self, name: str) -> Callable[[Form], Form]:
+        return lambda a: self.partial(name, scalar.odd(name, a))
+
+    def partial(self, name: str, result: Form) -> Form:
+        """The result of a function, noted where it is not defined for all numbers."""
+        if name in _PARTIAL:
+            self.domain.needs(scalar.even("of", result))
+        return result
 
     def inverse(self, a: Form) -> Form:
         """1 / a."""
         if a.number == 0:
             raise Unprovable("a division by zero")
-        if not _surely_positive(a):
-            self.domain.nonzero.add(_normal(a))
+        self.domain.needs_nonzero(a)
         return scalar.power(a, Fraction(-1))
 
     def root(self, a: Form, exponent: Fraction) -> Form:
         """a to a power that wants a number that is not negative."""
-        if not _surely_positive(a):
-            self.domain.nonnegative.add(a)
+        self.domain.needs_nonnegative(a)
         return scalar.power(a, exponent)
 
     def log(self, a: Form) -> Form:
         """The natural logarithm."""
-        if not _surely_positive(a):
-            self.domain.nonnegative.add(a)
-            self.domain.nonzero.add(_normal(a))
+        self.domain.needs_nonnegative(a)
+        self.domain.needs_nonzero(a)
         return scalar.logarithm(a)
 
     def logistic(self, a: Form) -> Form:
@@ -224,7 +251,9 @@ class Reals:
     def power(self, a: Form, b: Form) -> Form:
         """a to the power of b."""
         if b.number is None:
-            return scalar.atom(Apply("power", (a, b)))
+            result = scalar.atom(Apply("power", (a, b)))
+            self.domain.needs(result)
+            return result
         if b.number.denominator == 1:
             return scalar.power(a, b.number) if b.number >= 0 else scalar.power(self.inverse(a), -b.number)
         return self.root(a, b.number) if b.number > 0 else self.inverse(self.root(a, -b.number))
@@ -245,6 +274,10 @@ class Reals:
         return self.compare("LT" if direction == "GT" else "GE", b, a)
 
 
+# ... and what is not defined for all numbers, beside quotients, roots and logarithms
+_PARTIAL = frozenset({"tan", "asin", "acos", "acosh", "atanh", "erf_inv", "remainder", "lgamma", "digamma", "polygamma", "zeta"})
+
+
 def _normal(form: Form) -> Form:
     """The form up to a factor."""
     return scalar.scale(form, 1 / form.terms[0][1]) if form.terms else form
@@ -255,13 +288,14 @@ def _unit(form: Form) -> Form:
     return scalar.scale(form, 1 / abs(form.terms[0][1])) if form.terms else form
 
 
-def _surely_positive(form: Form) -> bool:
-    """True when every term is a positive number times positive atoms."""
-    return bool(form.terms) and all(c > 0 and all(scalar.positive(atom) for atom, _ in m) for m, c in form.terms)
-
-
 # ---------------------------------------------------------------- floats, bit by bit
 
+# functions whose results for 0 and -0 differ at most in the sign of a zero; an exception for signed zeros passes through them
+BLIND = frozenset((
+    "add", "subtract", "multiply", "negate", "abs", "maximum", "minimum", "select", "clamp", "compare", "floor", "ceil", "sign", "sqrt",
+    "cbrt", "exponential", "exponential_minus_one", "sine", "cosine", "tan", "tanh", "logistic", "log", "log_plus_one",
+    "round_nearest_even", "round_nearest_afz", "is_finite", "not", "and", "or", "xor",
+))  # fmt: skip
 _COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
 _MIRROR = {"GT": "LT", "GE": "LE"}
 

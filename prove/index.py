@@ -58,7 +58,7 @@ class Known:
 
     def _by_coefficients(self, dim: Dim) -> bool:
         """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative."""
-        least_one = self.positive | {name for extent in self.extents.values() for name in dims.symbols(extent)}
+        least_one = self.positive | {name for extent in self.extents.values() for name in _factors(extent)}
         shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & least_one})
         if isinstance(shifted, int):
             return shifted >= 0
@@ -127,6 +127,16 @@ class Known:
         if atom.name == "mod" and share is not None:
             return self.divided(self.divided(inner, divisor)[0], share)[1]
         return None
+
+
+def _factors(extent: Dim) -> frozenset[str]:
+    """The symbols that are at least 1 where `extent` is: of a product less a number, not of a sum or a difference of dims."""
+    products = [(m, c) for m, c in extent.terms if m] if isinstance(extent, Poly) else []
+    if len(products) != 1 or products[0][1] < 0 or any(not m and c > 0 for m, c in extent.terms):  # type: ignore[union-attr]
+        return frozenset()
+    named = frozenset(atom.name for atom in products[0][0] if not atom.args)
+    quotients = [atom.args[0] for atom in products[0][0] if atom.name == "floordiv"]
+    return named.union(*(_factors(dividend) for dividend in quotients))
 
 
 def _lone(dim: Dim) -> Atom | None:

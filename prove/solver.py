@@ -36,7 +36,7 @@ class _Translation:
         if exponent.denominator != 1:
             return self._fresh(f"{factor.key}^{exponent}")
         if exponent < 0:
-            inverse = self._fresh(f"inverse {exponent.denominator} {base}")
+            inverse = self._fresh(f"inverse {base.sexpr()}")
             self.conditions.append(inverse * base == 1)
             base, exponent = inverse, -exponent
         result = base

@@ -11,12 +11,16 @@ from coset.ir.op import Array
 from coset.ir.types import DType
 
 KINDS = ("moderate", "zeros", "special")
+LARGE, ENDS = "large", "ends"
+# what an exponential takes to infinity while products of a few and sums of many stay finite, by the largest exponent of the float type
+EXPONENTIAL_OVERFLOWS = {16: 12.0, 128: 150.0, 1024: 1000.0}
 PLAIN = (0.0, 1.0, -1.0, 0.5, 2.0, -3.0)
 
 
 def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kind: str) -> Array:
     """An array of the type: `moderate` has normal numbers, `zeros` mixes in small whole ones and both zeros, `special` NaN,
-    infinities, the largest, the smallest and subnormal numbers (of integers: the ends of the range)."""
+    infinities, the largest, the smallest and subnormal numbers (of integers: the ends of the range), `large`
+    what overflows in exponentials, `ends` only the ends of the ranges of integers."""
     size = tuple(shape)
     if dtype.kind == "bool":
         return generator.integers(0, 2, size).astype(bool)
@@ -26,6 +30,8 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
         parts = generator.normal(size=size) + 1j * generator.normal(size=size)
         return np.asarray(parts).astype(dtype.numpy)
     base = generator.normal(size=size)
+    if kind == LARGE:
+        base = base * EXPONENTIAL_OVERFLOWS.get(int(ml_dtypes.finfo(dtype.numpy).maxexp), 1.0)  # type: ignore[no-untyped-call]
     if kind == "zeros":
         base = np.where(generator.random(size) < 0.5, generator.choice([*PLAIN, -0.0], size), base)
     values = np.asarray(base).astype(dtype.numpy)
@@ -39,7 +45,7 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
 def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str) -> Array:
     low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
     small = generator.integers(max(low, -9), min(high, 9), size, endpoint=True)
-    if kind == "special":
+    if kind not in KINDS[:2]:
         ends = np.array([low, low + 1, high, high - 1, 0, 1], dtype=np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64)
         picked = ends[generator.integers(0, len(ends), size)]
         return np.where(generator.random(size) < 0.5, picked, small.astype(picked.dtype)).astype(dtype.numpy)

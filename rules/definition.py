@@ -24,7 +24,7 @@ from coset.rules.elaborate import Direction, numerics_of, variants
 from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
-from coset.rules.parser import parse
+from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.unroll import unrolled, variadic

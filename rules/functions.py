@@ -134,6 +134,9 @@ FUNCTIONS: dict[str, Function] = {
         "diagonal(c)", "k where the constant matrix c is true, or 0, exactly at [i, j] with j <= i + k", values.diagonal, (1, 1)
     ),
     "masking": Function("masking(c)", "the one other number of such a matrix of floats", values.masking, (1, 1)),
+    "regrouped": Function(
+        "regrouped(S, B, A)", "the axes of S that hold what the axes A of a reshape of it to B hold", lists.regrouped, (3, 3)
+    ),
     "static": Function("static(e)", "true when a dim, list or shape has no symbol", _static, (1, 1)),
     "bits": Function("bits(T)", "the bits of one element of a dtype", lambda t: _element(t).bits, (1, 1)),
     "kind": Function("kind(T)", '"float", "int", "uint", "bool" or "complex": what a dtype is', lambda t: _element(t).kind, (1, 1)),

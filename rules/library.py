@@ -15,7 +15,7 @@ from coset.rules import syntax
 from coset.rules.definition import define_all, definition_texts, definitions, trials
 from coset.rules.elaborate import rules_of
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
-from coset.rules.parser import parse
+from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import type_errors

@@ -216,3 +216,44 @@ def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
 def joined(items: Any) -> tuple[Any, ...]:
     """The lists of a list of lists as one."""
     return tuple(each for part in as_list(items) for each in as_list(part))
+def regrouped(own: Any, shape: Any, axes: Any) -> tuple[int, ...]:
+    """The axes of one shape that hold, in a reshape of it to another one, what `axes` of the other one hold: both fall into groups
+    of adjacent dims with equal products, and the axes must be whole groups (dims of 1 aside)."""
+    left, right = as_list(own), as_list(shape)
+    wanted = _axes(len(right), axes)
+    found: list[int] = []
+    for ours, theirs in _groups(left, right):
+        inside = [axis in wanted for axis in theirs if right[axis] != 1]
+        if inside and any(inside) != all(inside):
+            raise Undefined
+        if any(inside) if inside else all(axis in wanted for axis in theirs):
+            found += ours
+    return tuple(found)
+
+
+def _groups(left: tuple[Any, ...], right: tuple[Any, ...]) -> list[tuple[range, range]]:
+    """The finest cut of two shapes of one size into ranges of axes with equal products."""
+    if not equal(dims.product(map(number, left)), dims.product(map(number, right))):
+        raise Undefined
+    cuts_left, cuts_right = _products(left), _products(right)
+    shared = [product for product in cuts_left if product in cuts_right]
+    groups, i, j = [], 0, 0
+    for product in shared:
+        if product != 1:
+            groups.append((range(i, cuts_left[product]), range(j, cuts_right[product])))
+            i, j = cuts_left[product], cuts_right[product]
+    if i < len(left) or j < len(right):  # dims of 1 at the end belong to the last group
+        if not groups:
+            return [(range(len(left)), range(len(right)))]
+        groups[-1] = (range(groups[-1][0].start, len(left)), range(groups[-1][1].start, len(right)))
+    return groups
+
+
+def _products(shape: tuple[Any, ...]) -> dict[Dim, int]:
+    """The product of the leading dims -> how many they are (the fewest)."""
+    found: dict[Dim, int] = {}
+    product: Dim = 1
+    for count, dim in enumerate(shape, start=1):
+        product = dims.multiply(product, number(dim))
+        found.setdefault(product, count)
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, find_op, loaded_ops
@@ -83,8 +84,21 @@ def _nearest(name: str, dialects: Iterable[str]) -> str:
     return f"did you mean {' or '.join(spelled[c] for c in close)}?" if close else f"ops of {', '.join(sorted(used))} can be named"
 
 
+def _refuse_circles(locals: Sequence[syntax.Local]) -> None:
+    uses = {
+        local.name: {part.value for part in syntax.walk(local.value) if isinstance(part, syntax.Name)} & {other.name for other in locals}
+        for local in locals
+    }
+    try:
+        list(TopologicalSorter(uses).static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        local = next(local for local in locals if local.name == circle[0])
+        raise RuleError(f"`{local.name}` is defined by itself", place=local.place, help="a local may use others, not in a circle") from None
+
+
 def collect(
-    declarations: Iterable[syntax.Declaration | syntax.OpVariable], locals: Iterable[syntax.Local], dialects: Mapping[str, str]
+    declarations: Iterable[syntax.Declaration | syntax.OpVariable], locals: Sequence[syntax.Local], dialects: Mapping[str, str]
 ) -> Names:
     """The names that an entry declares.
 
@@ -113,6 +127,7 @@ def collect(
         _not_taken(names, local.name, local.place)
         names.locals[local.name] = local.value
         names.places[local.name] = local.place
+    _refuse_circles(locals)
     return names
 
 

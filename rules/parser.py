@@ -21,6 +21,10 @@ KEYWORDS = frozenset((
 ))  # fmt: skip
 
 
+DEEPEST = 100  # levels of a term: what reads terms recurses
+CHAINS = ("sum", "product", "conjunction", "disjunction")
+
+
 @lru_cache(maxsize=1)
 def grammar() -> Lark:
     """The LALR parser of `grammar.lark`."""
@@ -46,7 +50,23 @@ def parse(text: str, path: str) -> tuple[syntax.RuleFile, list[RuleError]]:
     Raises:
         RuleError: the text is no rule file.
     """
-    return _Reader(text, path).file(parse_tree(text, path))
+    tree, reader = parse_tree(text, path), _Reader(text, path)
+    deep = _too_deep(tree)
+    if deep is not None:
+        raise RuleError(f"the term is nested more than {DEEPEST} deep", place=reader.place(deep), help="name parts of it after `with`")
+    return reader.file(tree)
+
+
+def _too_deep(tree: Tree[Token]) -> Tree[Token] | None:
+    """A part nested deeper than what is read; a chain of operators nests to the left."""
+    waiting = [(tree, 0)]
+    while waiting:
+        top, depth = waiting.pop()
+        if depth > DEEPEST:
+            return top
+        steps = len(top.children) // 2 if top.data in CHAINS else 1
+        waiting += [(child, depth + max(1, steps)) for child in top.children if isinstance(child, Tree)]
+    return None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from coset.ir.types import TensorType, Type
 from coset.rules.instance import EXPANSION, Search, instances
@@ -23,10 +23,22 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
     for rule in rules:
         directions.setdefault((rule.family, rule.name.split("#")[0]), []).append(rule)
     refused: set[str] = set()
-    for (family, name), forms in directions.items():
+    checked: dict[tuple[str, str], RuleError | None] = {}
+
+    def check(key: tuple[str, str]) -> RuleError | None:
+        if key not in checked:
+            checked[key] = _check_direction(directions[key])
+        return checked[key]
+
+    def another_types(family: str, name: str) -> bool:
+        """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong."""
+        others = [key for key in directions if key[0] == family and key[1] != name]
+        return any(not isinstance(check(key), Untyped) for key in others)
+
+    for family, name in directions:
         if family not in refused:
-            error = _check_direction(forms)
-            if error is not None and not (isinstance(error, Untyped) and "[" in name and _another_types(family, name, directions)):
+            error = check((family, name))
+            if error is not None and not (isinstance(error, Untyped) and "[" in name and another_types(family, name)):
                 errors.append(error)
                 refused.add(family)
     return errors
@@ -34,12 +46,6 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
 
 class Untyped(RuleError):
     """No instance of a left side has a type."""
-
-
-def _another_types(family: str, name: str, directions: Mapping[tuple[str, str], Sequence[Rule]]) -> bool:
-    """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong."""
-    others = [forms for (own, other), forms in directions.items() if own == family and other != name]
-    return any(not isinstance(_check_direction(forms), Untyped) for forms in others)
 
 
 def _check_direction(forms: Sequence[Rule]) -> RuleError | None:

@@ -191,11 +191,19 @@ _ROWS: dict[str, tuple[Form, ...]] = {
         Form("reduce_outer", BOOLS, ("bool_combiner",), nodes=3),
     ),
     "onnx.ReduceMean": (Form("reduce", SUMMED, ("last_dim",)), Form("reduce_outer", SUMMED)),
+    **dict.fromkeys(
+        ("onnx.ReduceL1", "onnx.ReduceL2", "onnx.ReduceSumSquare"), (Form("reduce", SUMMED, ("last_dim",)), Form("reduce_outer", SUMMED))
+    ),
+    **dict.fromkeys(("onnx.ReduceLogSum", "onnx.ReduceLogSumExp"), (Form("opaque"),)),  # not measured
     "onnx.GlobalAveragePool": (Form("reduce", F32),),
     "onnx.Softmax": (Form("softmax", FLOATS),),
     "onnx.LogSoftmax": (Form("softmax", FLOATS),),
     "onnx.LayerNormalization": (Form("normalize", FLOATS | _set("f16 bf16")),),
     "onnx.BatchNormalization": (Form("scale", FLOATS),),
+    "onnx.RMSNormalization": (Form("normalize", FLOATS | _set("f16")),),
+    "onnx.InstanceNormalization": (Form("normalize", F32),),
+    # no kernel: a function of the standard, which the runtime writes out (by running version 21 of it and looking)
+    "onnx.GroupNormalization": (Form("normalize", FLOATS, nodes=28),),
 }
 
 _ACTIVATIONS: dict[str, tuple[Form, ...]] = {
@@ -207,6 +215,7 @@ _ACTIVATIONS: dict[str, tuple[Form, ...]] = {
     "onnx.Elu": _unary("elu", F32),
     "onnx.Selu": _unary("elu", F32),
     "onnx.Gelu": _unary("erf", F32),
+    "onnx.Swish": _unary("tanh", FLOATS, nodes=4),  # written out by the runtime: Cast, Mul, Sigmoid, Mul
     "onnx.Softplus": _unary("remainder", F32),
     "onnx.Mish": _unary("remainder", F32, nodes=3),
 }

@@ -31,6 +31,7 @@ register(
             **_ops("cast", "convert", "stablehlo"),
             **_ops("nothing", "get_dimension_size optimization_barrier iota dynamic_iota", "stablehlo"),
             **_ops("nothing", "input constant absent token tuple get parameter dims", "builtin"),
+            **dict.fromkeys(("part.standardized", "part.unit_rms"), ()),  # what definitions have in common is no op that is looked for
         },
         default=Form("kernel"),
         casts={},

@@ -22,6 +22,7 @@ class Case:
     quantum: int = 0
     rtol: float = 2e-4
     atol: float = 2e-5
+    shared: dict[int, int] = field(default_factory=dict)  # inputs, and the results that the kernel wants in their buffers
     skipped: tuple[int, ...] = ()  # results that no kernel on CPU gives
 
 
@@ -32,7 +33,7 @@ def normal(*shape: int, dtype: Any = np.float32) -> Any:
 def whole(dtype: Any, *shape: int, low: int | None = None, high: int | None = None) -> Any:
     """Integers between the least and the greatest ones of `dtype`, or `low` and `high` (included)."""
     info = np.iinfo(dtype)
-    return RANDOM.integers(info.min if low is None else low, info.max if high is None else high, shape, endpoint=True).astype(dtype)
+    return RANDOM.integers(info.min if low is None else low, info.max if high is None else high, shape, dtype=dtype, endpoint=True)
 
 
 def f32(number: float) -> Any:

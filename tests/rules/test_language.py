@@ -78,7 +78,7 @@ def test_a_rule_is_one_text_entry(tmp_path: Path) -> None:
     (rule,) = rules.family("mine")
     assert str(rule) == "mine: stablehlo.tanh(stablehlo.negate(x)) => stablehlo.negate(stablehlo.tanh(x))"
     assert rule.assurance == "assumed"
-    assert "assumed" not in {r.assurance for r in load().rules}
+    assert {r.assurance for r in load().rules} <= {"proved", "bounded", "tested"}
 
 
 def test_indices_are_preorder() -> None:

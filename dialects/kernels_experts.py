@@ -1,0 +1,137 @@
+"""com.microsoft's mixtures of experts: each token goes through the k experts that its router prefers; weights may be quantized.
+
+The definition computes every expert for every token and weighs those that are not chosen with 0.
+"""
+
+from __future__ import annotations
+
+from coset.dialects import onnx_arithmetic as a
+from coset.dialects import onnx_ops
+from coset.dialects.hub_terms import broadcast, convert, dot, reshape, transpose
+from coset.dialects.kernels_nodes import accept, applied, contrib
+from coset.dialects.kernels_quantized import unpacked
+from coset.dialects.onnx_node import Built, Node
+from coset.ir import dims
+from coset.ir.errors import require
+from coset.ir.term import Term, make
+from coset.ir.types import F32, I32
+
+PRIMITIVES = (onnx_ops,)  # Softmax is made here
+
+
+@contrib("MoE")
+def _mixture(node: Node) -> Built:
+    """Weights [experts, out, in], with biases."""
+    first, second, third = (_linear(node.operand(i), node.operand(i + 1)) for i in (2, 4, 6))
+    return _mixed(node, first, second, third, None)
+
+
+@contrib("QMoE")
+def _quantized_mixture(node: Node) -> Built:
+    """Weights of few bits, low ones first, less a zero point, times the scale of a row or of each block of it."""
+    accept(node, quant_type="int")
+    require(not any(node.given(i) for i in range(15, len(node.operands))), f"{node.name} is defined for integer weights")
+    given = node.attributes
+    made = []
+    for position in range(3):
+        weight, scale, bias = (node.operand(2 + 3 * position + i) for i in range(3))
+        bits = given.get(f"fc{position + 1}_expert_weight_bits", given.get("expert_weight_bits", 4))
+        made.append(None if weight is None or scale is None else (_weight(weight, scale, node.operand(11 + position), bits), bias))
+    return _mixed(node, made[0], made[1], made[2], node.operand(14))
+
+
+def _weight(weight: Term, scale: Term, zero: Term | None, bits: int) -> Term:
+    """[experts, out, in / (8 / bits)] as floats."""
+    numbers = convert(unpacked(weight, bits), F32)
+    experts, rows, columns = numbers.tensor.dims
+    blocks = scale.tensor.dims[2] if scale.tensor.rank == 3 else 1
+    size = dims.divide_exactly(columns, blocks)
+    require(size is not None, f"blocks {scale.type} do not fit weights {weight.type}")
+    assert size is not None
+    shape = (experts, rows, blocks, size)
+    middle: Term | float = float(1 << (bits - 1))
+    if zero is not None:
+        points = unpacked(zero, bits)
+        wanted = (rows,) if zero.tensor.rank == 2 else (rows, blocks)
+        for axis, dim in enumerate(wanted, start=1):
+            points = a.take(points, axis, 0, dim)
+        middle = broadcast(reshape(convert(points, F32), (experts, rows, blocks)), shape, (0, 1, 2))
+    steps = broadcast(reshape(convert(scale, F32), (experts, rows, blocks)), shape, (0, 1, 2))
+    return reshape(a.multiply(a.subtract(reshape(numbers, shape), middle), steps), (experts, rows, columns))
+
+
+_Linear = tuple[Term, Term | None]
+
+
+def _linear(weight: Term | None, bias: Term | None) -> _Linear | None:
+    return None if weight is None else (convert(weight, F32), bias)
+
+
+def _mixed(node: Node, first: _Linear | None, second: _Linear | None, third: _Linear | None, weights: Term | None) -> Built:
+    """The sum over the experts of what each gives, times its share."""
+    accept(node, use_sparse_mixer=0)
+    require(first is not None and second is not None, f"{node.name} needs weights and scales")
+    assert first is not None and second is not None
+    x = node.operands[0]
+    tokens = convert(reshape(x, (dims.product(x.tensor.dims[:-1]), x.tensor.dims[-1])), F32)
+    experts = first[0].tensor.dims[0]
+    each = broadcast(tokens, (experts, *tokens.tensor.dims), (1, 2))
+    hidden = _through(each, first)
+    inner = _activated(node, hidden, None if third is None else _through(each, third))
+    results = _through(inner, second)  # [experts, tokens, size]
+    shares = transpose(_shares(node, weights), (1, 0))
+    total = a.fold(a.multiply(results, a.unsqueeze(shares, 2)), (0,), keep=False)
+    return convert(reshape(total, x.tensor.dims), x.tensor.dtype)
+
+
+def _through(x: Term, linear: _Linear) -> Term:
+    """[experts, tokens, in] as [experts, tokens, out]."""
+    weight, bias = linear
+    y = dot(x, weight, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
+    return y if bias is None else a.add(y, a.unsqueeze(convert(bias, F32), 1))
+
+
+def _shares(node: Node, weights: Term | None) -> Term:
+    """How much each expert counts for each token: its probability (or its own weight) where it is among the k most probable ones, the last
+    of equal ones first, else 0. Normalized to a sum of 1 where the node says so; QMoE's kernels do that to probabilities always."""
+    router = convert(node.operands[1], F32)
+    probabilities = make("onnx.Softmax", (router,), {"axis": 1})
+    mine, other = a.unsqueeze(probabilities, 2), a.unsqueeze(probabilities, 1)
+    count = router.tensor.dims[1]
+    later = a.compare(a.iota((1, count, count), 2, I32), "GT", a.iota((1, count, count), 1, I32))
+    ahead = a.either(a.compare(other, "GT", mine), a.both(a.compare(other, "EQ", mine), later))
+    chosen = a.compare(a.fold(convert(ahead, I32), (2,), keep=False), "LT", node.attributes.get("k", 1))
+    shares = a.select(chosen, probabilities if weights is None else convert(weights, F32), 0.0)
+    whole = node.attributes.get("normalize_routing_weights", 0) or (node.name.endswith("QMoE") and weights is None)
+    return a.divide(shares, a.fold(shares, (1,))) if whole else shares
+
+
+def _activated(node: Node, x: Term, gate: Term | None) -> Term:
+    """The activation; SwiGLU takes two halves, which lie side by side, apart, or come from weights of their own."""
+    given = node.attributes
+    kind = given.get("activation_type", "relu")
+    require(kind == "swiglu" or gate is None, f"{node.name} has a third matrix with SwiGLU only")
+    if kind == "swiglu":
+        g, linear = (x, gate) if gate is not None else _halves(x, given.get("swiglu_fusion", 0))
+        assert linear is not None
+        limit = given.get("swiglu_limit")
+        if limit is not None:
+            g, linear = a.minimum(g, limit), a.clamp(linear, -limit, limit)
+        swish = a.multiply(g, a.logistic(a.multiply(g, given.get("activation_alpha", 1.0))))
+        return a.multiply(swish, a.add(linear, given.get("activation_beta", 0.0)))
+    if kind == "relu":
+        return a.maximum(x, 0.0)
+    if kind == "gelu":
+        return applied("FastGelu", (x,), {})
+    require(kind in ("silu", "identity"), f"{node.name} has no activation `{kind}`")
+    return a.multiply(x, a.logistic(x)) if kind == "silu" else x
+
+
+def _halves(x: Term, fusion: int) -> tuple[Term, Term]:
+    """The gates and the linear parts: every second element, or the first half."""
+    require(fusion in (1, 2), "SwiGLU with one matrix needs `swiglu_fusion`")
+    wide = x.tensor.dims[2]
+    if fusion == 1:
+        return a.take(x, 2, 0, wide, 2), a.take(x, 2, 1, wide, 2)
+    half = dims.floordiv(wide, 2)
+    return a.take(x, 2, 0, half), a.take(x, 2, half, wide)

@@ -1,0 +1,80 @@
+"""No text crashes or hangs the parser, the elaboration or the type checker: every refusal is a RuleError."""
+
+from __future__ import annotations
+
+import pytest
+from grammar_texts import NOISE, read, text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coset.rules.format import format_text
+from coset.rules.syntax import RuleError
+
+TEXTS, BLOCKS = 10_000, 10  # all of them: python tests/rules/grammar_texts.py 100000
+TYPED = 40  # one in so many is type-checked too
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_drawn_texts_are_read_or_refused(block: int) -> None:
+    share = TEXTS // BLOCKS
+    mistakes = [read(text(seed), types=seed % TYPED == 0) for seed in range(block * share, (block + 1) * share)]
+    assert 0 < sum(count == 0 for count in mistakes) < share  # some are well formed, some are not
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 4))
+def test_what_can_be_read_is_formatted_once_and_for_all(seed: int) -> None:
+    try:
+        once = format_text(text(seed))
+    except RuleError:
+        return
+    assert format_text(once) == once
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x2FF), max_size=60))
+@settings(max_examples=300)
+def test_any_characters(given: str) -> None:
+    read(given, types=False)
+
+
+WORDS = [
+    *NOISE,
+    "rule",
+    "r",
+    "x",
+    "F",
+    "S",
+    "op",
+    "means",
+    "use",
+    "stablehlo",
+    "if",
+    "then",
+    "else",
+    "in",
+    "not",
+    "exact",
+    "2",
+    "1.5",
+    "[]",
+    "=",
+    "?",
+    "{",
+    "}",
+]
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=40))
+@settings(max_examples=500)
+def test_any_words(words: list[str]) -> None:
+    read(" ".join(words), types=False)
+
+
+def test_deep_nesting_is_refused_or_read() -> None:
+    deep = "-(" * 3000 + "x" + ")" * 3000
+    read(f"use stablehlo\nrule r for x: F[S..] {deep} => x numerics exact", types=False)
+
+
+def test_long_sums_are_read() -> None:
+    long = " + ".join(["x"] * 400)
+    read(f"use stablehlo\nrule r for x: F[S..] {long} => x numerics real", types=False)
