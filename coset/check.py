@@ -22,6 +22,7 @@ from coset.noise import nudge, nudged, weight_bytes
 NOISE_FACTOR = 32.0
 # ... and the least that reassociating sums costs: a few roundings of the largest element of the output
 ROUNDINGS = 64.0
+WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
@@ -78,25 +79,19 @@ class CheckReport:
         }
 
 
-@dataclass(frozen=True)
-class _Sessions:
-    """The original, and the original with its constants moved by one rounding error."""
+def _moved(feed: Feed) -> Feed:
+    """`feed` with every float moved by one rounding error."""
+    return {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
 
-    original: Session
-    shaken: tuple[Session, ...]
 
-    def noise(self, feed: Feed, outputs: Feed) -> Feed:
-        """The largest move of each output when every float input moves by one rounding error, and every constant with it."""
-        noise = {name: np.zeros(()) for name in outputs}
-        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
-        runs = [(self.original, moved), *((session, given) for session in self.shaken for given in (feed, moved))]
-        for session, given in runs:
-            for name, value in session.run(given).items():
-                if isinstance(value, np.ndarray) and _floating(value) and value.shape == outputs[name].shape:
-                    with np.errstate(invalid="ignore", over="ignore"):
-                        step = np.abs(_wide(value) - _wide(outputs[name]))
-                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
-        return noise
+def _add_noise(noise: Feed, outputs: Feed, session: Session, feeds: Iterable[Feed]) -> None:
+    """Raise `noise` to the largest move of each output that `session` shows on `feeds`."""
+    for feed in feeds:
+        for name, value in session.run(feed).items():
+            if isinstance(value, np.ndarray) and _floating(value) and value.shape == outputs[name].shape:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    step = np.abs(_wide(value) - _wide(outputs[name]))
+                noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
 
 
 class Oracle:
@@ -111,22 +106,26 @@ class Oracle:
         self.skipped: list[str] = []
         self.runs: list[tuple[Case, Feed, Feed]] = []
         self.binding: dict[str, int] = {}
-        refusal = self._run(_Sessions(Session(model, level="off"), () if exact else tuple(_shaken_sessions(program))), program, given)
+        refusal = self._run(model, program, given)
+        if self.runs and not exact:
+            refusal = self._shake(program) or refusal
         if not self.runs:
             raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
 
-    def _run(self, sessions: _Sessions, program: Program, given: Mapping[str, int]) -> str:
+    def _run(self, model: Any, program: Program, given: Mapping[str, int]) -> str:
         """Run the original on every case with the first numbers for its free dims that it takes; the last refusal.
 
-        Only the outputs are kept: a second copy of the weights is not needed when the other program is loaded.
+        Only the outputs are kept: one copy of the weights at a time is in memory.
         """
         refusal = ""
+        session = Session(model, level="off", entries=WAITING)
         for binding in bindings(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
             for case in cases(program, binding):
                 try:
-                    outputs = sessions.original.run(case.feed)
-                    noise = sessions.noise(case.feed, outputs)
+                    outputs = session.run(case.feed)
+                    noise: Feed = {name: np.zeros(()) for name in outputs}
+                    _add_noise(noise, outputs, session, [_moved(case.feed)])
                 except CosetError as error:
                     refusal = error.message
                     self.skipped.append(case.name)
@@ -138,10 +137,28 @@ class Oracle:
                 break
         return refusal
 
+    def _shake(self, program: Program) -> str:
+        """Move the constants too, twice, and run the cases again; the last refusal, whose case is skipped."""
+        refusal = ""
+        for path in _shaken(program):
+            session = Session(path, level="off", entries=WAITING)
+            kept = []
+            for case, outputs, noise in self.runs:
+                try:
+                    _add_noise(noise, outputs, session, [case.feed, _moved(case.feed)])
+                except CosetError as error:
+                    refusal = error.message
+                    self.skipped.append(case.name)
+                    continue
+                kept.append((case, outputs, noise))
+            self.runs = kept
+            del session  # before the next one is made
+        return refusal
+
     def compare(self, model: Any, *, exact: bool) -> CheckReport:
         """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal)."""
         report = CheckReport(self.binding, [], [], list(self.skipped))
-        session = Session(model, level="off")
+        session = Session(model, level="off", entries=WAITING)
         for case, outputs, noise in self.runs:
             report.cases.append(case.name)
             results = session.run(case.feed)
@@ -193,15 +210,15 @@ def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return value if value.dtype.kind == "c" else value.astype(np.float64)
 
 
-def _shaken_sessions(program: Program) -> Iterator[Session]:
+def _shaken(program: Program) -> Iterator[Path]:
     """The original with its constants nudged, twice; none for large models, of which each would be another copy on the disk."""
     if weight_bytes(program) > SHAKEN_BYTES:
         return
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        path = Path(folder) / "shaken.onnx"
         for seed in (1, 2):
-            path = Path(folder) / f"shaken{seed}.onnx"
             write(nudged(program, seed), path)
-            yield Session(path, level="off")
+            yield path
 
 
 def _equal_values(expected: Any, got: Any) -> bool:

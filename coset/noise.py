@@ -20,9 +20,11 @@ def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[A
     """`value` with each float element moved to one of its two neighbours; anything else as it is."""
     if value.dtype.kind != "f":
         return value
-    direction = np.where(rng.integers(0, 2, value.shape) == 1, np.inf, -np.inf).astype(value.dtype)
-    moved = np.nextafter(value, direction)
-    return np.where(np.isfinite(moved) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+    bits = np.dtype(f"i{value.dtype.itemsize}")
+    draws = np.unpackbits(np.frombuffer(rng.bytes((value.size + 7) // 8), np.uint8), count=value.size).reshape(value.shape)
+    # neighbours of one sign are neighbours as integers
+    moved = (np.ascontiguousarray(value).view(bits).reshape(value.shape) + (draws.astype(bits) * 2 - 1)).view(value.dtype)
+    return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
 
 
 def nudged(program: Program, seed: int) -> Program:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from coset.dialects import onnx_indexing, onnx_linear, onnx_ops, onnx_quantized
 from coset.dialects.hub_terms import broadcast, convert, dot, literal, reshape, transpose
 from coset.dialects.kernels_nodes import accept, applied, as_standard, channels_first, channels_last, contrib, number, parts, scalar
 from coset.dialects.onnx_node import Built, Node, axis_of, define
+from coset.dialects.onnx_recurrent import lstm_cell, recurrent
 from coset.ir import dims
 from coset.ir.errors import require
-from coset.ir.term import Term, make
+from coset.ir.term import Term, absent, make
 from coset.ir.types import F32, I32, I64, U8
 
 PRIMITIVES = (onnx_linear, onnx_ops, onnx_quantized, onnx_indexing)  # their ops are made here
@@ -193,3 +195,30 @@ def _product_of_blob(node: Node) -> Built:
     centred = convert(a.subtract(convert(codes, I32), zero), F32)
     weight = a.take(reshape(a.multiply(centred, a.unsqueeze(scale, -1)), (n, blocks * block)), 1, 0, k)
     return dot(x, transpose(weight, (1, 0)), lhs_contract=(x.tensor.rank - 1,), rhs_contract=(0,))
+
+
+# ---------------------------------------------------------------- a recurrent layer
+
+
+@contrib("DynamicQuantizeLSTM")
+def _lstm(node: Node) -> Built:
+    """The LSTM with quantized weights [directions, in, 4 hidden], whose input, and in each step state, is quantized to 8 bits before."""
+    weights = [_recurrent_weights(node, *positions) for positions in ((1, 8, 9), (2, 10, 11))]
+    operands = (_rounded(node.operands[0]), *weights, *(node.operand(i) or absent() for i in range(3, 8)))
+    lstm = replace(node, name="LSTM", operands=operands, host=(None,) * len(operands), since=14)
+    return recurrent(lstm, 4, ("Sigmoid", "Tanh", "Tanh"), partial(lstm_cell, seen=_rounded), 2)
+
+
+def _rounded(x: Term) -> Term:
+    """What is left of x when it is quantized to 8 bits between its least and greatest element."""
+    numbers, step, zero = parts(make("onnx.DynamicQuantizeLinear", (x,)))
+    return applied("Dequantized", (numbers, step, zero), {})
+
+
+def _recurrent_weights(node: Node, weight: int, scale: int, zero: int) -> Term:
+    """[directions, 4 hidden, in] of what the numbers [directions, in, 4 hidden] stand for; scales are of directions, or of columns too."""
+    numbers, steps, points = (node.operands[i] for i in (weight, scale, zero))
+    axes = (0,) if steps.tensor.rank == 1 else (0, 2)
+    shape = numbers.tensor.dims
+    centred = a.subtract(convert(numbers, F32), broadcast(convert(points, F32), shape, axes))
+    return transpose(a.multiply(centred, broadcast(steps, shape, axes)), (0, 2, 1))

@@ -1,9 +1,11 @@
-"""com.microsoft nodes on tokens: repeated n-grams, matches of suffixes, and hashes."""
+"""com.microsoft nodes on tokens: repeated n-grams, matches of suffixes, hashes, and words of characters."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coset.dialects import onnx_arithmetic as a
-from coset.dialects.hub_terms import convert, numpy_broadcast, reshape, splat
+from coset.dialects.hub_terms import convert, dot, numpy_broadcast, reshape, splat
 from coset.dialects.kernels_nodes import accept, contrib
 from coset.dialects.onnx_node import Built, Node
 from coset.dialects.onnx_selection import front
@@ -139,17 +141,75 @@ def _engram_hash(node: Node) -> Built:
         missing = splat(node.attributes["pad_id"], dtype, ()) if first is None else number_of(first)
         past = numpy_broadcast(missing, (batch, most - 1))
     whole = a.concatenate((past, ids), 1)
+    shifted = [a.take(whole, 1, most - 1 - shift, dims.add(length, most - 1 - shift)) for shift in range(most)]
+    return _hashes(shifted, factors, sizes, heads, node.operand(4)), a.take(whole, 1, length, dims.add(length, most - 1))
+
+
+def _hashes(shifted: Sequence[Term], factors: Term, sizes: Term, heads: int, offsets: Term | None) -> Term:
+    """The hashes of the n-grams that end at each id, for each n; `shifted[k]` are the ids k places before."""
     mixed, results = None, []
-    for shift in range(most):
-        low = most - 1 - shift
-        product = a.multiply(a.take(whole, 1, low, dims.add(length, low)), a.take(factors, 0, shift, shift + 1))
+    for shift, ids in enumerate(shifted):
+        product = a.multiply(ids, a.take(factors, 0, shift, shift + 1))
         mixed = product if mixed is None else _xor(mixed, product)
         if shift:
             size = a.take(sizes, 0, (shift - 1) * heads, shift * heads)
-            rest = a.pointwise("remainder", a.unsqueeze(mixed, 2), size)
+            rest = a.pointwise("remainder", a.unsqueeze(mixed, mixed.tensor.rank), size)
             results.append(a.select(a.compare(rest, "LT", 0), a.add(rest, size), rest))
-    hashes = a.concatenate(results, 2)
-    offsets = node.operand(4)
-    if offsets is not None:
-        hashes = a.add(hashes, offsets)
-    return hashes, a.take(whole, 1, length, dims.add(length, most - 1))
+    hashes = a.concatenate(results, -1)
+    return hashes if offsets is None else a.add(hashes, offsets)
+
+
+@contrib("VarlenNGramHashMapping")
+def _packed_hash(node: Node) -> Built:
+    """The same of sequences that lie one after the other, each behind its own past; the ends of the sequences are an operand."""
+    accept(node, reset_on_eos=0, state_update_capacity=0)
+    require(not any(node.given(i) for i in (7, 8, 9)), f"{node.name} is not defined for segments and captured states")
+    ids, factors, sizes, ends = node.operands[:4]
+    most, heads = node.attributes["max_ngram_size"], node.attributes["n_head_per_ngram"]
+    requests, count = dims.subtract(ends.tensor.dims[0], 1), ids.tensor.dims[0]
+    past, first = node.operand(4), node.operand(6)
+    if past is None:
+        missing = splat(node.attributes["pad_id"], ids.tensor.dtype, ()) if first is None else number_of(first)
+        past = numpy_broadcast(missing, (requests, most - 1))
+    source = a.concatenate((reshape(past, (dims.multiply(requests, most - 1),)), ids), 0)
+    bounds = convert(ends, I64)
+    starts, stops = a.take(bounds, 0, 0, requests), a.take(bounds, 0, 1, ends.tensor.dims[0])
+
+    def before(place: Term, request: Term, start: Term) -> Term:
+        """The ids at places that may lie before the start of their sequence."""
+        behind = a.add(a.multiply(request, most - 1), a.add(a.subtract(place, start), most - 1))
+        inside = a.add(place, dims.multiply(requests, most - 1))
+        return make("onnx.Gather", (source, a.select(a.compare(place, "GE", start), inside, behind)), {"axis": 0})
+
+    tokens = a.iota((count,), 0)
+    passed = a.compare(a.unsqueeze(tokens, 1), "GE", a.unsqueeze(stops, 0))
+    request = a.fold(convert(passed, I64), (1,), keep=False)
+    start = make("onnx.Gather", (starts, request), {"axis": 0})
+    shifted = [before(a.subtract(tokens, shift), request, start) for shift in range(most)]
+    slots = a.add(a.unsqueeze(stops, 1), a.subtract(a.iota((1, most - 1), 1), most - 1))
+    own, begin = (numpy_broadcast(a.unsqueeze(x, 1), (requests, most - 1)) for x in (a.iota((requests,), 0), starts))
+    return _hashes(shifted, factors, sizes, heads, node.operand(5)), before(slots, own, begin)
+
+
+# ---------------------------------------------------------------- words
+
+
+@contrib("WordConvEmbedding")
+def _words(node: Node) -> Built:
+    """For each word, the characters of which are numbers above 0, the greatest tanh of a convolution over windows of characters that lie in
+    it (one window at least); 0 for words that begin with no character, of which the kernels write nothing."""
+    letters, weight, bias, table = node.operands
+    count, _, width, size = weight.tensor.dims
+    length = letters.tensor.dims[1]
+    embedded = make("onnx.Gather", (table, a.maximum(letters, 0)), {"axis": 0})
+    windows = dims.add(dims.subtract(length, width), 1)
+    places = a.add(a.iota((windows, width), 0), a.iota((windows, width), 1))
+    unfolded = make("onnx.Gather", (embedded, places), {"axis": 1})
+    products = dot(unfolded, reshape(weight, (count, width, size)), lhs_contract=(2, 3), rhs_contract=(1, 2))
+    values = a.tanh(a.add(products, bias))
+    there = a.compare(letters, "GT", 0)
+    characters = a.fold(convert(there, I64), (1,))
+    last = a.subtract(a.maximum(characters, width), width)
+    inside = a.unsqueeze(a.compare(a.iota((1, windows), 1), "LE", last), 2)
+    best = a.fold(a.select(inside, values, -1e12), (1,), "maximum", keep=False)
+    return a.select(a.take(there, 1, 0, 1), best, 0.0)

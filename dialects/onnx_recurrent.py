@@ -148,14 +148,19 @@ def _gru_cell(node: Node, layer: _Layer, _: Term | None, functions: list[Activat
     return captured, step
 
 
-def _lstm_cell(node: Node, layer: _Layer, peepholes: Term | None, functions: list[Activation], clip: Callable[[Term], Term]) -> Any:
-    """c' = f c + i g(cell gate), h' = o h(c'); gates in the order i, o, f, c; `input_forget` makes f = 1 - i."""
+def lstm_cell(
+    node: Node, layer: _Layer, peepholes: Term | None, functions: list[Activation], clip: Callable[[Term], Term],
+    seen: Callable[[Term], Term] | None = None,
+) -> Any:  # fmt: skip
+    """c' = f c + i g(cell gate), h' = o h(c'); gates in the order i, o, f, c; `input_forget` makes f = 1 - i. `seen` says what the
+    recurrent weights see of the hidden state, if not all of it."""
     f, g, h = functions
     coupled = node.attributes.get("input_forget", 0)
     captured = [layer.recurrent, *_given(layer.half(4), peepholes)]
 
     def step(x: list[Term], state: Sequence[Term], weights: Sequence[Term]) -> list[Term]:
         hidden, cell = state
+        hidden = hidden if seen is None else seen(hidden)
         bias = weights[1] if layer.bias is not None else None
         peep = weights[-1] if peepholes is not None else None
 
@@ -175,7 +180,7 @@ def _lstm_cell(node: Node, layer: _Layer, peepholes: Term | None, functions: lis
     return captured, step
 
 
-def _recurrent(node: Node, gates: int, defaults: Sequence[str], cell: Any, states: int) -> Built:
+def recurrent(node: Node, gates: int, defaults: Sequence[str], cell: Any, states: int) -> Built:
     """Y, Y_h and, with two states, Y_c: each direction is a loop; sequences that have ended keep their state and give zeros."""
     if node.since < _OLDEST:
         return None
@@ -245,14 +250,14 @@ def _one_direction(node: Node, layer: _Layer, cell: Any, start: list[Term], back
 
 @definition("RNN")
 def _rnn(node: Node) -> Built:
-    return _recurrent(node, 1, ("Tanh",), _rnn_cell, 1)
+    return recurrent(node, 1, ("Tanh",), _rnn_cell, 1)
 
 
 @definition("GRU")
 def _gru(node: Node) -> Built:
-    return _recurrent(node, 3, ("Sigmoid", "Tanh"), _gru_cell, 1)
+    return recurrent(node, 3, ("Sigmoid", "Tanh"), _gru_cell, 1)
 
 
 @definition("LSTM")
 def _lstm(node: Node) -> Built:
-    return _recurrent(node, 4, ("Sigmoid", "Tanh", "Tanh"), _lstm_cell, 2)
+    return recurrent(node, 4, ("Sigmoid", "Tanh", "Tanh"), lstm_cell, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from coset.rules.pattern import Pattern, applications
@@ -19,16 +20,20 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
     for phase in phases:
         waiting, chosen = list(phase.rules), set()
         while True:
-            ready = [rule for rule in waiting if _names(rule.left) <= known]
-            if not ready:
+            later = []
+            for rule in waiting:
+                if _names(rule.left) <= known:
+                    chosen.add(rule.name)
+                    known |= _names(rule.right)
+                else:
+                    later.append(rule)
+            if len(later) == len(waiting):
                 break
-            for rule in ready:
-                chosen.add(rule.name)
-                known |= _names(rule.right)
-            waiting = [rule for rule in waiting if rule.name not in chosen]
+            waiting = later
         kept.append(replace(phase, rules=tuple(rule for rule in phase.rules if rule.name in chosen)))
     return tuple(kept)
 
 
-def _names(pattern: Pattern) -> set[str]:
-    return {f"{node.op.name}/{len(node.operands)}" for node in applications(pattern)}
+@lru_cache(maxsize=8192)
+def _names(pattern: Pattern) -> frozenset[str]:
+    return frozenset({f"{node.op.name}/{len(node.operands)}" for node in applications(pattern)})

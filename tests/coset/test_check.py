@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import onnx
 import pytest
 
-from coset.check import breaking_rule, difference
+from coset import check
+from coset.check import Oracle, breaking_rule, difference
+from coset.frontends.onnx import import_model
+from coset.noise import nudge
 
 
 def compare(expected: object, got: object, *, exact: bool = False, noise: float = 0.0, case: str = "normal") -> bool:
@@ -53,3 +61,51 @@ def test_the_breaking_rule_is_found_by_halving(culprit: int) -> None:
 
 def test_no_rule_is_blamed_for_what_breaks_without_rules() -> None:
     assert breaking_rule(["a"], lambda kept: False) is None
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (5, 1001)])
+def test_a_nudge_moves_to_a_neighbour_and_leaves_what_is_exact(dtype: str, shape: tuple[int, ...]) -> None:
+    limits = np.finfo(dtype)
+    value = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, -limits.max, limits.smallest_subnormal, -limits.smallest_subnormal]
+    value.reshape(-1)[: len(special)] = np.array(special, dtype)[: value.size]
+    moved = nudge(value, np.random.default_rng(0))
+    with np.errstate(over="ignore"):
+        up, down = (np.nextafter(value, np.array(end, dtype)) for end in (np.inf, -np.inf))
+    keeps = (value == 0) | ~np.isfinite(value)
+    assert (moved.dtype, moved.shape) == (value.dtype, shape)
+    assert np.array_equal(moved[keeps], value[keeps], equal_nan=True)
+    largest = (abs(value) == limits.max) & (moved == value)
+    assert np.all(((moved == up) | (moved == down) | largest)[~keeps])
+    if value.size > 1000:
+        assert 0.4 < np.mean(moved > value) < 0.6
+
+
+def test_a_nudge_takes_any_layout() -> None:
+    value = np.random.default_rng(1).standard_normal((6, 10)).astype(np.float32)
+    for view in (value.T, value[::2, 1:], np.broadcast_to(value[0], (6, 10))):
+        assert np.array_equal(nudge(view, np.random.default_rng(0)), nudge(view.copy(), np.random.default_rng(0)))
+
+
+def test_one_copy_of_the_weights_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The original, the two with moved constants and the one that is compared are never loaded together."""
+    live: weakref.WeakSet[Any] = weakref.WeakSet()
+    counts: list[int] = []
+
+    class Counted(check.Session):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            live.add(self)
+            counts.append(len(live))
+
+    monkeypatch.setattr(check, "Session", Counted)
+    weights = onnx.numpy_helper.from_array(np.ones((3, 3), np.float32), "w")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y], [weights])
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    oracle = Oracle(path, import_model(path), {})
+    report = oracle.compare(path, exact=False)
+    assert report.ok and all(float(noise["y"]) > 0 for case, _, noise in oracle.runs if case.name == "normal")
+    assert counts == [1, 1, 1, 1]

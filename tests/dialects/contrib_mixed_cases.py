@@ -102,3 +102,13 @@ for quant, (block, head) in enumerate(((32, 4), (32, 5))):
         blob[..., 4] = whole(np.uint8, 6, 3, low=0, high=15)
     x = [normal(5, 3 * block), blob.reshape(-1), np.array([3 * block, 6], np.int64)]
     cases("MatMulFpQ4", Case(x, {"blk_quant_type": quant}, known=(1, 2), rtol=2e-3, atol=2e-3))
+for kind in (np.uint8, np.int8):
+    for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        x = [normal(5, 1, 6), whole(kind, count, 6, 16), whole(kind, count, 4, 16), normal(count, 32)]
+        scales = [np.full(count, 0.01, np.float32), np.full(count, 0 if kind is np.int8 else 130, kind)]
+        more = [None, normal(count, 1, 4), normal(count, 1, 4), None]
+        given = {"hidden_size": 4, "direction": direction}
+        rounded = {"rtol": 2e-2, "atol": 2e-2}  # an element in the middle of two steps may be rounded to the other one
+        cases("DynamicQuantizeLSTM", Case([*x, *more, *scales, *scales], given, outputs=3, known=(1, 2), **rounded))
+        columns = [np.abs(normal(count, 16)) / 50, np.full((count, 16), scales[1][0], kind)]
+        cases("DynamicQuantizeLSTM", Case([*x, *more, *columns, *scales], given, outputs=3, known=(1, 2), **rounded))

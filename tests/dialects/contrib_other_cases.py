@@ -19,6 +19,9 @@ for shape, more in (((2, 3, 8), {"kernel_shape": [3], "strides": [2], "pads": [1
 cases("Inverse", Case([normal(4, 4)], rtol=2e-3, atol=2e-3), Case([normal(2, 3, 5, 5).astype(np.float64)]), Case([normal(2, 1, 1)]))
 cases("Inverse", Case([np.array([[0, 1, 2], [1, 0, 0], [3, 1, 0]], np.float32)]))
 
+for shape in ((4, 6), (1, 5, 3), (1, 7), (6, 1)):
+    cases("DynamicTimeWarping", Case([np.abs(normal(*shape))]), Case([whole(np.int32, *shape, low=0, high=2).astype(np.float32)]))
+
 # ---------------------------------------------------------------- experts
 
 for activation in ("relu", "gelu", "silu", "identity", "swiglu"):
@@ -81,3 +84,10 @@ for kind in (np.int32, np.int64):
     given = {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 4}
     cases("NGramHashMapping", Case(x, given, outputs=2), Case([*x, whole(kind, 2, 2, low=0, high=99)], given, outputs=2))
     cases("NGramHashMapping", Case([*x, None, whole(kind, 4, low=0, high=99), np.array(5, kind)], given, outputs=2))
+    ends = np.array([0, 3, 4, 9], np.int32)
+    packed = [whole(kind, 9, low=0, high=99), x[1], x[2], ends]
+    cases("VarlenNGramHashMapping", Case(packed, given, outputs=2))
+    cases("VarlenNGramHashMapping", Case([*packed, whole(kind, 3, 2, low=0, high=99), whole(kind, 4, low=0, high=9)], given, outputs=2))
+    cases("VarlenNGramHashMapping", Case([*packed, None, None, np.array(5, kind)], given, outputs=2))
+letters = np.array([[3, 1, 4, 1, 5, 2], [2, 6, 0, 0, 0, 0], [5, 3, 5, 1, 0, 0], [7, 0, 0, 0, 0, 0]], np.int32)
+cases("WordConvEmbedding", Case([letters, normal(5, 1, 3, 4), normal(5), normal(9, 4)], rtol=2e-3, atol=2e-4))

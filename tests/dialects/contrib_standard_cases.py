@@ -15,6 +15,8 @@ cases(
     Case([normal(2, 3, 8), normal(4), normal(2, 3, 8)]),
     Case([normal(3, 8), normal(8), normal(3, 8)], {"activation": "sigmoid"}),
 )
+for shapes in (((3, 4), (4, 5)), ((2, 3, 4), (2, 4, 5)), ((2, 3, 4), (4, 5))):
+    cases("MatMulInteger16", Case([whole(np.int16, *shape, low=-3000, high=3000) for shape in shapes]))
 cases("CDist", Case([normal(4, 5), normal(3, 5)], {"metric": "euclidean"}))
 cases("FusedMatMul", Case([normal(2, 4, 3), normal(5, 4)], {"alpha": 0.5, "transA": 1, "transB": 1}))
 cases("TransposeMatMul", Case([normal(4, 3), normal(5, 4)], {"alpha": 0.5, "transA": 1, "transB": 1}))
