@@ -160,6 +160,8 @@ def evaluate_opaque(term: Term, arrays: Sequence[Any], source: Mapping[str, Any]
     Raises:
         CosetError: neither can compute the node.
     """
+    if not isinstance(term.attribute("payload"), bytes):
+        raise CosetError(f"an opaque op that is no ONNX node cannot be computed: {str(term.attribute('payload'))[:60]}")
     model = node_model(term, source).SerializeToString()
     feed = {f"x{index}": array for index, (operand, array) in enumerate(zip(term.operands, arrays, strict=True)) if _holds_value(operand)}
     try:

@@ -45,6 +45,7 @@ assert coset.dialects  # imported so that every op and definition is registered
 
 Progress = Callable[[str], None]
 DEFAULT_TARGET = "cpu-onnxruntime"
+COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
 RECOGNISE = ".recognise"  # the family of a definition read from right to left
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
@@ -212,7 +213,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
 def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
     """The library's rules and those of `files` that promise no less than `numerics` and are `wanted`, by phase.
 
-    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones.
+    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
+    composite kernels with the movement around named ops that they need, where one is wanted.
 
     Raises:
         CosetError: there are no such numerics, or a file has a mistake.
@@ -223,8 +225,11 @@ def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callabl
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
     plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}
-    last = (*plain.pop(LAST, ()), *recognised)
-    return [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
+    named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
+    last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
+    phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
+    # movement around named ops is for those who ask for what they are parts of
+    return [*phases, Phase(COMPOSITE, (*moving, *composite))] if composite else phases
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:

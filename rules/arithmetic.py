@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coset.ir import dims
+from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.types import TensorType
 from coset.rules.scalar import Undefined
@@ -30,13 +31,15 @@ def same(a: Any, b: Any) -> bool:
 
 
 def as_list(value: Any) -> tuple[Any, ...]:
-    """A list, or the shape of a type.
+    """A list, or the shape of a type or a constant.
 
     Raises:
         Undefined: it is neither.
     """
     if isinstance(value, TensorType):
         return value.dims
+    if isinstance(value, Constant):
+        return value.type.dims
     if not isinstance(value, tuple):
         raise Undefined
     return value

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from coset.ir import dims
+from coset.ir.constants import constant_of
 from coset.ir.dims import Dim
 from coset.ir.op import Attribute
 from coset.ir.types import DTYPES, DType, TensorType, Type
@@ -65,6 +69,8 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         return _integers(name, count)
     if kind in ("dims", "pack"):
         return _shapes(name, own)
+    if kind == "constant":
+        return _constants()
     table: dict[str, list[Any]] = {
         "int": [1, 0, -1, 2, 4], "float": [1.0, 0.5, 1e-5], "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
@@ -106,3 +112,11 @@ def _shapes(name: str, own: tuple[Dim, ...]) -> list[Any]:
         shapes += [(dims.multiply(own[0], own[1]), *own[2:]), tuple(reversed(own))]
     squeezed = tuple(dim for dim in own if dim != 1)
     return list(dict.fromkeys([*shapes, squeezed]))
+
+
+@lru_cache(maxsize=1)
+def _constants() -> list[Any]:
+    """Matrices of the kinds that rules look into: triangular ones of truths and of infinities, and ascending integers."""
+    triangles = [np.tri(rows, columns, k, dtype=bool) for rows, columns, k in ((3, 3, 0), (2, 4, 2), (4, 3, -1), (3, 4, 0))]
+    masks = [np.where(triangles[0], 0, -np.inf).astype(np.float32), np.where(triangles[3], 0, -1e4).astype(np.float32)]
+    return [constant_of(array) for array in (*triangles, triangles[3][None, None], *masks, np.array([0, 1]), np.array([2, 0, 1]))]

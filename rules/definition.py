@@ -139,7 +139,10 @@ _DEFINITIONS: dict[str, Definition] = {}
 
 def definitions() -> list[Rule]:
     """The rules of every registered definition, expanding and recognising, by name."""
-    return sorted((rule for definition in _DEFINITIONS.values() for own in definition.rules for rule in own), key=lambda rule: rule.name)
+    found: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
+    while len(found) < len(_DEFINITIONS):  # reading one looks up the ops that it mentions, which may register them
+        found |= {name: definition.rules for name, definition in list(_DEFINITIONS.items()) if name not in found}
+    return sorted((rule for both in found.values() for own in both for rule in own), key=lambda rule: rule.name)
 
 
 def trials(name: str) -> tuple[Rule, ...]:

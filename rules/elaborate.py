@@ -119,6 +119,8 @@ def variants(direction: Direction, names: Names, *, most: int | None = None) -> 
 
 def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rule | None:
     drafters = Drafter(names, choices, left=True), Drafter(names, choices, left=False)
+    if _excluded(direction, drafters[1]):
+        return None
     left = drafters[0].term(direction.left, None)
     if isinstance(left, Hole):
         return None
@@ -145,6 +147,22 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
         direction.place, direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
     )  # fmt: skip
+
+
+def _excluded(direction: Direction, drafter: Drafter) -> bool:
+    """True when the condition asks for an operand that this variant leaves out, or the other way round: its terms are not read."""
+    if direction.condition is None or not any(
+        isinstance(p, syntax.Invocation) and p.name == "given" for p in syntax.walk(direction.condition)
+    ):
+        return False
+    return any(part == Literal(False) for part in _settled(conjuncts(drafter.judging.value(direction.condition))))
+
+
+def _settled(conditions: Iterable[Expression]) -> Iterator[Expression]:
+    """`conditions` with the negations of literals computed."""
+    for each in conditions:
+        inner = each.arguments[0] if isinstance(each, Call) and each.function == "not" else None
+        yield Literal(not inner.value) if isinstance(inner, Literal) else each
 
 
 def _constant(names: Names, name: str) -> bool:

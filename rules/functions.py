@@ -10,7 +10,9 @@ from functools import partial
 from typing import Any
 
 from coset.ir import dims
+from coset.ir.constants import Constant
 from coset.ir.types import DType, TensorType
+from coset.rules import constants as values
 from coset.rules import lists
 from coset.rules.arithmetic import add, arithmetic, as_list, contains, equal, exact, integer, less, nonzero, number, rounded
 from coset.rules.scalar import Undefined
@@ -32,6 +34,8 @@ def _static(value: Any) -> bool:
 
 
 def _dtype(value: Any) -> DType:
+    if isinstance(value, Constant):
+        return value.type.dtype
     if not isinstance(value, TensorType):
         raise Undefined
     return value.dtype
@@ -94,8 +98,8 @@ FUNCTIONS: dict[str, Function] = {
     "floor": Function("floor(v)", "the greatest integer that is no more than a number", lambda v: rounded(v, math.floor), (1, 1)),
     "ceil": Function("ceil(v)", "the least integer that is no less than a number", lambda v: rounded(v, math.ceil), (1, 1)),
     "rank": Function("rank(x)", "the number of dims of a term variable", lambda t: len(as_list(t)), (1, 1)),
-    "dims": Function("dims(x)", "the shape of a term variable, as a list", lambda t: as_list(t), (1, 1)),
-    "dtype": Function("dtype(x)", "the element type of a term variable", _dtype, (1, 1)),
+    "dims": Function("dims(x)", "the shape of a term variable or a constant, as a list", lambda t: as_list(t), (1, 1)),
+    "dtype": Function("dtype(x)", "the element type of a term variable or a constant", _dtype, (1, 1)),
     "len": Function("len(p)", "the number of items of a list", lambda p: len(as_list(p)), (1, 1)),
     "range": Function("range(n) or range(a, b)", "0 .. n-1, or a .. b-1, as a list", lambda *a: tuple(range(*map(integer, a))), (1, 2)),
     "repeat": Function("repeat(v, n)", "the list of n times v", lambda v, n: (v,) * integer(n), (2, 2)),
@@ -119,6 +123,17 @@ FUNCTIONS: dict[str, Function] = {
     "join": Function("join(A, B)", "the axes that reducing over A and then over B removes", lists.join, (2, 2)),
     "broadcast": Function("broadcast(A, B, ..)", "the common shape of shapes, numpy's way", lists.broadcast, (1, 99)),
     "placement": Function("placement(S, B)", "the axes of B that hold the dims of S, all other dims of B being 1", lists.placement, (2, 2)),
+    "cut": Function("cut(S, n)", "the least number of leading dims of a shape whose product is n", lists.cut, (2, 2)),
+    "runs": Function("runs(S, B)", "for each dim of B the axes of S that a reshape merges to it", lists.runs, (2, 2)),
+    "relocated": Function(
+        "relocated(A, S, B)", "where the axes A of a shape S are in B, which differs by dims of 1", lists.relocated, (3, 3)
+    ),
+    "joined": Function("joined(p)", "the lists of a list of lists as one list", lists.joined, (1, 1)),
+    "integers": Function("integers(c)", "the elements of a small constant of integers, as a list", values.integers, (1, 1)),
+    "diagonal": Function(
+        "diagonal(c)", "k where the constant matrix c is true, or 0, exactly at [i, j] with j <= i + k", values.diagonal, (1, 1)
+    ),
+    "masking": Function("masking(c)", "the one other number of such a matrix of floats", values.masking, (1, 1)),
     "regrouped": Function(
         "regrouped(S, B, A)", "the axes of S that hold what the axes A of a reshape of it to B hold", lists.regrouped, (3, 3)
     ),

@@ -191,20 +191,21 @@ def _duplicates(entries: Sequence[syntax.RuleEntry]) -> list[RuleError]:
 def _staged(rules: list[Rule], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
     """The rules with phase and limit; a rule that no phase names runs in the first one."""
     errors: list[RuleError] = []
-    placed: dict[str, tuple[str, int | None]] = {}
+    placed: dict[str, dict[str, int | None]] = {}
     families = {rule.family for rule in rules}
     for phase in phases:
         for name, limit, place in phase.entries:
             if name not in families:
                 errors.append(RuleError(f"there is no rule `{name}`", place=place, help="phases name rules by entry"))
-            elif name in placed:
-                errors.append(RuleError(f"`{name}` is in two phases or twice in one", place=place, help="keep one of them"))
+            elif phase.name in placed.get(name, {}):
+                errors.append(RuleError(f"`{name}` is twice in one phase", place=place, help="keep one of them"))
             elif limit == 0:
                 errors.append(RuleError(f"`{name}` has the limit 0", place=place, help="leave the rule out instead"))
-            placed[name] = (phase.name, limit)
+            placed.setdefault(name, {})[phase.name] = limit
     names = [phase.name for phase in phases]
     staged: dict[str, list[Rule]] = {name: [] for name in (names if FIRST_PHASE in names else [FIRST_PHASE, *names])}
     for rule in rules:
-        name, limit = placed.get(rule.family, (FIRST_PHASE, None))
-        staged[name].append(replace(rule, phase=name, limit=limit))
+        for count, (name, limit) in enumerate(placed.get(rule.family, {FIRST_PHASE: None}).items()):
+            again = rule.name if not count else f"{rule.name} in {name}"  # each phase has a rule of its own
+            staged[name].append(replace(rule, name=again, phase=name, limit=limit))
     return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors

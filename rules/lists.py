@@ -176,6 +176,46 @@ def insert(items: Any, places: Any, value: Any) -> tuple[Any, ...]:
     return tuple(value if place in found else next(rest) for place in range(count))
 
 
+def cut(shape: Any, elements: Any) -> int:
+    """The least number of leading dims whose product is `elements`."""
+    wanted, found = number(elements), number(1)
+    for count, dim in enumerate((*as_list(shape), 1)):
+        if found == wanted:
+            return count
+        found = dims.multiply(found, number(dim))
+    raise Undefined
+
+
+def runs(shape: Any, merged: Any) -> tuple[tuple[int, ...], ...]:
+    """For each dim of `merged` the neighbouring axes of `shape` that a reshape makes it of; dims of 1 join the dim before them."""
+    own, found, axis = as_list(shape), list[tuple[int, ...]](), 0
+    target = as_list(merged)
+    for place, dim in enumerate(target):
+        last = place + 1 == len(target)
+        count = len(own) - axis if last else cut(own[axis:], dim)
+        if last and not equal(dims.product(map(number, own[axis:])), dim):
+            raise Undefined
+        found.append(tuple(range(axis, axis + count)))
+        axis += count
+    if axis != len(own):
+        raise Undefined
+    return tuple(found)
+
+
+def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
+    """Where axes of a shape are in another one that differs from it by dims of 1 only."""
+    own, target = as_list(shape), as_list(reshaped)
+    places = dict(zip((i for i, dim in enumerate(own) if dim != 1), (i for i, dim in enumerate(target) if dim != 1), strict=False))
+    if not equal(tuple(dim for dim in own if dim != 1), tuple(dim for dim in target if dim != 1)):
+        raise Undefined
+    if any(integer(axis) not in places for axis in as_list(axes)):
+        raise Undefined
+    return tuple(places[integer(axis)] for axis in as_list(axes))
+
+
+def joined(items: Any) -> tuple[Any, ...]:
+    """The lists of a list of lists as one."""
+    return tuple(each for part in as_list(items) for each in as_list(part))
 def regrouped(own: Any, shape: Any, axes: Any) -> tuple[int, ...]:
     """The axes of one shape that hold, in a reshape of it to another one, what `axes` of the other one hold: both fall into groups
     of adjacent dims with equal products, and the axes must be whole groups (dims of 1 aside)."""

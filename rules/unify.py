@@ -44,7 +44,7 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
     elif op.name == "stablehlo.dot_general":
         for kind in ("batch", "contract"):
             for i, j in zip(attributes[f"lhs_{kind}"], attributes[f"rhs_{kind}"], strict=False):
-                if 0 <= i < len(shapes[0]) and 0 <= j < len(shapes[1]):
+                if isinstance(i, int) and isinstance(j, int) and 0 <= i < len(shapes[0]) and 0 <= j < len(shapes[1]):
                     yield shapes[0][i], shapes[1][j]
     elif op.name == "stablehlo.convolution" and len(shapes[0]) == len(shapes[1]) >= 2:
         yield shapes[0][1], dims.multiply(shapes[1][1], attributes["feature_group_count"])
