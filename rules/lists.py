@@ -216,6 +216,8 @@ def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
 def joined(items: Any) -> tuple[Any, ...]:
     """The lists of a list of lists as one."""
     return tuple(each for part in as_list(items) for each in as_list(part))
+
+
 def regrouped(own: Any, shape: Any, axes: Any) -> tuple[int, ...]:
     """The axes of one shape that hold, in a reshape of it to another one, what `axes` of the other one hold: both fall into groups
     of adjacent dims with equal products, and the axes must be whole groups (dims of 1 aside)."""
