@@ -81,14 +81,20 @@ def _within(paths: Sequence[Path]) -> Callable[[Rule], bool]:
 
 
 def check_rules(
-    rules: Iterable[Rule], wanted: Callable[[Rule], bool] = lambda _: True, *, seed: int = 0, known: Known = _nothing, proofs: bool = True
+    rules: Iterable[Rule],
+    wanted: Callable[[Rule], bool] = lambda _: True,
+    *,
+    seed: int = 0,
+    known: Known = _nothing,
+    proofs: bool = True,
+    repaired: bool = True,
 ) -> list[Verdict]:
     """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved if `proofs`."""
     entries: dict[str, list[Rule]] = {}
     for rule in rules:
         if wanted(rule):
             entries.setdefault(entry_of(rule), []).append(rule)
-    return [_kept(name, entries[name], known) or _verdict(name, entries[name], seed, proofs) for name in sorted(entries)]
+    return [_kept(name, entries[name], known) or _verdict(name, entries[name], seed, proofs, repaired) for name in sorted(entries)]
 
 
 def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
@@ -100,7 +106,7 @@ def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
     return Verdict(name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method)
 
 
-def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool) -> Verdict:
+def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired: bool) -> Verdict:
     start = time.perf_counter()
     # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
     expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
@@ -116,7 +122,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool) -> Verdi
         shown, how = _proved([rule for rule in tried if rule.name not in silent])
         assurance, method = shown or assurance, how if shown else f"{method}; {how}"
     first = rules[0]
-    offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and assurance == "refuted" else ()
+    offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
         text_hash(first.text), method, offered,
