@@ -50,7 +50,7 @@ def differs(ours: Any, theirs: Any, dtype: Any) -> bool:
 # Programs from ONNX have these only inside definitions of kept nodes, so that there was no need to write them yet
 NOT_WRITTEN = frozenset(
     """
-    chlo.bessel_i1e chlo.digamma chlo.erf_inv chlo.lgamma chlo.polygamma chlo.zeta stablehlo.after_all stablehlo.all_gather
+    chlo.bessel_i1e chlo.digamma chlo.erf_inv chlo.lgamma chlo.polygamma chlo.scan chlo.zeta stablehlo.after_all stablehlo.all_gather
     stablehlo.all_reduce stablehlo.all_to_all stablehlo.batch_norm_grad stablehlo.batch_norm_inference
     stablehlo.batch_norm_training stablehlo.bitcast_convert stablehlo.case stablehlo.cholesky stablehlo.collective_broadcast
     stablehlo.collective_permute stablehlo.complex stablehlo.composite stablehlo.count_leading_zeros stablehlo.create_token

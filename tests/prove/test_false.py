@@ -25,7 +25,7 @@ REPAIRS = {
     "log_of_exponential": ["numerics real (proved)"],
     "minus_itself": ["numerics exact except nan"],
     "product_by_quotient": ["I: float and numerics reassociates (proved)"],
-    "quotient_by_itself_reassociates": ["where bits(F) >= 16 and numerics real (proved)"],
+    "quotient_by_itself_reassociates": ["numerics real (proved)"],
     "quotient_of_quotient": ["N: float and numerics real (proved)"],
     "remainder_of_fraction": ["N: int (proved)"],
     "softmax_without_shift": ["numerics real (proved)"],
