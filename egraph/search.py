@@ -88,9 +88,8 @@ class Search:
         """Search until saturation or a limit; yields `partial` after each iteration and at the end what stopped it."""
         deadline = time.monotonic() + self.request.limits.seconds
         self._load()
-        stop = "saturated"
+        stop = "saturated"  # only when every phase is
         for phase in self.phases:
-            stop = "saturated"
             for iteration in range(self.request.limits.iterations):
                 outcome = self._iterate(phase, iteration, deadline)
                 self.iterations += 1
