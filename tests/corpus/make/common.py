@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from header import write
 from onnx import inliner, printer
@@ -20,7 +21,23 @@ def save_onnx(model: onnx.ModelProto, name: str, source: str, wanted: Sequence[s
     other = {node.op_type for node in model.graph.node if f"onnx.{node.op_type}" not in asked} - MOVEMENT
     assert other, f"{name}: nothing but what is to be recognised"
     onnx.checker.check_model(model, full_check=True)
-    write(f"{name}.onnxtxt", "#", source, wanted, beside, printer.to_text(model))
+    write(f"{name}.onnxtxt", "#", source, wanted, beside, text_of(model))
+
+
+def text_of(model: onnx.ModelProto) -> str:
+    """The model as ONNX's text with every digit of its numbers (the printer keeps six)."""
+    text = printer.to_text(model)
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+            digits = ",".join(_shortest(number) for number in onnx.numpy_helper.to_array(tensor).ravel())
+            text = re.sub(rf"(\b{tensor.name} =\s*){{[^}}]*}}", lambda found, digits=digits: f"{found[1]}{{{digits}}}", text, count=1)
+    numbers = iter([a.f for node in model.graph.node for a in node.attribute if a.type == onnx.AttributeProto.FLOAT])
+    return re.sub(r"(: float = )[^,>]+", lambda found: found[1] + _shortest(np.float32(next(numbers))), text)
+
+
+def _shortest(number: Any) -> str:
+    """The fewest digits that are this number again, with an exponent where the parser wants one."""
+    return np.format_float_positional(number, trim="-") if 1e-4 <= abs(number) < 1e6 or number == 0 else f"{number!s}"
 
 
 def plain(model: onnx.ModelProto) -> onnx.ModelProto:
