@@ -44,7 +44,7 @@ def expanded(root: Term) -> Term:
 
 
 def search(root: Term) -> Saturation:
-    return saturate([root], permitted_phases((), "real", lambda _: True), Limits(seconds=30))
+    return saturate([root], permitted_phases((), "real", lambda _: True), Limits(seconds=30, iterations=24))
 
 
 @pytest.mark.parametrize("name", CASES)
