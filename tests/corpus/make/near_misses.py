@@ -16,9 +16,8 @@ from typing import Any
 import onnx
 import torch
 import torch.nn.functional as F
-from common import plain
+from common import plain, text_of
 from header import CORPUS, write
-from onnx import printer
 from torch import nn
 
 EPSILON = 0.05  # large, so that its place is seen in f32
@@ -455,13 +454,13 @@ def main() -> None:
                 f"{how} of the plain formula, which near-misses resemble",
                 family.wanted,
                 "",
-                printer.to_text(exported(family.formula, family)),
+                text_of(exported(family.formula, family)),
             )
         for name, (function, refused, why) in family.misses.items():
             if sys.argv[1:] and not any(part in name for part in sys.argv[1:]):
                 continue
             head = f"# near: {entry}\n# not: {refused}\n# why: {why}\n# source: {how}\n"
-            (CORPUS / "near_misses" / f"{name}.onnxtxt").write_text(head + printer.to_text(exported(function, family)).strip() + "\n")
+            (CORPUS / "near_misses" / f"{name}.onnxtxt").write_text(head + text_of(exported(function, family)).strip() + "\n")
 
 
 if __name__ == "__main__":
