@@ -127,6 +127,13 @@ def test_the_iteration_limit_is_told() -> None:
     assert (found.stop, found.iterations) == ("iterations", 1)
 
 
+def test_the_iteration_limit_of_an_earlier_phase_is_told() -> None:
+    again = tuple(replace(rule, name=f"{rule.name} again") for rule in rules() if rule.family == "transpose_transpose")
+    assert again
+    found = saturate([explosive()], [Phase("first", rules()), Phase("last", again)], Limits(iterations=1))
+    assert found.stop == "iterations"
+
+
 def test_the_time_limit_ends_the_search_with_what_is_there() -> None:
     started = time.monotonic()
     found = search(explosive(), Limits(seconds=0.001))
