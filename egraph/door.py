@@ -104,13 +104,12 @@ class Engine:
         except BaseException as error:
             raise EngineError(f"egglog: {error}") from error
 
-    def ruleset(self, name: str, saturate: bool = False) -> int:
-        """Run a ruleset once, or until nothing changes; returns the number of matches."""
+    def ruleset(self, name: str, saturate: bool = False) -> None:
+        """Run a ruleset once, or until nothing changes."""
         schedule: Any = egg.Run(_SPAN, egg.RunConfig(name))
         if saturate:
             schedule = egg.Saturate(_SPAN, schedule)
-        (output,) = self.run([egg.RunSchedule(schedule)])
-        return sum(output.report.num_matches_per_rule.values())
+        self.run([egg.RunSchedule(schedule)])
 
     def together(self, name: str, rulesets: Sequence[str]) -> None:
         """Run the rules of several rulesets once, as one ruleset by the new name `name`: the e-graph is rebuilt once for all."""

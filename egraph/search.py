@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,17 +11,20 @@ from typing import Any
 from coset.egraph import door
 from coset.egraph.encode import (
     ANALYSIS,
+    FORGETTING,
     PRELUDE,
+    REFUSING,
+    TYPING,
     EncodedRule,
+    Frame,
     apply_text,
     declarations,
     encode_rule,
     find_text,
     graph_commands,
     plan_row,
-    refuse_text,
+    plan_text,
     static_facts,
-    typing_text,
 )
 from coset.egraph.limits import Limits
 from coset.egraph.relevance import relevant
@@ -61,9 +65,11 @@ class Search:
     phases: tuple[Phase, ...] = ()
     rules: dict[str, EncodedRule] = field(default_factory=dict)
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
+    frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
     sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
-    refusing: set[int] = field(default_factory=set)  # rules that refused a key
+    plan_tables: set[str] = field(default_factory=set)
+    refusing: bool = False  # some key was refused
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
     _static: tuple[int, int] = (0, 0)
@@ -131,17 +137,17 @@ class Search:
             self.engine.ruleset(ruleset)
             if time.monotonic() > deadline:
                 return "time"
-        sizes = self._typed(active)
+        self.engine.ruleset(TYPING)
+        sizes = self.engine.sizes()
         before = self._progress(sizes)
-        waiting = [encoded for encoded in active if sizes.get(encoded.match)]
-        if not waiting:
+        if not any(sizes[frame.match] for frame in self.frames):
             return "idle"
-        refused = [encoded.refuse for encoded in waiting if self._decide(encoded, sizes[encoded.key])]
-        if refused:
-            self.engine.together(f"all_refuse_{self.iterations}", refused)
+        self._decide(sizes)
+        if self.refusing:
+            self.engine.ruleset(REFUSING)
             sizes = self.engine.sizes()
         self._flush_static()
-        full = self._apply([encoded for encoded in waiting if sizes[encoded.match]], sizes)
+        full = self._apply([encoded for encoded in active if encoded.number in self.planned], sizes)
         self._analyse()
         if full:
             return "nodes"
@@ -152,65 +158,75 @@ class Search:
         sizes = self.engine.sizes()
         ready = [encoded for encoded in rules if all(sizes.get(name) for name in encoded.needs)]
         for encoded in ready:
+            if encoded.frame not in self.frames:
+                self.frames[encoded.frame] = 0
+                self._parse(encoded.frame.declarations)
             if encoded.number not in self.sought:
                 self.sought.add(encoded.number)
                 self._parse(find_text(encoded, self.tables))
         return ready
 
-    def _typed(self, active: Sequence[EncodedRule]) -> dict[str, int]:
-        """The sizes of all tables when what the rules found has become matches, as far as its types are known."""
-        sizes = self.engine.sizes()
-        found = [encoded for encoded in active if sizes[encoded.found]]
-        for encoded in found:
-            if encoded.number not in self.plans:
-                self.plans[encoded.number] = {}
-                self._parse(typing_text(encoded))
-        self.engine.together(f"all_typing_{self.iterations}", [encoded.typing for encoded in found])
-        return self.engine.sizes() if found else sizes
-
-    def _apply(self, waiting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
+    def _apply(self, acting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
         """Build the right sides of all matches that the limit of e-nodes leaves room for; true when some are left, for later."""
         room = self.request.limits.nodes - self.enodes(sizes)
-        chosen: list[EncodedRule] = []
-        for encoded in sorted(waiting, key=lambda e: (sizes[e.match] * len(e.right), e.number)):
-            grows = sizes[encoded.match] * len(encoded.right)
-            if grows <= room:  # else the rows stay in the table: deferred, not dropped
-                room -= grows
-                chosen.append(encoded)
+        chosen = acting
+        if sum(sizes[frame.match] * most for frame, most in self.frames.items()) > room:  # then it is worth the time to count by rule
+            chosen = []
+            counts = self._matches()
+            for encoded in sorted(acting, key=lambda e: (counts[e.number] * len(e.right), e.number)):
+                grows = counts[encoded.number] * len(encoded.right)
+                if grows <= room:  # else the rows stay in the table: deferred, not dropped
+                    room -= grows
+                    chosen.append(encoded)
         if self.stepwise:
             for encoded in chosen:
                 self.engine.ruleset(encoded.apply)
                 self._analyse(encoded)
         else:
             self.engine.together(f"all_apply_{self.iterations}", [encoded.apply for encoded in chosen])
-        return len(chosen) < len(waiting)
+        return len(chosen) < len(acting)
+
+    def _matches(self) -> Counter[int]:
+        """How many matches wait, by rule."""
+        tables, read = self.engine.frozen()
+        return Counter(read(row.inputs[0]) for frame in self.frames for row in tables[frame.match].rows)
 
     def _progress(self, sizes: dict[str, int]) -> tuple[int, ...]:
-        names = [*self.tables.constructors, *(encoded.done for encoded in self.rules.values()), "known"]
+        names = [*self.tables.constructors, *(frame.done for frame in self.frames), "known"]
         return tuple(sizes.get(name, 0) for name in names)
-
-    def acting(self) -> list[EncodedRule]:
-        """The rules that had a match that was not refused: only they have tables of plans and of applied matches."""
-        return [encoded for encoded in self.rules.values() if encoded.number in self.planned]
 
     def enodes(self, sizes: dict[str, int]) -> int:
         """E-nodes: the rows of all constructors."""
         return sum(sizes.get(name, 0) for name in self.tables.constructors)
 
-    def _decide(self, encoded: EncodedRule, count: int) -> bool:
-        """Answer the keys that are new; true when the rule has refused keys."""
-        plans = self.plans[encoded.number]
-        if count > len(plans):
-            new = {key: self._plan(encoded, key) for key in sorted(self.engine.integers(encoded.key)) if key not in plans}
-            plans.update(new)
-            if encoded.number not in self.planned and any(plan is not None for plan in new.values()):
-                self.planned.add(encoded.number)
-                self._parse(apply_text(encoded, self.tables))
-            if encoded.number not in self.refusing and any(plan is None for plan in new.values()):
-                self.refusing.add(encoded.number)
-                self._parse(refuse_text(encoded))
-            self.engine.run([plan_row(encoded, key, plan) for key, plan in new.items()])
-        return encoded.number in self.refusing
+    def _decide(self, sizes: dict[str, int]) -> None:
+        """Answer the keys that are new."""
+        keys = sorted(key for frame in self.frames if sizes[frame.key] for key in self.engine.integers(frame.key))
+        if not keys:
+            return
+        self.engine.ruleset(FORGETTING)  # so that each is read once or few times
+        rules = list(self.rules.values())
+        rows = []
+        for number, *situation in keys:
+            encoded, key = rules[number], tuple(situation)
+            plans = self.plans.setdefault(number, {})
+            if key in plans:
+                continue
+            plan = plans[key] = self._plan(encoded, key)
+            if plan is not None and number not in self.planned:
+                self._declare_apply(encoded)
+            self.refusing = self.refusing or plan is None
+            rows.append(plan_row(encoded, key, plan))
+        if rows:
+            self.engine.run(rows)
+
+    def _declare_apply(self, encoded: EncodedRule) -> None:
+        self.planned.add(encoded.number)
+        self.frames[encoded.frame] = max(self.frames[encoded.frame], len(encoded.right))
+        if encoded.plan not in self.plan_tables:
+            self.plan_tables.add(encoded.plan)
+            self.engine.parse(plan_text(encoded))
+        self._parse(apply_text(encoded, self.tables))
 
     def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
         n = len(encoded.left)
@@ -270,7 +286,7 @@ def conflict_error(request: Request, conflict: Conflict) -> CosetError:
     )
 
 
-CHECKPOINT_SECONDS = 0.5  # before the first checkpoint
+CHECKPOINT_SECONDS = 1.0  # before the first checkpoint
 Send = Callable[[tuple[str, Any]], None]
 
 

@@ -64,13 +64,14 @@ def take(search: Search, stop: str) -> Snapshot:
             types[dense[row.inputs[0]]].append(read(row.inputs[1]))
     known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
     source = _source(search, class_of_term, index)
-    origins, collapses = _provenance(search, tables, read, index, dense)
+    applied = _applied(search, tables, read)
+    origins, collapses = _provenance(search, applied, read, index, dense)
     original = set(source.values())
     types_from, payloads_from = search.shared
     return Snapshot(
         stop, search.iterations, sum(len(rows) for rows in nodes_of.values()), len(nodes_of), nodes, types, known,
         [dense[value] for value in roots], source, {k: v for k, v in origins.items() if k not in original}, collapses,
-        {e.number: len(tables[e.done].rows) for e in search.acting() if tables[e.done].rows},
+        {number: len(rows) for number, rows in applied.items()},
         search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
     )  # fmt: skip
@@ -99,20 +100,31 @@ def _source(search: Search, class_of_term: dict[int, Any], index: dict[Any, tupl
     return found
 
 
+def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[int, list[Any]]:
+    """The rows of all applied matches (root, variables, key), by rule."""
+    found: dict[int, list[Any]] = {}
+    for frame in search.frames:
+        for row in tables[frame.done].rows:
+            found.setdefault(read(row.inputs[0]), []).append(row.inputs[1:])
+    return dict(sorted(found.items()))
+
+
 def _provenance(
-    search: Search, tables: Any, read: Callable[[Any], int], index: dict[Any, tuple[int, int]], dense: dict[Any, int]
+    search: Search, applied: dict[int, list[Any]], read: Callable[[Any], int], index: dict[Any, tuple[int, int]], dense: dict[Any, int]
 ) -> tuple[dict[tuple[int, int], list[int]], dict[int, list[int]]]:
     """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up."""
     origins: dict[tuple[int, int], list[int]] = {}
     collapses: dict[int, list[int]] = {}
     values_of = list(dense)
-    for encoded in search.acting():
-        rows = [row.inputs for row in tables[encoded.done].rows if row.inputs[0] in dense]
+    rules = list(search.rules.values())
+    for number, every in applied.items():
+        encoded = rules[number]
+        rows = [row for row in every if row[0] in dense]
         if isinstance(encoded.rule.right, Variable):
             if rows:
                 collapses[encoded.number] = sorted({dense[row[0]] for row in rows})
             continue
-        number, builder = encoded.number, _Builder(encoded, search)
+        builder = _Builder(encoded, search)
         for place in builder.places(rows, read, index, values_of):
             made = origins.setdefault(place, [])
             if not made or made[-1] != number:
