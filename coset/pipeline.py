@@ -289,7 +289,7 @@ def _compared(task: Task, usage: Sequence[Usage], lowered: Path, *, exact: bool)
         Refused: they differ; the rule that breaks the program was found by replay.
     """
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        oracle = Oracle(_original(task.job.model, Path(folder)), task.program, task.job.dims, exact=exact)
+        oracle = Oracle(_original(task.job.model, Path(folder)), task.program, task.job.dims)
         check = oracle.compare(lowered, exact=exact)
         if check.ok:
             return check
