@@ -72,6 +72,19 @@ def test_the_order_of_files_and_entries_does_not_matter(tmp_path: Path) -> None:
     ]
 
 
+def test_a_phase_names_one_direction(tmp_path: Path) -> None:
+    text = "rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\nphase algebra { r.forward limit 2 } then phase last { r.reverse limit 3, r.forward }"
+    rules, errors = read_rules(tmp_path, text)
+    assert errors == []
+    assert [(rule.name, rule.phase, rule.limit) for rule in rules.family("r")] == [
+        ("r", "algebra", 2),
+        ("r in last", "last", None),
+        ("r.reverse", "last", 3),
+    ]
+    assert format_text(format_text(text)) == format_text(text)
+    assert "r.forward limit 2" in format_text(text)
+
+
 def test_only_the_files_of_composite_kernels_have_rules_for_their_phase_alone() -> None:
     """A rule runs where phases name it and nowhere else, and the phase of composite kernels is left out where none is wanted."""
     phases = {phase.name: {rule.family for rule in phase.rules} for phase in load().phases}
