@@ -73,7 +73,8 @@ def test_the_order_of_files_and_entries_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_phase_names_one_direction(tmp_path: Path) -> None:
-    text = "rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\nphase algebra { r.forward limit 2 } then phase last { r.reverse limit 3, r.forward }"
+    phases = "phase algebra { r.forward limit 2 } then phase last { r.reverse limit 3, r.forward }"
+    text = f"rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\n{phases}"
     rules, errors = read_rules(tmp_path, text)
     assert errors == []
     assert [(rule.name, rule.phase, rule.limit) for rule in rules.family("r")] == [
