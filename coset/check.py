@@ -16,6 +16,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx import write
 from coset.noise import nudge, nudged, weight_bytes
+from coset.targets.running import Running
 
 # How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
 # error does to the original program: an estimate of the condition, not a bound (a running error analysis is to replace it).
@@ -23,6 +24,7 @@ NOISE_FACTOR = 32.0
 # ... and the least that reassociating sums costs: a few roundings of the largest element of the output
 ROUNDINGS = 64.0
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
+UNOPTIMIZED = Running("off")
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
@@ -145,13 +147,14 @@ class Oracle:
                 break
         return refusal
 
-    def compare(self, model: Any, *, exact: bool) -> CheckReport:
-        """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal).
+    def compare(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+        """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal). It is run without optimization,
+        or as `running` says.
 
         Most programs stay within a few roundings of their outputs. Only for one that does not is the original's own noise measured, which
         takes as long as all the rest.
         """
-        session = Session(model, level="off", entries=WAITING)
+        session = Session.told(model, running or UNOPTIMIZED, entries=WAITING)
         results = [session.run(run.case.feed) for run in self.runs]
         del session  # before the original is loaded again
         while True:
