@@ -96,6 +96,16 @@ def test_a_graph_convolution_is_reordered_by_the_chain_rule() -> None:
     assert [rule["name"] for rule in report["rules"]] == ["matmul_assoc"]
 
 
+def test_transposes_that_undo_each_other_go_without_composite_kernels_in_the_search() -> None:
+    """A phase for composite kernels had taken `transpose_transpose` away from every search that looks for none."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[0, 2, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 1]),
+    ]
+    assert coset.optimize(model(nodes, {"x": [2, 3, 4]}, {"y": [2, 3, 4]})).report["nodes"]["after"] == 1
+
+
 def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     """tanh(x) * tanh(x) has no rule in the library; a file of one entry gives it one, and it is used."""
     nodes = [
