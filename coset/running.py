@@ -39,7 +39,14 @@ def chosen(target: Target, program: Program, seconds: float) -> Running | None:
         return None
     known = not program.symbols() and not any(term.op.has("foreign") or term.regions for term in program.terms())
     alone = known and seconds < sessions.alone.value
-    return Running(sessions.levels[0], tuple(sorted(sessions.disabled)), 1 if alone else None)
+    disabled = sessions.disabled.keys() - (frozenset() if _stacks(program) else sessions.stacked)
+    return Running(sessions.levels[0], tuple(sorted(disabled)), 1 if alone else None)
+
+
+def _stacks(program: Program) -> bool:
+    """True where a product of one matrix with a stack of them occurs, as a layer on sequences has it."""
+    products = (term for term in program.terms() if term.op.name == "stablehlo.dot_general")
+    return any(term.tensor.rank > 2 and not term.attribute("lhs_batch") for term in products)
 
 
 def settle(

@@ -45,12 +45,13 @@ class Running:
 @dataclass(frozen=True)
 class Sessions:
     """What a target knows about running. `levels`: from the fastest to the one that changes nothing, tried in this order until the
-    outputs are those of the original. `disabled`: optimizers that lose on it, each with the measurement. `alone`: predicted seconds
-    below which a second thread does not pay."""
+    outputs are those of the original. `disabled`: optimizers that lose on it, each with the measurement; those in `stacked` only where a
+    program multiplies a stack of matrices by one. `alone`: predicted seconds below which a second thread does not pay."""
 
     levels: tuple[str, ...]
     disabled: Mapping[str, str]
     alone: Rate
+    stacked: frozenset[str] = frozenset()
 
 
 def parse_running(text: str) -> Running:

@@ -138,6 +138,14 @@ def test_a_second_thread_is_left_out_where_it_cannot_pay(batch: int | str, width
     assert coset.optimize(model(batch, width)).report["session"]["threads"] == threads
 
 
+@pytest.mark.parametrize(("shape", "left_out"), [([8, 16], False), ([2, 8, 16], True)])
+def test_the_fusion_of_product_and_bias_is_left_out_of_stacks_only(shape: list[int], left_out: bool) -> None:
+    proto = model()
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.CopyFrom(helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shape))
+    assert ("MatMulAddFusion" in coset.optimize(proto).report["session"]["disabled"]) is left_out
+
+
 def test_ops_that_nobody_knows_keep_their_threads() -> None:
     proto = model()
     proto.graph.node.append(helper.make_node("RandomNormal", [], ["z"], shape=[1 << 20]))
