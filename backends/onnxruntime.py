@@ -25,6 +25,7 @@ except ImportError as error:
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, AbsentType, TensorType, TokenType, TupleType, dtype_of
 from coset.lowering.onnx import element_code, node_model, run_reference
+from coset.targets.running import Running
 
 LEVELS = {
     "off": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
@@ -33,6 +34,7 @@ LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 Feed = Mapping[str, Any]
+THREADS = 2  # of a session, where nothing says how many
 _FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
     "tensor(bfloat16)": "bf16", "tensor(float8e4m3fn)": "f8e4m3fn", "tensor(float8e4m3fnuz)": "f8e4m3fnuz", "tensor(float8e5m2)": "f8e5m2",
     "tensor(float8e5m2fnuz)": "f8e5m2fnuz",
@@ -47,13 +49,14 @@ class Session:
         model: str | Path | bytes,
         *,
         level: str = "off",
-        threads: int = 2,
+        threads: int = THREADS,
         folder: Path | None = None,
         profile: bool = False,
+        disabled: Sequence[str] = (),
         entries: Mapping[str, str] | None = None,
     ) -> None:
-        """Load a file, or serialized bytes whose external data lies in `folder`. `entries` are further session options by their
-        ONNX Runtime keys; with `profile` each node is timed (see `node_times`).
+        """Load a file, or serialized bytes whose external data lies in `folder`. `disabled` are optimizers of the level that are left
+        out, `entries` further session options, both by their ONNX Runtime names; with `profile` each node is timed (see `node_times`).
 
         Raises:
             CosetError: there is no such level, or ONNX Runtime does not load the model.
@@ -74,7 +77,9 @@ class Session:
         name = "the model" if isinstance(model, bytes) else f"`{model}`"
         source = model if isinstance(model, bytes) else str(model)
         try:
-            self._session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(
+                source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled)
+            )
         except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
             raise CosetError(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
         self.inputs = tuple(value.name for value in self._session.get_inputs())
@@ -83,6 +88,20 @@ class Session:
         self._foreign = any(value.type in _FOREIGN for value in self._session.get_outputs())
         self._silent = onnxruntime.RunOptions()
         self._silent.log_severity_level = 4
+
+    @classmethod
+    def told(cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None) -> Session:
+        """The model of a file under the options `running`; `entries` over those that it names.
+
+        Raises:
+            CosetError: ONNX Runtime does not load the model so.
+        """
+        given = {**dict(running.entries), **(entries or {})}
+        return cls(model, level=running.level, threads=running.threads or THREADS, disabled=running.disabled, entries=given)
+
+    def __call__(self, feed: Feed) -> dict[str, Any]:
+        """As `run`."""
+        return self.run(feed)
 
     def run(self, feed: Feed) -> dict[str, Any]:
         """The outputs by name, in the model's order; what the model does not take is passed over.

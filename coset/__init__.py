@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from coset.egraph.limits import Limits
     from coset.pipeline import Optimized, optimize
+    from coset.running import load
 
-__all__ = ["Limits", "Optimized", "optimize"]
+__all__ = ["Limits", "Optimized", "load", "optimize"]
 
-_HOMES = {"optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits"}
+_HOMES = {"optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits", "load": "coset.running"}
 
 
 def __getattr__(name: str) -> Any:

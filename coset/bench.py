@@ -1,4 +1,5 @@
-"""`coset bench`: models side by side, each with ONNX Runtime's optimizer off and on, by the protocol of `coset.timing`."""
+"""`coset bench`: models side by side, each with ONNX Runtime's optimizer off and on and as it says itself, by the protocol of
+`coset.timing`."""
 
 from __future__ import annotations
 
@@ -11,13 +12,16 @@ from coset.feeds import Feed, bindings, cases
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
 from coset.reference import is_stablehlo
+from coset.running import stored
+from coset.targets.running import Running
 from coset.timing import Program, Protocol, Timing, measure
 
 
 def bench(
     models: Sequence[str], *, rounds: int, dims: Mapping[str, int], progress: Callable[[str], None] = lambda _: None
 ) -> list[dict[str, Any]]:
-    """Time each model with ONNX Runtime's optimizer off and on (its full level) on the same drawn inputs.
+    """Time each model with ONNX Runtime's optimizer off and on (its full level), and with the options that it carries where it carries
+    some, on the same drawn inputs.
 
     Raises:
         CosetError: a model cannot be read or run, is given twice, or does not run on the inputs of the first.
@@ -31,14 +35,27 @@ def bench(
     feed = working_feed(models[0], dims)
     variants: dict[str, Program] = {}
     for model in models:
-        for level in ("off", "all"):
-            progress(f"loading {model}, optimizer {level}")
-            variants[f"{model} ({level})"] = partial(_running(model, level, feed, models[0]).run, feed)
+        for name, options in _variants(model, progress).items():
+            progress(f"loading {model}, optimizer {name}")
+            variants[f"{model} ({name})"] = partial(_running(model, options, feed, models[0]).run, feed)
     return [summary(name, timing) for name, timing in measure(variants, Protocol(rounds)).items()]
 
 
-def _running(model: str, level: str, feed: Feed, first: str) -> Session:
-    session = Session(model, level=level)
+def _variants(model: str, progress: Callable[[str], None]) -> dict[str, Running]:
+    """The options to time a model with, by what a table calls them."""
+    found = {"off": Running("off"), "all": Running("all")}
+    try:
+        own = stored(model)
+        if own is not None:
+            Session.told(model, own)
+    except CosetError as error:
+        progress(f"{model} is not timed as it says: {error.message}")
+        return found
+    return found if own is None else {**found, "as stored": own}
+
+
+def _running(model: str, options: Running, feed: Feed, first: str) -> Session:
+    session = Session.told(model, options)
     try:
         session.run(feed)
     except CosetError as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset import running
 from coset.answer import as_json
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
@@ -38,6 +39,7 @@ from coset.reference import is_stablehlo, values_of
 from coset.regionwise import Solved, solve
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.targets.running import KEY, Running
 from coset.targets.target import Target, get_target
 from coset.usage import Usage, used_rules
 
@@ -90,12 +92,16 @@ class Optimized:
         copy_model(self._draft.path, Path(path))
 
     def __call__(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """Run on inputs by name; the outputs by name: ONNX by ONNX Runtime, StableHLO by the evaluator."""
+        """As `run`."""
+        return self.run(feed)
+
+    def run(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name on inputs by name: ONNX by ONNX Runtime as the model says, StableHLO by the evaluator."""
         return values_of(self.program, dict(feed)) if is_stablehlo(self._draft.path) else self._session.run(dict(feed))
 
     @cached_property
     def _session(self) -> Session:
-        return Session(self._draft.path, level="all")
+        return running.load(self._draft.path)
 
 
 @dataclass(frozen=True)
@@ -188,14 +194,19 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
     extracted = time.perf_counter()
     optimized, folded = finish(task, solved)
     usage = used_rules(solved)
-    write(optimized, path)
+    wanted = running.chosen(job.target, optimized, solved.cost)
+    _write(optimized, path, wanted)
     lowered = time.perf_counter()
     job.progress("comparing with the original")
-    check = _compared(task, usage, path, exact=not folded and all(keeps_every_bit(u.rule) for u in usage))
+    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        oracle = Oracle(_original(job.model, Path(folder)), task.program, job.dims)
+        check = _compared(task, oracle, path, Path(folder), exact=not folded and all(keeps_every_bit(u.rule) for u in usage))
+        settled = _settled(task, oracle, optimized, path, wanted)
     ended = time.perf_counter()
     extracting = extracted - read - searched
     seconds = Seconds(read - started, searched, extracting, lowered - extracted, ended - lowered)
-    return optimized, report_of(task, optimized, solved, usage, folded, check, seconds)
+    report = report_of(task, optimized, solved, usage, folded, check, seconds)
+    return optimized, {**report, "session": None if settled is None else settled.summary()}
 
 
 def _read(job: Job) -> Task:
@@ -282,19 +293,38 @@ def keeps_every_bit(rule: Rule) -> bool:
     return rule.numerics.word == "exact" and not rule.numerics.exceptions
 
 
-def _compared(task: Task, usage: Sequence[Usage], lowered: Path, *, exact: bool) -> CheckReport:
-    """The comparison of the model at `lowered` with the original.
+def _write(program: Program, path: Path, options: Running | None) -> None:
+    write(program, path, metadata={} if options is None else {KEY: options.text()})
+
+
+def _compared(task: Task, oracle: Oracle, lowered: Path, folder: Path, *, exact: bool) -> CheckReport:
+    """The comparison of the model at `lowered` with the original, both unoptimized. Other programs are tried in `folder`.
 
     Raises:
         Refused: they differ; the rule that breaks the program was found by replay.
     """
-    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        oracle = Oracle(_original(task.job.model, Path(folder)), task.program, task.job.dims, exact=exact)
-        check = oracle.compare(lowered, exact=exact)
-        if check.ok:
-            return check
-        task.job.progress("the result differs; looking for the rule that breaks it")
-        raise refused(_culprit(task, oracle, Path(folder) / "attempt.onnx"), check)
+    check = oracle.compare(lowered, exact=exact)
+    if check.ok:
+        return check
+    task.job.progress("the result differs; looking for the rule that breaks it")
+    raise refused(_culprit(task, oracle, folder / "attempt.onnx"), check)
+
+
+def _settled(task: Task, oracle: Oracle, program: Program, path: Path, wanted: Running | None) -> running.Settled | None:
+    """The options with which `program`, written at `path` with those `wanted`, is handed out; written again where they are others.
+
+    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
+    """
+    sessions = task.job.target.sessions
+    if wanted is None or sessions is None:
+        return None
+    task.job.progress("comparing as it will be run")
+    return running.settle(
+        wanted,
+        sessions.levels,
+        lambda options: oracle.compare(path, exact=False, running=options),
+        lambda options: _write(program, path, options),
+    )
 
 
 def _original(model: Any, folder: Path) -> str | Path:

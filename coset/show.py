@@ -43,6 +43,8 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         f"seconds    {report['seconds']['total']:.2f}   " + ", ".join(f"{k} {v:.2f}" for k, v in report["seconds"].items() if k != "total")
     )
     show_check(check)
+    if report.get("session"):
+        print_line(f"run        {session_line(report['session'])}", markup=False)
     if report["rules"]:
         table = _table("rule", ">uses", "promise", "assurance")
         for rule in report["rules"]:
@@ -56,6 +58,16 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"opaque     {', '.join(report['opaque'])}")
     if "output" in report:
         print_line(f"written    {report['output']}")
+
+
+def session_line(session: Mapping[str, Any]) -> str:
+    """The options that a program carries, in words; then the levels that it may not be run at."""
+    parts = [f"ONNX Runtime's level {session['level']}"]
+    parts += [f"without {' and '.join(session['disabled'])}"] if session["disabled"] and session["level"] != "off" else []
+    parts += [f"{session['threads']} thread{'s' if session['threads'] > 1 else ''}"] if session["threads"] else []
+    parts += [f"{key} {value}" for key, value in session["entries"].items()]
+    parts += [f"not at level {refusal['level']}: {refusal['problem']}" for refusal in session["refused"]]
+    return "; ".join(parts)
 
 
 def show_lowered(result: Mapping[str, Any]) -> None:

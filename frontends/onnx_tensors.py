@@ -38,6 +38,11 @@ class Opened:
         """The error `message` with this model as its place."""
         return CosetError(message, place=Place(self.name), help=help)
 
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The model's notes on itself; of a key that is there twice the last."""
+        return {entry.key: entry.value for entry in self.proto.metadata_props}
+
     def constant(self, tensor: Model) -> Constant:
         """The constant that `tensor` is.
 

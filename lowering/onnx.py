@@ -41,15 +41,17 @@ def lower(program: Program) -> Model:
     return model
 
 
-def write(program: Program, path: str | Path, *, external: bool | None = None) -> None:
+def write(program: Program, path: str | Path, *, external: bool | None = None, metadata: Mapping[str, str] | None = None) -> None:
     """Write `program` to `path`, and its weights to `path`.data where `external` is true, where it is None and they take more than
-    1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all.
+    1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
+    `metadata_props`, in place of those of the source that have their keys.
 
     Raises:
         CosetError: as `lower`, or the files cannot be written.
     """
     path = Path(path)
     model, weights = _split(program, small=SMALL_BYTES)
+    _note(model, metadata or {})
     total = sum(map(stored_bytes, weights.values()))
     if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
         write_beside(model, weights, path)
@@ -277,6 +279,15 @@ def _set_opset(model: Model, opset: int) -> None:
         model.opset_import.add(domain="", version=opset)
     imports = [entry for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))
+
+
+def _note(model: Model, metadata: Mapping[str, str]) -> None:
+    """Set entries of the model's metadata: the checker refuses a key that is there twice."""
+    kept = [entry for entry in model.metadata_props if entry.key not in metadata]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    for key, value in sorted(metadata.items()):
+        model.metadata_props.add(key=key, value=value)
 
 
 def _keep_annotations(model: Model) -> None:

@@ -127,7 +127,7 @@ def compiled(left: Side, right: Side, conditions: Sequence[Expression], names: N
     guards = tuple(guard for own in left.guards for guard in own)
     written = Compiled(
         tuple(types), left.attributes, right.attributes, (*conditions, *guards, *right.loose), dict(names.kinds), left.places, right.places,
-        right.guards, _order(right, "right"), _order(left, "left"),
+        right.guards, _order(right, "right"), _order(left, "left"), (),
     )  # fmt: skip
     return found, written
 

@@ -21,6 +21,7 @@ from coset.rules import syntax
 from coset.rules.algebra import Scope
 from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
+from coset.rules.elaborated import keep_definition, kept_definition
 from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
@@ -305,6 +306,18 @@ def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
 
 def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:
     """The rules that expand the op of an entry without variadic operands, and those that recognise it."""
+    found = kept_definition(entry, op.name)
+    if found is None:
+        found = _elaborated(entry, op, dialects)
+        keep_definition(entry, op.name, *found)
+    expand, recognise = found
+    sides: dict[str, list[Rule]] = {}
+    for rule in expand:
+        sides.setdefault(str(rule.right), []).append(rule)
+    return expand, [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
+
+
+def _elaborated(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:
     expand: list[Rule] = []
     recognise: list[Rule] = []
     head = _head(entry, op)
@@ -318,10 +331,6 @@ def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[l
             name = f"{op.name}.recognise"
             backward = replace(forward, name=name, family=name, left=left, right=right, result=(), lenient=True)
             recognise += variants(backward, _names(entry, clause, dialects), most=MOST_FORMS)
-    sides: dict[str, list[Rule]] = {}
-    for rule in expand:
-        sides.setdefault(str(rule.right), []).append(rule)
-    recognise = [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
     return expand, recognise
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +14,7 @@ from coset.ir.op import all_ops
 from coset.rules import syntax
 from coset.rules.definition import define_all, definition_texts, definitions, trials
 from coset.rules.elaborate import rules_of
+from coset.rules.elaborated import FileRules, keep, kept
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
@@ -122,54 +123,74 @@ def _no_collection() -> Iterator[None]:
 
 def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False) -> tuple[RuleSet, list[RuleError]]:
     errors: list[RuleError] = []
-    parsed: list[tuple[Path, syntax.RuleFile]] = []
+    read: list[tuple[Path, str, syntax.RuleFile | FileRules]] = []
     for path in files:
         try:
-            file, found = parse(read_text(path), str(path))
+            text = read_text(path)
+            known = kept(text, path) if trust_lock else None
+            if known is not None:
+                read.append((path, text, known))
+                continue
+            file, found = parse(text, str(path))
         except CosetError as error:
             errors.append(error if isinstance(error, RuleError) else RuleError(error.message, place=Place(str(path))))
             continue
         errors += found
-        parsed.append((path, file))
+        read.append((path, text, file))
         errors += define_all(file.ops, _dialects(file), path.parent)
     rules: list[Rule] = []
-    for path, file in parsed:
-        own: list[Rule] = []
-        for entry in file.rules:
-            found_rules, found = rules_of(entry, _dialects(file))
-            own += found_rules if not found else []
+    contents: list[FileRules] = []
+    for path, text, each in read:
+        if isinstance(each, syntax.RuleFile):
+            each, found = _elaborated(text, each)
             errors += found
-        own = assure(own, path.parent)
-        errors += type_errors([rule for rule in own if not (trust_lock and _locked(rule, path.parent))])
+        contents.append(each)
+        own = assure(each.rules, path.parent)
+        lines = _lines(path.parent) if trust_lock else {}
+        errors += type_errors([rule for rule in own if not _locked(rule, lines)])
         rules += own
-    errors += _duplicates([entry for _, file in parsed for entry in file.rules])
+    errors += _duplicates([entry for each in contents for entry in each.entries])
     if with_definitions:
         rules += definitions()
         if trials_too:
-            defined = {entry.name for _, file in parsed for entry in file.ops}
+            defined = {entry.name for _, _, file in read if isinstance(file, syntax.RuleFile) for entry in file.ops}
             tried = [rule for name in sorted(defined) for rule in trials(name)]
             rules += tried
             suspects = [*tried, *(rule for rule in definitions() if rule.definition in defined)]
-            errors += type_errors([rule for rule in suspects if not (trust_lock and _locked(rule, Path(rule.place.file).parent))])
+            errors += type_errors([rule for rule in suspects if not (trust_lock and _locked(rule, _lines(Path(rule.place.file).parent)))])
     rules.sort(key=lambda rule: rule.name)
-    phases, found = _staged(rules, [phase for _, file in parsed for phase in file.phases])
+    phases, found = _staged(rules, [phase for each in contents for phase in each.phases])
     errors += found
     errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
     return RuleSet(phases), errors
+
+
+def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:
+    """The rules of a file that was parsed; what is without a mistake is kept for the next time."""
+    errors: list[RuleError] = []
+    rules: list[list[Rule]] = []
+    for entry in file.rules:
+        own, found = rules_of(entry, _dialects(file))
+        rules.append(own if not found else [])
+        errors += found
+    if not errors:
+        keep(text, file, rules)
+    return FileRules(tuple((e.name, e.place) for e in file.rules), file.phases, tuple(rule for own in rules for rule in own)), errors
 
 
 def _dialects(file: syntax.RuleFile) -> dict[str, str]:
     return {name: dialect for name, dialect, _ in file.dialects}
 
 
-def _locked(rule: Rule, directory: Path) -> bool:
-    line = _lines(directory / NAME).get(entry_of(rule))
+def _locked(rule: Rule, lines: Mapping[str, str]) -> bool:
+    line = lines.get(entry_of(rule))
     return line is not None and line == text_hash(rule.text)
 
 
-def _lines(path: Path) -> dict[str, str]:
-    status = path.stat() if path.exists() else None
-    return _lines_at(path, status.st_mtime_ns if status else 0)
+def _lines(directory: Path) -> dict[str, str]:
+    """The hashes in the lock file of a folder, by entry."""
+    path = directory / NAME
+    return _lines_at(path, path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @lru_cache(maxsize=8)
@@ -177,14 +198,14 @@ def _lines_at(path: Path, _: int) -> dict[str, str]:
     return {name: line.hash for name, line in read_lock(path).items()}
 
 
-def _duplicates(entries: Sequence[syntax.RuleEntry]) -> list[RuleError]:
-    first: dict[str, syntax.RuleEntry] = {}
+def _duplicates(entries: Sequence[tuple[str, Place]]) -> list[RuleError]:
+    first: dict[str, Place] = {}
     errors = []
-    for entry in entries:
-        if entry.name in first:
-            where = first[entry.name].place
-            errors.append(RuleError(f"`{entry.name}` is the name of two rules", place=entry.place, help=f"see {where.file}:{where.line}"))
-        first.setdefault(entry.name, entry)
+    for name, place in entries:
+        if name in first:
+            where = first[name]
+            errors.append(RuleError(f"`{name}` is the name of two rules", place=place, help=f"see {where.file}:{where.line}"))
+        first.setdefault(name, place)
     return errors
 
 

@@ -26,6 +26,7 @@ class Locked:
     method: str = ""
 
 
+@lru_cache(maxsize=4096)
 def text_hash(text: str) -> str:
     """The hash of an entry's canonical text under the present prover."""
     return hashlib.blake2b(f"{PROVER}\n{text}".encode(), digest_size=12).hexdigest()

@@ -85,10 +85,10 @@ class Compiled:
     kinds: Mapping[str, Kind]
     left_places: tuple[Place, ...]
     right_places: tuple[Place, ...]
-    guards: tuple[tuple[Expression, ...], ...] = ()  # what must hold before an application of the right side is typed
-    order: tuple[int, ...] = ()  # the applications of the right side, each after those whose types it reads
-    left_order: tuple[int, ...] = ()  # the same of the left side: the order in which an instance is built
-    result: tuple[TypePattern, ...] = ()  # the declared results of a definition
+    guards: tuple[tuple[Expression, ...], ...]  # what must hold before an application of the right side is typed
+    order: tuple[int, ...]  # the applications of the right side, each after those whose types it reads
+    left_order: tuple[int, ...]  # the same of the left side: the order in which an instance is built
+    result: tuple[TypePattern, ...]  # the declared results of a definition
 
 
 @dataclass(frozen=True, eq=False)

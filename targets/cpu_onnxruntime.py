@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coset.targets.running import Sessions
 from coset.targets.target import EVERY, Curve, Form, Kernel, Rate, Target, register
 
 MEASURED = (
@@ -226,6 +227,28 @@ _BUILTINS: dict[str, tuple[Form, ...]] = {
     **dict.fromkeys(("builtin.opaque", "onnx.node"), (Form("opaque"),)),
 }
 
+# ---------------------------------------------------------------- running
+
+SESSIONS = Sessions(
+    levels=("all", "basic", "off"),
+    disabled={
+        "SkipLayerNormFusion": (
+            "SkipLayerNormalization is slower than Add and LayerNormalization: level all without it took 0.87 to 0.90 of the processor "
+            "time of one thread on bert_12l_d192, onnxruntime 1.31.1, 2026-11-21, blocks in turn; no other optimizer left out did"
+        ),
+        "MatMulAddFusion": (
+            "a product of three dims and a bias becomes Reshape, Gemm, Reshape: 3 % lost on three ViTs and gpt2_4l_d256_static on two "
+            "quiet threads, nothing lost without it elsewhere (benchmarks/results/headroom-2cpu-2026-11-21.txt, finding 5)"
+        ),
+    },
+    alone=Rate(
+        25e-6,
+        "s",
+        "chains of 4 to 16 products and activations, two threads against one, 10th percentiles of blocks in turn, 2026-11-21: one thread "
+        "takes 0.91 to 0.99 of the time of two where that is under 25 us, 1.1 to 3.2 of it from 38 us on where products are large",
+    ),
+)
+
 register(
     Target(
         name="cpu-onnxruntime",
@@ -242,6 +265,7 @@ register(
             "l3": Rate(480 * 1024**2, "B, shared with the host's other guests", "lscpu"),
         },
         folds_constants=True,
+        sessions=SESSIONS,
         notes=(
             f"Element types: {KERNELS_OF_ORT}. f16 is cast to f32 around each kernel by the runtime. Elementwise kernels broadcast as "
             "NumPy does, so a broadcast operand of theirs is not materialised. A Reshape moves no bytes. A transpose of the last two dims "

@@ -6,8 +6,12 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, log
+from typing import TYPE_CHECKING
 
 from coset.ir.errors import CosetError
+
+if TYPE_CHECKING:
+    from coset.targets.running import Sessions
 
 EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own; the dialect of a target that has all ops
 
@@ -96,7 +100,8 @@ class Storing:
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
-    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only."""
+    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `sessions`: how it is told to
+    run a program; None where there is nothing to tell."""
 
     name: str
     title: str
@@ -108,6 +113,7 @@ class Target:
     numbers: Mapping[str, Rate]
     folds_constants: bool = False
     storing: Storing = Storing()
+    sessions: Sessions | None = None
     notes: str = ""
 
 

@@ -21,6 +21,8 @@ from coset.cli import run
 from coset.draft import Draft
 from coset.ir.errors import CosetError
 from coset.lowering.onnx import write
+from coset.running import stored
+from coset.targets.running import KEY
 
 W = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
 X = np.ones((2, 64), np.float32)
@@ -64,9 +66,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The paths that the pipeline writes programs to, from now on."""
     written: list[Path] = []
 
-    def count(program: Any, path: Path) -> None:
+    def count(program: Any, path: Path, **rest: Any) -> None:
         written.append(path)
-        write(program, path)
+        write(program, path, **rest)
 
     monkeypatch.setattr(pipeline, "write", count)
     return written
@@ -106,7 +108,9 @@ def test_save_copies_what_was_compared(
     assert len(written) == 1
     again = tmp_path / "again" / "out.onnx"
     again.parent.mkdir()
-    write(optimized.program, again)  # the name of the weights' file is all that a copy changes
+    options = stored(output)
+    assert options is not None
+    write(optimized.program, again, metadata={KEY: options.text()})  # the name of the weights' file is all that a copy changes
     assert files(again.parent) == files(output.parent)
     if len(names) == 1:
         assert files(output.parent)["out.onnx"] == checked["optimized.onnx"]

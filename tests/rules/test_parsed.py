@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coset.rules import parsed, parser
+from coset.rules import cache, parsed, parser
 from coset.rules.syntax import RuleError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ TEXT = "use stablehlo\nrule twice for x: F[S..]\n  x + x => x * 2\n  numerics ex
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(parsed.FOLDER, str(tmp_path))
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path))
     return tmp_path / "parsed"
 
 
@@ -67,10 +67,10 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "cut off": lambda body: body[: len(body) // 2],
     "another number": lambda body: body[:-4] + b"7" + body[-3:],
     "no text": lambda body: b"\xff" * len(body),
-    "whole, of another shape": lambda body: parsed._digest(b"[7]") + b"\n[7]",
-    "whole, too deep for the kinds": lambda body: parsed._digest(b"[99,1]") + b"\n[99,1]",
-    "whole, a line that is not there": lambda body: parsed._digest(b"[2,99,1,1]") + b"\n[2,99,1,1]",
-    "whole, a plain value": lambda body: parsed._digest(b"1") + b"\n1",
+    "whole, of another shape": lambda body: cache.digest(b"[7]") + b"\n[7]",
+    "whole, too deep for the kinds": lambda body: cache.digest(b"[99,1]") + b"\n[99,1]",
+    "whole, a line that is not there": lambda body: cache.digest(b"[2,99,1,1]") + b"\n[2,99,1,1]",
+    "whole, a plain value": lambda body: cache.digest(b"1") + b"\n1",
 }
 
 
@@ -104,22 +104,22 @@ def test_another_version_of_the_parser_is_another_file(folder: Path, monkeypatch
 
 def test_a_folder_that_cannot_be_made_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(parsed.FOLDER, str(tmp_path / "file"))
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path / "file"))
     assert parsed.parse(TEXT, "one.rules")[0].rules[0].name == "twice"
 
 
 def test_no_folder_where_the_user_wants_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(parsed.FOLDER, "")
+    monkeypatch.setenv(cache.FOLDER, "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert parsed.parse(TEXT, "one.rules")[0].rules[0].name == "twice"
     assert not kept(tmp_path)
-    monkeypatch.delenv(parsed.FOLDER)
+    monkeypatch.delenv(cache.FOLDER)
     parsed.parse(TEXT, "one.rules")
     assert len(kept(tmp_path / "coset" / "parsed")) == 1
 
 
 def test_the_folder_does_not_grow_without_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parsed, "MOST", 6)
+    monkeypatch.setattr(cache, "MOST", 6)
     for number in range(30):
         parsed.parse(TEXT.replace("twice", f"twice{number}"), "one.rules")
     assert 3 <= len(kept(folder)) <= 6
@@ -128,7 +128,7 @@ def test_the_folder_does_not_grow_without_end(folder: Path, monkeypatch: pytest.
 
 def test_a_start_loads_neither_the_parser_nor_what_most_programs_do_without(tmp_path: Path) -> None:
     code = "import sys, coset.pipeline as p; p.load(p.DEFAULT); print(*sys.modules)"
-    environment = {**os.environ, parsed.FOLDER: str(tmp_path)}
+    environment = {**os.environ, cache.FOLDER: str(tmp_path)}
     for _ in range(2):  # the first one fills the cache
         done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
     loaded = set(done.stdout.split())

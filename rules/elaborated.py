@@ -1,0 +1,217 @@
+"""The rules of files and of definitions, elaborated, kept from run to run: a start reads only the sides of rules, and of those that a
+search comes to use the attributes, types and conditions.
+
+What is kept belongs to a text, to the sources that decide what its entries mean (the language and the ops), and to the ops that its op
+variables range over when it is read. Only files of the library and of the dialects are kept: others may speak of ops that users define.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from coset.ir.errors import Place
+from coset.ir.types import TensorType
+from coset.rules import algebra, cache, syntax
+from coset.rules.codec import Codec
+from coset.rules.names import ops_with
+from coset.rules.parsed import UNREADABLE
+from coset.rules.pattern import Application, Variable
+from coset.rules.rule import Attributes, Compiled, Kind, Numerics, Rule, TypePattern
+
+ROOT = Path(__file__).resolve().parents[1]
+LIBRARY, DIALECTS = ROOT / "rules" / "library", ROOT / "dialects"
+MEANING = ("ir/*.py", "rules/*.py", "rules/*.lark", "dialects/*.py", "dialects/*.rules")  # the sources that decide what an entry means
+
+
+@dataclass(frozen=True)
+class Range:
+    """The ops that an op variable ranged over."""
+
+    variable: syntax.OpVariable
+    ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileRules:
+    """A file of rules without definitions: where its entries stand, its phases, the rules."""
+
+    entries: tuple[tuple[str, Place], ...]
+    phases: tuple[syntax.PhaseEntry, ...]
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A rule without what `compiled` holds; `entry` is the number of its entry in the file, or of its family in a definition."""
+
+    entry: int
+    name: str
+    left: Application
+    right: Variable | Application
+    variables: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    numerics: Numerics
+    place: Place
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the rules of one entry share."""
+
+    name: str
+    place: Place
+    document: str
+    tags: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """The first line of what is kept of a definition: the rules that expand its op, `expand` many, then those that recognise it."""
+
+    expand: int
+    heads: tuple[_Head, ...]
+
+
+@dataclass(frozen=True)
+class _File:
+    """The first line of what is kept; each rule's `compiled` is a line of its own, in the same order."""
+
+    dialects: tuple[tuple[str, str, Place], ...]
+    ranges: tuple[Range, ...]
+    entries: tuple[_Entry, ...]
+    phases: tuple[syntax.PhaseEntry, ...]
+    heads: tuple[_Head, ...]
+
+
+_CODEC = Codec((
+    _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
+    Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
+    algebra.TypeOf, algebra.Scalar, TensorType,
+))  # fmt: skip
+
+
+class _Later(Compiled):
+    """A `Compiled` that is read when something in it is first asked for."""
+
+    def __init__(self, read: Callable[[], Compiled]) -> None:
+        self.__dict__["_read"] = read
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.__dict__.update(vars(self.__dict__["_read"]()))
+        return self.__dict__[name]
+
+
+def kept(text: str, path: Path) -> FileRules | None:
+    """What was kept of the file at `path` with this text, if its op variables still range over the same ops."""
+    body = cache.read(_file(text)) if path.parent == LIBRARY else None
+    if body is None:
+        return None
+    lines = text.splitlines()
+    try:
+        first, *rest = body.split(b"\n")
+        decode = _CODEC.decoder(lines, str(path))
+        found = decode(json.loads(first))
+        if not isinstance(found, _File) or len(rest) != len(found.heads):
+            return None
+        used = {name: dialect for name, dialect, _ in found.dialects}
+        if any(tuple(op.name for op in ops_with(each.variable, used)) != each.ops for each in found.ranges):
+            return None
+        rules = tuple(_rule(head, found.entries[head.entry], decode, line) for head, line in zip(found.heads, rest, strict=True))
+    except UNREADABLE:
+        return None
+    return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, rules)
+
+
+def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes, definition: str | None = None) -> Rule:
+    def read() -> Compiled:
+        found = decode(json.loads(line))
+        assert isinstance(found, Compiled), "the digest of the file was right"
+        return found
+
+    return Rule(
+        head.name, entry.name, head.left, head.right, head.variables, head.facts, head.numerics, head.place, entry.document, _Later(read),
+        definition, tags=entry.tags, text=entry.text,
+    )  # fmt: skip
+
+
+def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
+    """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions."""
+    if Path(file.path).parent != LIBRARY or file.ops:
+        return
+    dialects = {name: dialect for name, dialect, _ in file.dialects}
+    variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]
+    ranges = tuple(Range(each, tuple(op.name for op in ops_with(each, dialects))) for each in variables)
+    entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text) for entry in file.rules)
+    heads = tuple(_head(number, rule) for number, own in enumerate(rules) for rule in own)
+    _write(_file(text), _File(file.dialects, ranges, entries, file.phases, heads), [rule for own in rules for rule in own])
+
+
+def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Rule]] | None:
+    """What was kept of the rules that expand `op`, which `entry` defines, and of those that recognise it."""
+    file = _definition_file(entry, op)
+    body = cache.read(file)
+    if body is None:
+        return None
+    families = [_Entry(family, entry.place, entry.document, (), entry.text) for family in (op, f"{op}.recognise")]
+    try:
+        first, *rest = body.split(b"\n")
+        decode = _CODEC.decoder(_lines(entry.place.file), entry.place.file)
+        found = decode(json.loads(first))
+        if not isinstance(found, _Definition) or len(rest) != len(found.heads):
+            return None
+        rules = [_rule(head, families[head.entry], decode, line, op) for head, line in zip(found.heads, rest, strict=True)]
+    except (*UNREADABLE, OSError):
+        return None
+    return rules[: found.expand], rules[found.expand :]
+
+
+def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], recognise: Sequence[Rule]) -> None:
+    """Keep the rules of a definition that stands in a file of the dialects."""
+    heads = [*(_head(0, rule) for rule in expand), *(_head(1, rule) for rule in recognise)]
+    _write(_definition_file(entry, op), _Definition(len(expand), tuple(heads)), [*expand, *recognise])
+
+
+def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
+    if Path(entry.place.file).resolve().parent != DIALECTS:  # packages may be found through a link
+        return None
+    names = ",".join(parameter.name for parameter in entry.parameters)  # of a variadic operand as many as this reading has
+    return cache.cache_file("definitions", sources(), op, f"{entry.place.file}:{entry.place.line}", names, entry.text)
+
+
+@lru_cache(maxsize=64)
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text(encoding="utf-8").splitlines()
+
+
+def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule]) -> None:
+    if file is None:
+        return
+    try:
+        parts = [_CODEC.encode(first), *(_CODEC.encode(rule.compiled) for rule in rules)]
+    except TypeError:
+        return  # a value that cannot be kept: these are elaborated each time
+    cache.write(file, b"\n".join(json.dumps(part, separators=(",", ":")).encode() for part in parts))
+
+
+def _head(number: int, rule: Rule) -> _Head:
+    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place)
+
+
+def _file(text: str) -> Path | None:
+    return cache.cache_file("elaborated", sources(), text)
+
+
+@lru_cache(maxsize=1)
+def sources() -> str:
+    """Which sources decide what entries mean, by size and time of change."""
+    files = sorted(file for pattern in MEANING for file in ROOT.glob(pattern))
+    stamps = ((str(file), file.stat()) for file in files)
+    return "\n".join(f"{name} {status.st_size} {status.st_mtime_ns}" for name, status in stamps)

@@ -1,0 +1,111 @@
+"""Kept rules of the library: equal to those that are elaborated from the text, and made anew when what decides them has changed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coset.dialects
+from coset.ir.op import all_ops
+from coset.rules import cache, definition, elaborated, library
+from coset.rules.library import DEFAULT, load, rule_files
+from coset.rules.rule import Compiled, Rule
+
+assert coset.dialects
+all_ops()  # so that reading rules registers no op, and op variables range over the same ones each time
+FILES = rule_files(DEFAULT)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(cache.FOLDER, str(tmp_path))
+    library._load_cached.cache_clear()
+    return tmp_path / "elaborated"
+
+
+def loaded() -> dict[str, Rule]:
+    library._load_cached.cache_clear()
+    return {rule.name: rule for rule in load(DEFAULT, with_definitions=False).rules}
+
+
+def plain(value: Any) -> Any:
+    """A value as texts; sets, which have no order of their own, sorted."""
+    if isinstance(value, Compiled):
+        return [plain(getattr(value, field.name)) for field in fields(Compiled)]
+    return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), repr(value))
+
+
+def test_every_kept_rule_is_the_one_that_was_elaborated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = loaded()
+    assert len(list(folder.iterdir())) == len(FILES), "every file of the library can be kept"
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("elaborated again")
+
+    monkeypatch.setattr(library, "rules_of", refuse)
+    again = loaded()
+    assert list(again) == list(fresh)
+    for name, rule in fresh.items():
+        for field in fields(Rule):
+            assert plain(getattr(again[name], field.name)) == plain(getattr(rule, field.name)), f"{name}.{field.name}"
+
+
+def test_every_kept_definition_is_the_one_that_was_elaborated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the definitions of every dialect; what of them cannot be kept is elaborated each time."""
+
+    def read() -> list[tuple[list[Rule], list[Rule]]]:
+        return [definition._read(entry, each.op, each.dialects) for each in known for entry in each.few]
+
+    definition.definitions()
+    known = [each for name, each in sorted(definition._DEFINITIONS.items()) if not each.is_sugar]
+    fresh = read()
+    files = folder.parent / "definitions"
+    assert len(list(files.iterdir())) > 0.9 * len(fresh)
+    asked: list[str] = []
+    elaborate = definition._elaborated
+    monkeypatch.setattr(definition, "_elaborated", lambda *given: (asked.append(given[1].name), elaborate(*given))[1])
+    for before, after in zip(fresh, read(), strict=True):
+        for one, other in zip([*before[0], *before[1]], [*after[0], *after[1]], strict=True):
+            for field in fields(Rule):
+                if field.name != "mirrors":
+                    assert plain(getattr(other, field.name)) == plain(getattr(one, field.name)), f"{one.name}.{field.name}"
+            assert [mirror.name for mirror in other.mirrors] == [mirror.name for mirror in one.mirrors]
+    assert len(asked) < 0.1 * len(fresh), asked
+
+
+def test_attributes_and_conditions_are_read_only_when_they_are_asked_for() -> None:
+    loaded()
+    rule = next(iter(loaded().values()))
+    assert set(vars(rule.compiled)) == {"_read"}
+    assert rule.compiled.left_places
+    assert set(vars(rule.compiled)) > {field.name for field in fields(Compiled)}
+
+
+def test_changed_sources_and_other_ranges_are_elaborated_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = loaded()
+    monkeypatch.setattr(elaborated, "sources", lambda: "changed")
+    assert list(loaded()) == list(fresh)
+    assert len(list(folder.iterdir())) == 2 * len(FILES)
+    ranged = next(path for path in FILES if re.search(r"op \w+: (unary|binary|commutative)", path.read_text()))
+    assert elaborated.kept(ranged.read_text(), ranged) is not None
+    monkeypatch.setattr(elaborated, "ops_with", lambda *_: [])
+    assert elaborated.kept(ranged.read_text(), ranged) is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"[7]", b"[7]\n[8]", b"nonsense"])
+def test_what_is_not_as_it_was_written_is_elaborated_anew(damage: bytes, folder: Path) -> None:
+    fresh = loaded()
+    for file in folder.iterdir():
+        cache.write(file, damage)
+    assert list(loaded()) == list(fresh)
+
+
+def test_files_of_users_are_not_kept(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "mine.rules"
+    path.write_text("use stablehlo\nrule twice for x: F[S..]\n  x + x => x * 2\n  numerics exact\n")
+    assert [rule.name for rule in load([path], with_definitions=False).rules]
+    assert not folder.exists()
