@@ -1,10 +1,11 @@
-"""coset on every model and workload: does it go through, in what time and memory, and what is the result worth beside ONNX Runtime alone.
+"""coset on every model and workload: does it go through, in what time and memory, and what is the result worth beside what users have.
 
-    python -m benchmarks.cpu_models [--only a,b*] [--rounds N] [--no-timing] [--json] [--out FILE]
+    python -m benchmarks.cpu_models [--only a,b*] [--rounds N] [--budget-seconds S] [--no-timing] [--json] [--out FILE]
 
-Each program is optimized in a process of its own (`coset optimize`), which checks the result against the original. Then original and
-result are timed side by side in blocks, each at ONNX Runtime's levels off and all; of a workload also the forms that were made by
-hand. `gain` is the faster of the original's levels over the faster of the result's, with its 95 % interval.
+Each program is optimized in a process of its own (`coset optimize`), which checks the result against the original. Then it is timed in
+another, in blocks in turn: the original at ONNX Runtime's levels off, basic and all, onnxsim and onnxscript before the full level, the
+best form that `headroom` made by hand, and coset's result under the session options that it carries. A rival that fails or is wrong is a
+note in the row. With --out a run goes on where one before it ended: rows of the file are kept, only those with an error are made again.
 """
 
 from __future__ import annotations
@@ -16,58 +17,40 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
-import numpy as np
 import onnx
-import onnxruntime
 
-from benchmarks import models
-from benchmarks.workloads import WORKLOADS
-from coset import timing
+from benchmarks import feeds, headroom, rivals
+from benchmarks.verdict import Row, summary, why
 
-Feed = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A program to optimize: a file, its inputs, and hand-made forms of it (name, file)."""
-
-    name: str
-    path: Path
-    feed: Feed
-    hand: dict[str, Path]
+BUDGET_SECONDS = 12.0
+"""Seconds of timing for each program: no round begins after them, but for the least that an interval needs."""
+HAND = Path(__file__).parent / "results" / "headroom-2cpu-2026-11-21.json"
+"""Where the best forms by hand are named: a run of `headroom`, which searched for them."""
+SHOWN = ("off", "basic", "all", "onnxsim", "onnxscript", "hand", "coset")
+HEAD = (
+    f"{'program':40s} {'nodes':>11s} {'e-nodes':>8s} {'stop':>10s} {'s':>6s} {'check':>6s} {'MiB':>5s} {'predicted ms':>17s}  "
+    + " ".join(f"{name:>10s}" for name in SHOWN)
+    + f"  {'over best rival (95 %)':>24s} {'vs all':>7s} {'by hand':>8s} {'share':>6s}"
+)
 
 
-def subjects(patterns: list[str], folder: Path) -> Iterator[Subject]:
-    """Every model and workload whose name fits one of `patterns` (all without any)."""
-    for model in models.available():
-        if fits(model.name, patterns):
-            yield Subject(model.name, model.path, models.feeds(model), {})
-    for name in sorted(WORKLOADS):
-        if fits(name, patterns):
-            workload = WORKLOADS[name]()
-            forms = {"naive": workload.naive, **workload.best}
-            paths = {form: folder / f"{name}-{number}.onnx" for number, form in enumerate(forms)}
-            for form, proto in forms.items():
-                onnx.save(proto, paths[form])
-            yield Subject(name, paths.pop("naive"), workload.feeds(), paths)
+def wanted(patterns: list[str]) -> Iterator[headroom.Task]:
+    """The tasks of `headroom` whose name fits one of `patterns` (all without any)."""
+    for task in headroom.tasks(set(), 0.0, 0):
+        if not patterns or any(fnmatch.fnmatch(task["name"], pattern) for pattern in patterns):
+            yield task
 
 
-def fits(name: str, patterns: list[str]) -> bool:
-    """True when `name` fits one of the shell patterns, or there are none."""
-    return not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
-
-
-def optimized(subject: Subject, output: Path) -> dict[str, Any]:
+def optimized(task: headroom.Task, output: Path) -> Row:
     """The report of `coset optimize` run in its own process, with its peak memory in MiB; or `error`, the first line that it said."""
-    dims = [f"--dim={name}={number}" for name, number in free_dims(subject).items()]
-    command = [sys.executable, "-m", "coset.cli", "optimize", str(subject.path), "-o", str(output), "--json", *dims]
+    dims = [f"--dim={name}={number}" for name, number in free_dims(task).items()]
+    command = [sys.executable, "-m", "coset.cli", "optimize", task["path"], "-o", str(output), "--json", *dims]
     code = f"import resource, subprocess, sys; r = subprocess.run({command!r}); u = resource.getrusage(resource.RUSAGE_CHILDREN); "
     code += "print(u.ru_maxrss // 1024, file=sys.stderr); sys.exit(r.returncode)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -78,106 +61,112 @@ def optimized(subject: Subject, output: Path) -> dict[str, Any]:
     return {**json.loads(done.stdout), "peak_mib": int(said[-1])}
 
 
-def free_dims(subject: Subject) -> dict[str, int]:
-    """Numbers for the named dims of the inputs, from the shapes of the feed."""
+def free_dims(task: headroom.Task) -> dict[str, int]:
+    """Numbers for the named dims of the inputs, from the shapes of what they are fed."""
     found: dict[str, int] = {}
-    for value in onnx.load(subject.path, load_external_data=False).graph.input:
-        if value.name in subject.feed:
-            for dim, number in zip(value.type.tensor_type.shape.dim, subject.feed[value.name].shape, strict=False):
+    model = onnx.load(task["path"], load_external_data=False)
+    feed = feeds.make(model, task["stem"], 0)
+    for value in model.graph.input:
+        if value.name in feed:
+            for dim, number in zip(value.type.tensor_type.shape.dim, feed[value.name].shape, strict=False):
                 if dim.dim_param and dim.dim_param.isidentifier():
                     found[dim.dim_param] = int(number)
     return found
 
 
-def session(path: Path, level: str) -> onnxruntime.InferenceSession:
-    """Load a model on two threads at level off or all."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = getattr(
-        onnxruntime.GraphOptimizationLevel, {"off": "ORT_DISABLE_ALL", "all": "ORT_ENABLE_ALL"}[level]
-    )
-    options.intra_op_num_threads = 2
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+def forms() -> dict[str, Row]:
+    """The best form by hand of each program for which `headroom` found one."""
+    return {row["name"]: row["hand"] for row in json.loads(HAND.read_text())["rows"] if "hand" in row}
 
 
-def timed(subject: Subject, output: Path, rounds: int) -> dict[str, Any]:
-    """Medians, ms, of original, result and hand-made forms, and the gain with its interval."""
-    programs: dict[str, timing.Program] = {}
-    forms = {"original": subject.path, "coset": output, **{f"hand: {name}": path for name, path in subject.hand.items()}}
-    for name, path in forms.items():
-        for level in ("off", "all"):
-            loaded = session(path, level)
-            programs[f"{name}, {level}"] = lambda loaded=loaded: loaded.run(None, subject.feed)  # type: ignore[misc]
-    measured = timing.measure(programs, timing.Protocol(rounds))
-
-    def fastest(prefix: str) -> timing.Timing | None:
-        found = [value for name, value in measured.items() if name.startswith(prefix)]
-        return min(found, key=lambda value: value.median) if found else None
-
-    original, ours, hand = fastest("original"), fastest("coset"), fastest("hand")
-    assert original is not None and ours is not None
-    gain = timing.ratio(original, ours)
-    row: dict[str, Any] = {"ms": {name: value.median * 1e3 for name, value in measured.items()}, "gain": [gain.value, gain.low, gain.high]}
-    if hand is not None:
-        best = timing.ratio(original, hand)
-        row["hand_gain"] = [best.value, best.low, best.high]
-    return row
+def row_of(task: headroom.Task, made: Row | None, *, rounds: int, budget: float, timing: bool) -> Row:
+    """One program optimized and timed; `made` is its best form by hand."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "optimized.onnx"
+        row: Row = {"name": task["name"], "commit": commit(), "load": os.getloadavg()[0], "report": optimized(task, output)}
+        if "error" in row["report"]:
+            return {**row, "error": row["report"]["error"]}
+        if not timing:
+            return row
+        return row | headroom.run({**task, "rounds": rounds, "budget": budget, "hand": made, "coset": str(output)}, "benchmarks.beside")
 
 
-HEAD = (
-    f"{'program':42s} {'nodes':>12s} {'e-nodes':>8s} {'stop':>10s} {'s':>6s} {'check':>6s} {'MiB':>6s} {'predicted ms':>16s}"
-    f" {'gain (95 %)':>22s} {'by hand':>8s}"
-)
+def commit() -> str:
+    """The commit of the working tree, short; empty outside of git."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=headroom.ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
-def line(row: dict[str, Any]) -> str:
-    """One line of the table."""
-    name, report = row["name"], row["report"]
+def line(row: Row) -> str:
+    """One line of the table, and one for each thing that was wrong or failed."""
+    report = row["report"]
     if "error" in report:
-        return f"{name:42s} {report['error'][:150]}"
+        return f"{row['name']:40s} {report['error'][:150]}"
     nodes, cost = report["nodes"], report["cost"]
-    text = f"{name:42s} {nodes['before']:5d} ->{nodes['after']:4d} {report['egraph']['enodes']:8d} {report['egraph']['stop']:>10s} "
-    text += f"{report['seconds']['total'] - report['seconds']['check']:6.2f} {report['seconds']['check']:6.2f} {report['peak_mib']:6d} "
+    text = f"{row['name']:40s} {nodes['before']:5d} ->{nodes['after']:4d} {report['egraph']['enodes']:8d} {report['egraph']['stop']:>10s} "
+    text += f"{report['seconds']['total'] - report['seconds']['check']:6.2f} {report['seconds']['check']:6.2f} {report['peak_mib']:5d} "
     text += f"{cost['input'] * 1e3:7.3f} ->{cost['output'] * 1e3:7.3f}"
-    if "timing" in row:
-        gain = row["timing"]["gain"]
-        text += f"  {gain[0]:6.2f} ({gain[1]:5.2f} to {gain[2]:5.2f})"
-        if "hand_gain" in row["timing"]:
-            text += f" {row['timing']['hand_gain'][0]:8.2f}"
-    return text
+    if "ms" in row:
+        text += "  " + " ".join(f"{row['ms'][name]:10.3f}" if name in row["ms"] else f"{_absent(row, name):>10s}" for name in SHOWN)
+    if "slowdown" in row:
+        slowdown, share = row["slowdown"], row.get("share")
+        text += f"  {slowdown['value']:6.2f} ({slowdown['low']:5.2f} to {slowdown['high']:5.2f})"
+        text += f" {row['gain']['value']:7.2f}" if "gain" in row else f" {'':7s}"
+        text += f" {row['headroom']['value']:8.2f}" if "headroom" in row else ""
+        text += f" {share:6.0%}" if share is not None else ""
+    return "\n".join([text, *problems(row)])
+
+
+def _absent(row: Row, name: str) -> str:
+    return "!" if name in row["wrong"] else "-"
+
+
+def problems(row: Row) -> list[str]:
+    """What was refused, wrong or failed, a line each."""
+    refused = (row["report"].get("session") or {}).get("refused", [])
+    said = [f"    not run at level {refusal['level']}: {refusal['problem']}" for refusal in refused]
+    said += [f"    not timed: {why(row)}"] if "error" in row else []
+    said += [f"    wrong: {name}, error {size:.1e} over {row['tolerance']:.0e}" for name, size in row.get("wrong", {}).items()]
+    return said + [f"    failed: {name}: {reason[:120]}" for name, reason in row.get("failed", {}).items()]
 
 
 def main() -> None:
     """Run what was asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names or patterns, separated by commas")
-    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=12, help="rounds of timing, at most")
+    parser.add_argument("--budget-seconds", type=float, default=BUDGET_SECONDS, help="seconds of timing for each program")
     parser.add_argument("--no-timing", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="write the rows to this file after each, and keep those that are there")
     arguments = parser.parse_args()
     out = sys.stderr if arguments.json else sys.stdout
+    document = {
+        "machine": headroom.machine(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": " ".join(sys.argv),
+        "versions": rivals.versions(), "threads": rivals.THREADS, "rows": [],
+    }  # fmt: skip
+    kept = finished(arguments.out, timing=not arguments.no_timing)
     print(HEAD, file=out, flush=True)
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for subject in subjects([p for p in arguments.only.split(",") if p], Path(folder)):
-            output = Path(folder) / "optimized.onnx"
-            row: dict[str, Any] = {"name": subject.name, "report": optimized(subject, output)}
-            if "error" not in row["report"] and not arguments.no_timing:
-                row["timing"] = timed(subject, output, arguments.rounds)
-            rows.append(row)
-            print(line(row), file=out, flush=True)
-    result = {"command": " ".join(sys.argv), "cpu": cpu(), "onnxruntime": onnxruntime.__version__, "rows": rows}
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    rows: list[Row] = []
+    made = forms()
+    settings = {"rounds": arguments.rounds, "budget": arguments.budget_seconds, "timing": not arguments.no_timing}
+    for task in wanted([pattern for pattern in arguments.only.split(",") if pattern]):
+        rows.append(kept.pop(task["name"], None) or row_of(task, made.get(task["name"]), **settings))
+        print(line(rows[-1]), file=out, flush=True)
+        if arguments.out:
+            arguments.out.write_text(json.dumps({**document, "rows": [*rows, *kept.values()]}, indent=1) + "\n")
+    if not arguments.no_timing:
+        print(summary(rows), file=out)
     if arguments.json:
-        print(json.dumps(result))
+        print(json.dumps({**document, "rows": rows}))
 
 
-def cpu() -> str:
-    """The processor's name."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+def finished(path: Path | None, *, timing: bool) -> dict[str, Row]:
+    """The rows of an earlier run that need not be made again, by name."""
+    if path is None or not path.exists():
+        return {}
+    rows = json.loads(path.read_text())["rows"]
+    return {row["name"]: row for row in rows if "error" not in row and ("ms" in row or not timing)}
 
 
 if __name__ == "__main__":

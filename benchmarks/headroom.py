@@ -82,14 +82,14 @@ def convert(task: Task) -> Task:
     }
 
 
-def run(task: Task) -> Row:
-    """Measure a task in a child process; what crashes the child is named, skipped, and the rest is measured again."""
+def run(task: Task, module: str = "benchmarks.measure") -> Row:
+    """Measure a task by `module` in a child process; what crashes the child is named, skipped, and the rest is measured again."""
     task = convert(task)
     for _ in range(CRASHES):
         with tempfile.TemporaryDirectory() as folder:
             order, report = Path(folder) / "task.json", Path(folder) / "report.jsonl"
             order.write_text(json.dumps(task))
-            command = [sys.executable, "-m", "benchmarks.measure", str(order), str(report)]
+            command = [sys.executable, "-m", module, str(order), str(report)]
             try:
                 limit = task["budget"] + GRACE_SECONDS
                 done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False)

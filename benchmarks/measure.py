@@ -94,7 +94,7 @@ class Oracle:
 def measure(task: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
     """Return the row of one task: times of rivals and of the best form by hand, ratios with intervals, and what was wrong or failed."""
     start = time.monotonic()
-    model, forms = _load(task)
+    model, forms = load(task)
     note("oracle")
     oracle = Oracle(model, task["stem"])
     row: dict[str, Any] = {
@@ -103,7 +103,11 @@ def measure(task: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]
     }  # fmt: skip
     if oracle.vacuous:
         row["remark"] = "outputs do not depend on the inputs: equality is no evidence here"
-    runs, nodes, errors = _open_rivals(task, model, oracle, note, row)
+    openers = rivals(task, model, oracle)
+    if task["openvino"]:
+        openers["openvino"] = lambda: open_openvino(Path(task["path"]))
+    runs, errors = opened(openers, oracle, frozenset(task["skip"]), note, row)
+    nodes = {name: _nodes(task, name, len(model.graph.node)) for name in runs}
     if "all" not in runs:
         row["error"] = "ONNX Runtime with all optimizations failed or is wrong; see failed, wrong"
         return row
@@ -137,7 +141,8 @@ def measure(task: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]
     return row
 
 
-def _load(task: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, onnx.ModelProto]]:
+def load(task: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, onnx.ModelProto]]:
+    """Return the program of a task and the forms that it is given with, by name."""
     if task["kind"] == "model":
         return onnx.load(task["path"]), {}
     from benchmarks.workloads import WORKLOADS
@@ -146,19 +151,24 @@ def _load(task: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, onnx.ModelPr
     return made.naive, made.best
 
 
-def _open_rivals(
-    task: dict[str, Any], model: onnx.ModelProto, oracle: Oracle, note: Callable[[str], None], row: dict[str, Any]
-) -> tuple[dict[str, Run], dict[str, int], dict[str, float]]:
+def rivals(
+    task: dict[str, Any], model: onnx.ModelProto, oracle: Oracle, levels: tuple[str, ...] = ("all",)
+) -> dict[str, Callable[[], Run]]:
+    """Return how to open what ONNX Runtime makes of the model itself, unoptimized and at `levels`, and of what converters made of it."""
+    openers: dict[str, Callable[[], Run]] = {"off": lambda: oracle.run}
+    openers |= {level: lambda level=level: open_ort(model, OPTIONS[level]) for level in levels}
+    return openers | {name: lambda path=path: open_ort(Path(path), OPTIONS["all"]) for name, path in task["rivals"].items()}
+
+
+def opened(
+    openers: dict[str, Callable[[], Run]], oracle: Oracle, skip: frozenset[str], note: Callable[[str], None], row: dict[str, Any]
+) -> tuple[dict[str, Run], dict[str, float]]:
+    """Return what opens and is right, with its error; what fails or is wrong is entered in `row`."""
     runs: dict[str, Run] = {}
-    nodes, errors = {}, {}
-    paths = {name: Path(path) for name, path in task["rivals"].items()}
-    openers: dict[str, Callable[[], Run]] = {"off": lambda: oracle.run, "all": lambda: open_ort(model, OPTIONS["all"])}
-    openers |= {name: lambda path=path: open_ort(path, OPTIONS["all"]) for name, path in paths.items()}
-    if task["openvino"]:
-        openers["openvino"] = lambda: open_openvino(Path(task["path"]))
+    errors: dict[str, float] = {}
     for name, opener in openers.items():
         note(name)
-        if name in task["skip"]:
+        if name in skip:
             continue
         try:
             run = opener()
@@ -168,10 +178,13 @@ def _open_rivals(
             continue
         if errors[name] <= oracle.tolerance:
             runs[name] = run
-            nodes[name] = len(onnx.load(paths[name], load_external_data=False).graph.node) if name in paths else len(model.graph.node)
         else:
             row["wrong"][name] = errors[name]
-    return runs, nodes, errors
+    return runs, errors
+
+
+def _nodes(task: dict[str, Any], name: str, plain: int) -> int:
+    return len(onnx.load(task["rivals"][name], load_external_data=False).graph.node) if name in task["rivals"] else plain
 
 
 def _play_off(finalists: list[Candidate], baseline: Run, oracle: Oracle) -> Candidate | None:

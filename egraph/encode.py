@@ -185,20 +185,28 @@ def declarations(tables: Tables) -> list[str]:
     return lines
 
 
-def find_text(encoded: EncodedRule, tables: Tables) -> list[str]:
-    """The egglog declarations that look for a rule's left side."""
-    rule, frame, place = encoded.rule, encoded.frame, _places(encoded)
+def find_texts(rules: Sequence[EncodedRule], tables: Tables) -> list[str]:
+    """The egglog declarations that look for the left sides of `rules`: one rule for all that look for the same."""
+    groups: dict[tuple[str, str], list[EncodedRule]] = {}
+    for encoded in rules:
+        groups.setdefault((encoded.find, _facts(encoded, tables)), []).append(encoded)
+    texts = [f"(ruleset {encoded.find})" for encoded in rules if encoded.rule.limit is not None]
+    for (ruleset, facts), group in groups.items():
+        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.frame.bindings})" for encoded in group)
+        texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
+    return texts
+
+
+def _facts(encoded: EncodedRule, tables: Tables) -> str:
+    """What a find rule looks for."""
+    rule, place = encoded.rule, _places(encoded)
     facts = [f"(= e{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'e', place)} a{node.index}))"
              for node in encoded.left]  # fmt: skip
     facts += [f"(known {place[name]})" for _, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
     facts += [f"(!= {above} {below})" for above, below in _paths(rule, place)]
-    found = f"({frame.found} {encoded.number} {frame.bindings})"
-    return [
-        *([f"(ruleset {encoded.find})"] if rule.limit is not None else []),
-        f'(rule ({" ".join(facts)}) ({found}) :ruleset {encoded.find} :name "find_{encoded.number}")',
-    ]
+    return " ".join(facts)
 
 
 def plan_text(encoded: EncodedRule) -> str:

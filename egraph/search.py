@@ -20,7 +20,7 @@ from coset.egraph.encode import (
     apply_text,
     declarations,
     encode_rule,
-    find_text,
+    find_texts,
     graph_commands,
     plan_row,
     plan_text,
@@ -157,13 +157,13 @@ class Search:
         """The rules whose left side is made of ops that the e-graph has by now; a rule is declared when it first is."""
         sizes = self.engine.sizes()
         ready = [encoded for encoded in rules if all(sizes.get(name) for name in encoded.needs)]
-        for encoded in ready:
-            if encoded.frame not in self.frames:
-                self.frames[encoded.frame] = 0
-                self._parse(encoded.frame.declarations)
-            if encoded.number not in self.sought:
-                self.sought.add(encoded.number)
-                self._parse(find_text(encoded, self.tables))
+        new = [encoded for encoded in ready if encoded.number not in self.sought]
+        for frame in dict.fromkeys(encoded.frame for encoded in new):
+            if frame not in self.frames:
+                self.frames[frame] = 0
+                self._parse(frame.declarations)
+        self.sought.update(encoded.number for encoded in new)
+        self._parse(find_texts(new, self.tables))
         return ready
 
     def _apply(self, acting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:

@@ -20,8 +20,8 @@ import numpy as np
 from coset.extract.problem import Picks, Problem, cost_of, find_order
 from coset.ir.op import Array
 
-WIDEST = 16  # neighbours of a class when it is eliminated: 2^17 entries a table
-ENTRIES = 1 << 21  # of all tables: about 0.1 s
+WIDEST = 20  # neighbours of a class when it is eliminated: 2^21 entries a table, 16 MiB
+ENTRIES = 1 << 24  # of all tables: about 0.3 s, and 128 MiB; HiGHS takes 0.1 to 3 s for parts of such a width, and 0.3 s to load
 COMBINED = 4_096  # picks of a strong component that are tried
 
 
