@@ -133,7 +133,7 @@ def lower(
 def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
     import coset.dialects
-    from coset.prove.check import verify, weaker, write_lock
+    from coset.prove.check import prune_locks, verify, weaker, write_lock
     from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
@@ -151,6 +151,8 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> in
     if less or not all(verdict.ok for verdict in verdicts):
         return NEGATIVE
     write_lock(verdicts)
+    for name in prune_locks(paths) if paths else prune_locks():
+        _say(f"the lock file forgets `{name}`: no rule file beside it has an entry of this name")
     return SUCCESS
 
 

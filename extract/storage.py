@@ -30,8 +30,8 @@ class Folded:
 def folded(saturated: Saturated, target: Target) -> Folded:
     """The classes that cost nothing at run time: every constant where the target's runtime folds when it loads.
 
-    Else only what is worth storing. Left out: what would be larger than the target's `Storing` allows, and a broadcast as such (but for
-    splats, which are printed as constants), since most users read it as a view and folding would store it.
+    Else only what is worth storing. Left out: what would be larger than the target's `Storing` allows or is kept by it, and a broadcast
+    as such (but for splats, which are printed as constants), since most users read it as a view and folding would store it.
     """
     sizes = Sizes({})
     known = {number for number in saturated.constant if is_static(saturated, number)}
@@ -46,6 +46,8 @@ def folded(saturated: Saturated, target: Target) -> Folded:
         made_of[number] = own if node.op is CONSTANT else sum(made_of[child] for child in sorted(set(node.children)))
         if node.op.name == BROADCAST:
             worth = sizes.elements(saturated.types[node.children[0]]) == 1 and own <= SPLAT
+        elif node.op.has("foreign") and dict(node.attributes)["name"] in target.storing.kept:
+            worth = False
         else:
             worth = own <= max(target.storing.small, target.storing.growth * made_of[number])
         if worth and number in known:

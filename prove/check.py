@@ -11,8 +11,9 @@ from coset.ir.errors import CosetError
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
 from coset.prove.verify import SECONDS, prove
-from coset.rules.library import DEFAULT, check_files
+from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
+from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
@@ -199,3 +200,33 @@ def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
         save_lock(path, lines)
         written.append(path)
     return written
+
+
+def prune_locks(paths: Sequence[Path] = DEFAULT) -> list[str]:
+    """Take the lines of entries that no rule file of the folder has any more out of the lock files of the folders of `paths`; their names.
+
+    A folder with a file that cannot be read keeps all its lines: what the file has is not known.
+    """
+    gone: list[str] = []
+    for folder in sorted({file.resolve().parent for file in rule_files(paths)}):
+        lines = read_lock(folder / NAME)
+        there = _entries(folder)
+        lost = [] if there is None else sorted(lines.keys() - there)
+        if lost:
+            save_lock(folder / NAME, {name: line for name, line in lines.items() if name not in lost})
+        gone += lost
+    return gone
+
+
+def _entries(folder: Path) -> set[str] | None:
+    """The names of the rules and definitions in the files of `folder`; None where one has a mistake."""
+    names: set[str] = set()
+    for path in rule_files([folder]):
+        try:
+            file, mistakes = parse(read_text(path), str(path))
+        except CosetError:
+            return None
+        if mistakes:
+            return None
+        names |= {rule.name for rule in file.rules} | {op.name for op in file.ops}
+    return names

@@ -9,6 +9,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.prove import functions, scalar
+from coset.prove.movement import inside
 from coset.prove.scalar import Form
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
 
     def body() -> Form:
         zero = elements.number(0.0, term.tensor)
-        value = functions.choice(hit, elements.inside(x, (image, first, *source), zero), zero)
+        value = functions.choice(hit, inside(elements, x, (image, first, *source), zero), zero)
         return elements.scalar("multiply", [value, elements.element(w, (channel, c, *k))], term.tensor)
 
     return elements.folded("add", variables, body, term.tensor, "convolution ")
@@ -106,6 +107,6 @@ def reduce_window(elements: Denotation, term: Term, index: Index) -> Form:
 
     def body() -> Form:
         nothing = elements.number(identity(combiner, x.tensor.dtype), x.tensor)
-        return functions.choice(hit, elements.inside(x, tuple(source), nothing), nothing)
+        return functions.choice(hit, inside(elements, x, tuple(source), nothing), nothing)
 
     return elements.folded(combiner, variables, body, term.tensor, "window ")

@@ -19,11 +19,12 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove import contractions, functions, scalar
+from coset.prove import contractions, functions, movement, scalar
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
-from coset.prove.index import Known, reshaped
+from coset.prove.index import Known
 from coset.prove.scalar import Apply, Form, Read, Size, Where
+from coset.prove.substitution import variables
 from coset.rules.definition import expand, is_defined
 from coset.rules.functions import FUNCTIONS
 
@@ -135,75 +136,9 @@ class Denotation:
             return scalar.atom(Apply(f"iota {term.tensor.dtype}", (scalar.size(index[term.attribute("dimension")]),)))
         return scalar.size(index[term.attribute("dimension")])
 
-    # ---------------------------------------------------------------- movement
+    # ---------------------------------------------------------------- conditions on indices
 
-    def _broadcast(self, term: Term, index: Index) -> Form:
-        (x,) = term.operands
-        source: list[Dim] = []
-        for dim, axis in zip(x.tensor.dims, term.attribute("broadcast_dimensions"), strict=True):
-            if dim == term.tensor.dims[axis]:
-                source.append(index[axis])
-            elif dim == 1:
-                source.append(0)
-            else:
-                raise Unprovable(f"a broadcast of {dim} to {term.tensor.dims[axis]}")
-        return self.element(x, tuple(source))
-
-    def _transpose(self, term: Term, index: Index) -> Form:
-        source: list[Dim] = [0] * len(index)
-        for axis, origin in enumerate(term.attribute("permutation")):
-            source[origin] = index[axis]
-        return self.element(term.operands[0], tuple(source))
-
-    def _reshape(self, term: Term, index: Index) -> Form:
-        (x,) = term.operands
-        return self.element(x, tuple(reshaped(index, x.tensor.dims, term.tensor.dims, self.known)))
-
-    def _slice(self, term: Term, index: Index) -> Form:
-        starts, strides = term.attribute("start"), term.attribute("strides")
-        source = tuple(dims.add(start, dims.multiply(i, stride)) for i, start, stride in zip(index, starts, strides, strict=True))
-        return self.element(term.operands[0], source)
-
-    def _reverse(self, term: Term, index: Index) -> Form:
-        turned = set(term.attribute("dimensions"))
-        extents = term.tensor.dims
-        source = tuple(dims.subtract(dims.subtract(extents[a], 1), i) if a in turned else i for a, i in enumerate(index))
-        return self.element(term.operands[0], source)
-
-    def _concatenate(self, term: Term, index: Index) -> Form:
-        axis = term.attribute("dimension")
-
-        def at(position: Dim, operands: Sequence[Term]) -> Form:
-            first, *rest = operands
-            here = (*index[:axis], position, *index[axis + 1 :])
-            if not rest:
-                return self.element(first, here)
-            extent = first.tensor.dims[axis]
-            behind = dims.subtract(position, extent)
-            return self._cases(behind, lambda: at(behind, rest), lambda: self.element(first, here))
-
-        return at(index[axis], term.operands)
-
-    def _pad(self, term: Term, index: Index) -> Form:
-        x, value = term.operands
-        if any(term.attribute("interior")):
-            raise Unprovable("interior padding")
-        source = tuple(dims.subtract(i, low) for i, low in zip(index, term.attribute("low"), strict=True))
-        return self.inside(x, source, self.element(value, ()))
-
-    def inside(self, x: Term, source: Index, otherwise: Form) -> Form:
-        """The element of x at `source` where that is an index of it, else another value."""
-
-        def check(axis: int) -> Form:
-            if axis == len(source):
-                return self.element(x, source)
-            last = dims.subtract(dims.subtract(x.tensor.dims[axis], 1), source[axis])
-            within = lambda: self._cases(last, lambda: check(axis + 1), lambda: otherwise)  # noqa: E731
-            return self._cases(source[axis], within, lambda: otherwise)
-
-        return check(0)
-
-    def _cases(self, dim: Dim, where: Callable[[], Form], otherwise: Callable[[], Form]) -> Form:
+    def cases(self, dim: Dim, where: Callable[[], Form], otherwise: Callable[[], Form]) -> Form:
         """One value where `dim` >= 0, another where it is not."""
         dim = self.known.simplify(dim)
         if self.known.nonnegative(dim):
@@ -282,7 +217,7 @@ class Denotation:
         gap = self._distance(a, b, dtype)
         if gap is not None and direction in ("LT", "LE", "GT", "GE"):
             bound = {"GE": gap, "GT": dims.subtract(gap, 1), "LE": dims.multiply(-1, gap), "LT": dims.subtract(-1, gap)}[direction]
-            return self._cases(bound, lambda: scalar.ONE, lambda: scalar.ZERO)
+            return self.cases(bound, lambda: scalar.ONE, lambda: scalar.ZERO)
         if direction in ("GT", "GE"):
             return self.compare_integers("LT" if direction == "GT" else "LE", b, a, dtype)
         if direction == "NE":
@@ -329,7 +264,7 @@ class Denotation:
 
     def _closed(self, form: Form) -> Form:
         """What a condition on `form` is about: the values of bound variables for which it is asked are said too."""
-        names = {name for name in scalar.variables(form) if name.startswith("k:")}
+        names = {name for name in variables(form) if name.startswith("k:")}
         facts = [fact for fact in self.known.facts if dims.symbols(fact) & names]
         names |= {name for fact in facts for name in dims.symbols(fact) if name.startswith("k:")}
         if not names:
@@ -452,13 +387,13 @@ _HANDLERS: dict[str, Handler] = {
     "builtin.constant": Denotation._constant,
     "builtin.dims": Denotation._dims,
     "stablehlo.iota": Denotation._iota,
-    "stablehlo.broadcast_in_dim": Denotation._broadcast,
-    "stablehlo.transpose": Denotation._transpose,
-    "stablehlo.reshape": Denotation._reshape,
-    "stablehlo.slice": Denotation._slice,
-    "stablehlo.reverse": Denotation._reverse,
-    "stablehlo.concatenate": Denotation._concatenate,
-    "stablehlo.pad": Denotation._pad,
+    "stablehlo.broadcast_in_dim": movement.broadcast,
+    "stablehlo.transpose": movement.transpose,
+    "stablehlo.reshape": movement.reshape,
+    "stablehlo.slice": movement.slice,
+    "stablehlo.reverse": movement.reverse,
+    "stablehlo.concatenate": movement.concatenate,
+    "stablehlo.pad": movement.pad,
     "stablehlo.reduce": contractions.reduce,
     "stablehlo.reduce_window": contractions.reduce_window,
     "stablehlo.dot_general": contractions.dot,

@@ -13,10 +13,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from coset.dialects.expansion import expanded
 from coset.ir.op import Array
 from coset.ir.term import Term, make, topological
 from coset.ir.types import TensorType
-from coset.rules.definition import expand, is_defined
 
 LIBRARY_ULPS = 4.0  # NumPy's elementary functions are within 4 ulp of the truth (NumPy's own test limits)
 
@@ -46,9 +46,9 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
     """The value of `root` and, element by element, a bound of its error as f64; inputs and constants are exact."""
     values: dict[Term, Any] = {}
     errors: dict[Term, Any] = {}
-    expanded = _expanded(root)
+    (primitive,) = expanded([root], keep=lambda _: False)
     with np.errstate(all="ignore"):
-        for term in topological([expanded]):
+        for term in topological([primitive]):
             operands = [values[operand] for operand in term.operands]
             if term.op.name == "builtin.input":
                 values[term] = inputs[term.attribute("name")]
@@ -66,25 +66,7 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
                 errors[term] = None if values[term] is None else np.zeros(np.shape(values[term]))
             else:
                 errors[term] = _error(term, operands, [errors[operand] for operand in term.operands], values[term])
-    return np.asarray(values[expanded]), np.asarray(errors[expanded], np.float64)
-
-
-def _expanded(root: Term) -> Term:
-    """`root` with every defined op expanded down to ops that have a NumPy meaning."""
-    from coset.ir.term import rebuild
-
-    done: dict[Term, Term] = {}
-    while True:
-        defined = False
-        done.clear()
-        for term in topological([root]):
-            fresh = rebuild(term, [done[operand] for operand in term.operands])
-            if is_defined(term.op):
-                fresh, defined = expand(fresh), True
-            done[term] = fresh
-        root = done[root]
-        if not defined:
-            return root
+    return np.asarray(values[primitive]), np.asarray(errors[primitive], np.float64)
 
 
 def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Array:

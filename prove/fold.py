@@ -18,6 +18,7 @@ from coset.ir.dims import Dim
 from coset.prove import scalar
 from coset.prove.index import Known
 from coset.prove.scalar import Atom, Fold, Form, Where
+from coset.prove.substitution import atom_variables, replaced
 
 MOST_ORDERS = 24  # of bound variables: more are ordered by where they first occur
 Variables = tuple[tuple[str, Dim], ...]
@@ -47,7 +48,7 @@ class Folds:
         factors: list[tuple[Atom, Fraction]] = []
         outside = scalar.ONE
         for factor, exponent in monomial:
-            if not scalar.atom_variables(factor) & names:
+            if not atom_variables(factor) & names:
                 outside = scalar.multiply(outside, scalar.atom(factor, exponent))
             elif isinstance(factor, Fold) and factor.combiner == "add" and exponent.denominator == 1 and exponent > 0:
                 for done in range(int(exponent)):
@@ -66,7 +67,7 @@ class Folds:
             flat = scalar.ONE
             for factor, exponent in factors:
                 flat = scalar.multiply(flat, scalar.atom(factor, exponent))
-            if any(scalar.atom_variables(f) & {n for n, _ in variables} for f, e in factors if isinstance(f, Fold) and f.combiner == "add"):
+            if any(atom_variables(f) & {n for n, _ in variables} for f, e in factors if isinstance(f, Fold) and f.combiner == "add"):
                 return scalar.multiply(outside, self.sum(variables, flat, known))
         return scalar.multiply(outside, self._ranged(variables, factors, known))
 
@@ -128,7 +129,7 @@ class Folds:
         used: list[tuple[Atom, Fraction, set[str]]] = []
         outside = scalar.ONE
         for factor, exponent in factors:
-            own: set[str] = set(scalar.atom_variables(factor) & set(extents))
+            own: set[str] = set(atom_variables(factor) & set(extents))
             if not own:
                 outside = scalar.multiply(outside, scalar.atom(factor, exponent))
                 continue
@@ -160,7 +161,7 @@ class Folds:
                 body = self.renamed(same.body, {a: dims.symbol(b) for a, b in own.items()}, known)
                 return self.extreme(combiner, variables, body, known)
             return self._joined(combiner, variables, body, known)
-        moving = [(m, c) for m, c in body.terms if any(scalar.atom_variables(a) & names for a, _ in m)]
+        moving = [(m, c) for m, c in body.terms if any(atom_variables(a) & names for a, _ in m)]
         fixed = Form(tuple(term for term in body.terms if term not in moving))
         inner = Form(tuple(moving))
         if not moving:
@@ -242,15 +243,12 @@ class Folds:
                 return self.sum(tuple((own[name], extent) for name, extent in variables), inner, known)
             return scalar.atom(Fold(fold.combiner, variables, body))
 
-        return scalar.replaced(form, change, again)
+        return replaced(form, change, again)
 
 
 def _whole(form: Form, combiner: str) -> Fold | None:
     """The fold of `combiner` that the form is, or None."""
-    if len(form.terms) != 1 or form.terms[0][1] != 1 or len(form.terms[0][0]) != 1:
-        return None
-    ((factor, exponent),) = form.terms[0][0]
-    return factor if isinstance(factor, Fold) and factor.combiner == combiner and exponent == 1 else None
+    return form.alone if isinstance(form.alone, Fold) and form.alone.combiner == combiner else None
 
 
 def _height(form: Form) -> int:

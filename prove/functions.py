@@ -128,7 +128,7 @@ def _parity(*arguments: Form) -> Form:
     """The exclusive or: what comes twice is nothing."""
     odd: dict[Form, None] = {}
     for argument in arguments:
-        inner = _call_of(argument, "xor")
+        inner = argument.call("xor")
         for part in inner.arguments if inner else (argument,):
             if part in odd:
                 del odd[part]
@@ -169,27 +169,16 @@ def sorted_call(function: str, *arguments: Form) -> Form:
     """An associative, commutative and idempotent function: nested ones are one, each operand counts once."""
     found: dict[Form, None] = {}
     for argument in arguments:
-        inner = _call_of(argument, function)
+        inner = argument.call(function)
         found.update(dict.fromkeys(inner.arguments if inner else (argument,)))
     if len(found) == 1:
         return next(iter(found))
     return scalar.atom(Apply(function, tuple(sorted(found, key=lambda form: form.key))))
 
 
-def _call_of(form: Form, function: str) -> Apply | None:
-    """The application of `function` that the form is, or None."""
-    if len(form.terms) != 1 or form.terms[0][1] != 1 or len(form.terms[0][0]) != 1:
-        return None
-    ((factor, exponent),) = form.terms[0][0]
-    return factor if isinstance(factor, Apply) and factor.function == function and exponent == 1 else None
-
-
 def conversion(form: Form) -> Apply | None:
     """The conversion between element types that the form is, or None."""
-    if len(form.terms) != 1 or form.terms[0][1] != 1 or len(form.terms[0][0]) != 1:
-        return None
-    ((factor, exponent),) = form.terms[0][0]
-    return factor if isinstance(factor, Apply) and factor.function.startswith("convert ") and exponent == 1 else None
+    return form.alone if isinstance(form.alone, Apply) and form.alone.function.startswith("convert ") else None
 
 
 # ---------------------------------------------------------------- the reals
@@ -314,17 +303,17 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
         return arguments[0]
     if name == "divide":
         a, b = arguments
-        flips = [_call_of(x, "negate") for x in (a, b)]
+        flips = [x.call("negate") for x in (a, b)]
         a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
         quotient = scalar.atom(Apply("divide", (a, b)))
         return _negated(quotient) if sum(flip is not None for flip in flips) == 1 else quotient
     if name in ("maximum", "minimum"):
         return sorted_call(name, *arguments) if arguments[0] != arguments[1] else arguments[0]
     if name == "abs":
-        inner = _call_of(arguments[0], "negate") or _call_of(arguments[0], "abs")
+        inner = arguments[0].call("negate") or arguments[0].call("abs")
         return scalar.atom(Apply("abs", inner.arguments if inner else tuple(arguments)))
     if name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz") and any(
-        _call_of(arguments[0], other) for other in ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
+        arguments[0].call(other) for other in ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
     ):
         return arguments[0]
     if name in _COMMUTATIVE:
@@ -333,7 +322,7 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
 
 
 def _negated(a: Form) -> Form:
-    inner = _call_of(a, "negate")
+    inner = a.call("negate")
     if inner is not None:
         return inner.arguments[0]
     if a.number is not None and a.number != 0:
@@ -358,7 +347,7 @@ def _multiplied(a: Form, b: Form) -> Form:
             return one
         if other.number == -1:
             return _negated(one)
-    flips = [_call_of(x, "negate") for x in (a, b)]
+    flips = [x.call("negate") for x in (a, b)]
     a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
     product = scalar.atom(Apply("multiply", tuple(sorted((a, b), key=lambda form: form.key))))
     return _negated(product) if sum(flip is not None for flip in flips) == 1 else product

@@ -7,7 +7,7 @@ stay uninterpreted, sizes, conditions (1 where they hold, else 0), sums raised t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -134,6 +134,18 @@ class Form:
         if not self.terms:
             return Fraction(0)
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
+
+    @property
+    def alone(self) -> Atom | None:
+        """The atom that the form is, or None."""
+        if len(self.terms) != 1 or self.terms[0][1] != 1 or len(self.terms[0][0]) != 1:
+            return None
+        ((factor, exponent),) = self.terms[0][0]
+        return factor if exponent == 1 else None
+
+    def call(self, function: str) -> Apply | None:
+        """The application of `function` that the form is, or None."""
+        return self.alone if isinstance(self.alone, Apply) and self.alone.function == function else None
 
     def atoms(self) -> set[Atom]:
         """The atoms of its monomials (not those inside of atoms)."""
@@ -356,12 +368,8 @@ def maximum(forms: Iterable[Form]) -> Form:
     """The largest: nested ones are one, each counts once."""
     found: dict[Form, None] = {}
     for form in forms:
-        inner = form.terms[0][0][0][0] if len(form.terms) == 1 and len(form.terms[0][0]) == 1 else None
-        alone = inner is not None and form.terms[0][1] == 1 and form.terms[0][0][0][1] == 1
-        if alone and isinstance(inner, Apply) and inner.function == "max":
-            found.update(dict.fromkeys(inner.arguments))
-        else:
-            found[form] = None
+        inner = form.call("max")
+        found.update(dict.fromkeys(inner.arguments if inner else (form,)))
     numbers = [form.number for form in found if form.number is not None]
     kept = [form for form in found if form.number is None] + ([number(max(numbers))] if numbers else [])
     return kept[0] if len(kept) == 1 else atom(Apply("max", tuple(sorted(kept, key=lambda f: f.key))))
@@ -370,63 +378,3 @@ def maximum(forms: Iterable[Form]) -> Form:
 def minimum(forms: Iterable[Form]) -> Form:
     """The smallest, as the negative of the largest negative."""
     return negate(maximum(map(negate, forms)))
-
-
-def replaced(form: Form, change: Callable[[Dim], Dim], again: Callable[[Fold, tuple[tuple[str, Dim], ...], Form], Form]) -> Form:
-    """`form` with `change` made to every dim in it; `again` makes a fold over the changed variables and body."""
-    total = ZERO
-    for monomial, coefficient in form.terms:
-        part = number(coefficient)
-        for factor, exponent in monomial:
-            part = multiply(part, power(_replaced(factor, change, again), exponent))
-        total = add(total, part)
-    return total
-
-
-def _replaced(factor: Atom, change: Callable[[Dim], Dim], again: Callable[[Fold, tuple[tuple[str, Dim], ...], Form], Form]) -> Form:
-    if isinstance(factor, Read):
-        return atom(Read(factor.name, tuple(map(change, factor.index))))
-    if isinstance(factor, Size):
-        return size(change(dims.Poly((((factor.atom,), 1),))))
-    if isinstance(factor, Where):
-        dim = change(factor.dim)
-        return number(int(dim >= 0)) if isinstance(dim, int) else atom(Where(dim))
-    if isinstance(factor, Apply):
-        arguments = tuple(replaced(a, change, again) for a in factor.arguments)
-        return maximum(arguments) if factor.function == "max" else atom(Apply(factor.function, arguments, factor.truth))
-    if isinstance(factor, Base):
-        return replaced(factor.form, change, again)
-    if isinstance(factor, Exponential):
-        return exponential(replaced(factor.exponent, change, again))
-    variables = tuple((name, change(extent)) for name, extent in factor.variables)
-    return again(factor, variables, replaced(factor.body, change, again))
-
-
-def variables(form: Form) -> frozenset[str]:
-    """The dim symbols and index variables that occur free in `form`."""
-    return _variables(form)
-
-
-def _variables(form: Form) -> frozenset[str]:
-    found: set[str] = set()
-    for factor in form.atoms():
-        found |= atom_variables(factor)
-    return frozenset(found)
-
-
-def atom_variables(factor: Atom) -> frozenset[str]:
-    """The same of one atom."""
-    if isinstance(factor, Read):
-        return frozenset().union(*(dims.symbols(i) for i in factor.index))
-    if isinstance(factor, Size):
-        return dims.symbols(dims.Poly((((factor.atom,), 1),)))
-    if isinstance(factor, Where):
-        return dims.symbols(factor.dim)
-    if isinstance(factor, Apply):
-        return frozenset().union(*(_variables(a) for a in factor.arguments))
-    if isinstance(factor, Base):
-        return _variables(factor.form)
-    if isinstance(factor, Exponential):
-        return _variables(factor.exponent)
-    own = {name for name, _ in factor.variables}
-    return (_variables(factor.body) | frozenset().union(*(dims.symbols(e) for _, e in factor.variables))) - own

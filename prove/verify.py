@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from coset.dialects.expansion import expanded
 from coset.ir.dims import Dim, symbols
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
@@ -21,7 +22,6 @@ from coset.prove import pointwise
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Literal, parts
-from coset.rules.definition import expand, is_defined
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
@@ -205,14 +205,6 @@ def _generic(rule: Rule) -> frozenset[str]:
 
 def _positional(pair: tuple[Term, Term]) -> set[str]:
     """The ops of an instance for which small ranks do not speak for all."""
-    found: set[str] = set()
-    roots = list(pair)
-    while roots:
-        later: list[Term] = []
-        for term in topological(roots):
-            if is_defined(term.op):
-                later.append(expand(term))
-            elif not (term.op.name.startswith("builtin.") or term.op.has("elementwise") or term.op.name in COORDINATES):
-                found.add(f"ranks over {RANKS} of {term.op.name}")
-        roots = later
-    return found
+    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False))}
+    ordinary = {op for op in primitives if op.name.startswith("builtin.") or op.has("elementwise") or op.name in COORDINATES}
+    return {f"ranks over {RANKS} of {op.name}" for op in primitives - ordinary}

@@ -23,6 +23,7 @@ from coset.rules.typecheck import type_errors
 
 DEFAULT = (Path(__file__).resolve().parent / "library",)
 FIRST_PHASE = "algebra"
+FORWARD, REVERSE = "forward", "reverse"
 
 
 @dataclass(frozen=True)
@@ -212,21 +213,51 @@ def _duplicates(entries: Sequence[tuple[str, Place]]) -> list[RuleError]:
 def _staged(rules: list[Rule], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
     """The rules with phase and limit; a rule that no phase names runs in the first one."""
     errors: list[RuleError] = []
-    placed: dict[str, dict[str, int | None]] = {}
-    families = {rule.family for rule in rules}
+    placed: dict[tuple[str, str], dict[str, int | None]] = {}
+    directions: dict[str, set[str]] = {}
+    for rule in rules:
+        directions.setdefault(rule.family, set()).add(_direction(rule))
     for phase in phases:
         for name, limit, place in phase.entries:
-            if name not in families:
-                errors.append(RuleError(f"there is no rule `{name}`", place=place, help="phases name rules by entry"))
-            elif phase.name in placed.get(name, {}):
+            try:
+                named = _named(name, directions, place)
+            except RuleError as error:
+                errors.append(error)
+                continue
+            if any(phase.name in placed.get(each, {}) for each in named):
                 errors.append(RuleError(f"`{name}` is twice in one phase", place=place, help="keep one of them"))
             elif limit == 0:
                 errors.append(RuleError(f"`{name}` has the limit 0", place=place, help="leave the rule out instead"))
-            placed.setdefault(name, {})[phase.name] = limit
+            for each in named:
+                placed.setdefault(each, {})[phase.name] = limit
     names = [phase.name for phase in phases]
     staged: dict[str, list[Rule]] = {name: [] for name in (names if FIRST_PHASE in names else [FIRST_PHASE, *names])}
     for rule in rules:
-        for count, (name, limit) in enumerate(placed.get(rule.family, {FIRST_PHASE: None}).items()):
+        for count, (name, limit) in enumerate(placed.get((rule.family, _direction(rule)), {FIRST_PHASE: None}).items()):
             again = rule.name if not count else f"{rule.name} in {name}"  # each phase has a rule of its own
             staged[name].append(replace(rule, name=again, phase=name, limit=limit))
     return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors
+
+
+def _direction(rule: Rule) -> str:
+    """`reverse` of what the second reading of a `<=>` gave, `forward` of all else."""
+    return REVERSE if rule.name.startswith(f"{rule.family}.{REVERSE}") else FORWARD
+
+
+def _named(name: str, directions: Mapping[str, set[str]], place: Place) -> list[tuple[str, str]]:
+    """The entry and the directions that a phase names: `name` is both, `name.forward` and `name.reverse` are one.
+
+    Raises:
+        RuleError: there is no such entry, or none with this direction beside another one.
+    """
+    if name in directions:
+        return [(name, direction) for direction in sorted(directions[name])]
+    family, _, direction = name.rpartition(".")
+    if family not in directions:
+        raise RuleError(f"there is no rule `{name}`", place=place, help="phases name rules by entry")
+    if len(directions[family]) == 1:
+        raise RuleError(f"`{family}` has one direction", place=place, help=f"write `{family}`")
+    if direction not in directions[family]:
+        help = f"write `{family}.{FORWARD}`, `{family}.{REVERSE}`, or `{family}` for both"
+        raise RuleError(f"`{family}` has no direction `{direction}`", place=place, help=help)
+    return [(family, direction)]

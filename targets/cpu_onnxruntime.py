@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coset.targets.running import Sessions
-from coset.targets.target import EVERY, Curve, Form, Kernel, Rate, Target, register
+from coset.targets.target import EVERY, Curve, Form, Kernel, Rate, Storing, Target, register
 
 MEASURED = (
     "ONNX Runtime 1.31.1, 2 threads of an Intel Xeon with AVX-512 (family 6, model 167; 2 x 2 MiB L2), 2026-11-21, least of many, machine "
@@ -227,6 +227,10 @@ _BUILTINS: dict[str, tuple[Form, ...]] = {
     **dict.fromkeys(("builtin.opaque", "onnx.node"), (Form("opaque"),)),
 }
 
+# ---------------------------------------------------------------- constants
+
+STORING = Storing(kept=frozenset({"DequantizeLinear"}))  # ONNX Runtime takes it into its int8 kernels (QLinearConv, QLinearMatMul, QGemm)
+
 # ---------------------------------------------------------------- running
 
 SESSIONS = Sessions(
@@ -265,6 +269,7 @@ register(
             "l3": Rate(480 * 1024**2, "B, shared with the host's other guests", "lscpu"),
         },
         folds_constants=True,
+        storing=STORING,
         sessions=SESSIONS,
         notes=(
             f"Element types: {KERNELS_OF_ORT}. f16 is cast to f32 around each kernel by the runtime. Elementwise kernels broadcast as "

@@ -90,10 +90,12 @@ class Form:
 @dataclass(frozen=True)
 class Storing:
     """Which values of constants alone are computed at build time and stored: those of at most `growth` times the bytes that they are made
-    of, or of at most `small` bytes. Where memory is what limits, nothing may grow: an int8 weight stays one."""
+    of, or of at most `small` bytes. Where memory is what limits, nothing may grow: an int8 weight stays one. `kept`: foreign ops whose
+    value is never stored, since the runtime has kernels that take them in with their reader."""
 
     growth: float = 4.0
     small: int = 1 << 20
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

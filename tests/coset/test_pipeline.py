@@ -96,6 +96,16 @@ def test_a_graph_convolution_is_reordered_by_the_chain_rule() -> None:
     assert [rule["name"] for rule in report["rules"]] == ["matmul_assoc"]
 
 
+def test_transposes_that_undo_each_other_go_without_composite_kernels_in_the_search() -> None:
+    """A phase for composite kernels had taken `transpose_transpose` away from every search that looks for none."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], perm=[0, 2, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 1]),
+    ]
+    assert coset.optimize(model(nodes, {"x": [2, 3, 4]}, {"y": [2, 3, 4]})).report["nodes"]["after"] == 1
+
+
 def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     """tanh(x) * tanh(x) has no rule in the library; a file of one entry gives it one, and it is used."""
     nodes = [
@@ -120,6 +130,28 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
     without = pipeline._read(replace(job, numerics="reassociates"))
     assert "sech_squared" not in {rule.family for phase in without.phases for rule in phase.rules}
+
+
+def test_a_quantized_weight_stays_one(tmp_path: Path) -> None:
+    """ONNX Runtime takes DequantizeLinear into its int8 kernels: a weight stored as floats is four times the bytes and a float product."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("DequantizeLinear", ["W", "s", "z"], ["w"]),
+        helper.make_node("MatMul", ["d", "w"], ["p"]),
+        helper.make_node("QuantizeLinear", ["p", "s", "z"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    weights = {"W": np.random.default_rng(0).integers(-100, 100, (32, 32)).astype(np.int8), "z": np.int8(0), "s": np.float32(0.05)}
+    x, y = (helper.make_tensor_value_info(name, FLOAT, [4, 32]) for name in "xy")
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in weights.items()]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "test", [x], [y], tensors), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    coset.optimize(proto).save(tmp_path / "out.onnx")
+    stored = {tensor.name: tensor.data_type for tensor in onnx.load(tmp_path / "out.onnx").graph.initializer}
+    read = [stored.get(node.input[0]) for node in onnx.load(tmp_path / "out.onnx").graph.node if node.op_type == "DequantizeLinear"]
+    assert read.count(TensorProto.INT8) == 1 and len(read) == 3
 
 
 def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

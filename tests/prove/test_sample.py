@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import coset.dialects
+from coset.cli import run
 from coset.prove.check import check, check_rules, write_lock
 from coset.prove.sample import test_rule as try_rule
 from coset.rules.library import DEFAULT, load
-from coset.rules.lock import NAME, entry_of
+from coset.rules.lock import NAME, entry_of, read_lock
 
 assert coset.dialects
 ENTRIES = sorted({entry_of(rule) for rule in load().rules})
@@ -42,3 +43,20 @@ def test_a_lock_is_written_beside_the_rules_and_dies_with_a_change(tmp_path: Pat
     assert load([path]).family("odd")[0].assurance == "tested"
     path.write_text("use stablehlo\nrule odd for x: F[S..] sine(-x) => -sine(x) numerics exact\n")
     assert load([path]).family("odd")[0].assurance == "assumed"
+
+
+def test_checking_a_file_forgets_what_is_gone_from_its_folder_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = "rule {} for x: F[S..] {}(-x) => -{}(x) numerics exact\n"
+    first, second, lock = tmp_path / "first.rules", tmp_path / "second.rules", tmp_path / NAME
+    first.write_text("use stablehlo\n" + odd.format("odd", "tanh", "tanh") + odd.format("gone", "sine", "sine"))
+    second.write_text("use stablehlo\n" + odd.format("other", "cbrt", "cbrt"))
+    assert run(["check", str(tmp_path)]) == 0
+    assert set(read_lock(lock)) == {"odd", "gone", "other"}
+    first.write_text("use stablehlo\n" + odd.format("odd", "tanh", "tanh"))
+    assert run(["check", str(first)]) == 0
+    assert set(read_lock(lock)) == {"odd", "other"}, "the entry of a file that was not given stays"
+    assert "`gone`" in capsys.readouterr().err
+    second.write_text("use stablehlo\nrule other for")
+    first.write_text("use stablehlo\n" + odd.format("odder", "tanh", "tanh"))
+    assert run(["check", str(first)]) == 0
+    assert set(read_lock(lock)) == {"odd", "odder", "other"}, "a file beside it cannot be read"

@@ -62,6 +62,16 @@ MISTAKES = {
         "2:12", "`x?` needs the value that stands for its absence",
     ),
     "unknown_in_phase": ("phase algebra { r }", "2:17", "there is no rule `r`"),
+    "unknown_direction": (
+        "rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\nphase algebra { r.backward }",
+        "3:17", "`r` has no direction `backward`",
+    ),
+    "only_direction": ("rule r for x: F[S..] -(-x) => x numerics exact\nphase algebra { r.forward }", "3:17", "`r` has one direction"),
+    "direction_twice": (
+        "rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\nphase algebra { r, r.reverse }",
+        "3:20", "`r.reverse` is twice in one phase",
+    ),
+    "direction_of_nothing": ("phase algebra { r.forward }", "2:17", "there is no rule `r.forward`"),
     "duplicate": ("rule r for x: F[S..] -(-x) => x numerics exact\nrule r for x: F[S..] -(-x) => x numerics exact", "3:6",
                   "`r` is the name of two rules"),
     "op_without_dialect": ("op twice(x: F[S..]) means x + x numerics exact", "2:4", "the op `twice` has no dialect"),

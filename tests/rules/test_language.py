@@ -12,6 +12,7 @@ from rule_texts import read_rules
 from coset.ir.dims import symbol
 from coset.ir.term import CONSTANT, constant
 from coset.ir.types import F16, F32, F64, I32, DType, TensorType, tensor
+from coset.pipeline import COMPOSITE
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.library import DEFAULT, check_files, load, rule_files
@@ -71,6 +72,28 @@ def test_the_order_of_files_and_entries_does_not_matter(tmp_path: Path) -> None:
     ]
 
 
+def test_a_phase_names_one_direction(tmp_path: Path) -> None:
+    phases = "phase algebra { r.forward limit 2 } then phase last { r.reverse limit 3, r.forward }"
+    text = f"rule r for x: F[S..] -tanh(x) <=> tanh(-x) numerics exact\n{phases}"
+    rules, errors = read_rules(tmp_path, text)
+    assert errors == []
+    assert [(rule.name, rule.phase, rule.limit) for rule in rules.family("r")] == [
+        ("r", "algebra", 2),
+        ("r in last", "last", None),
+        ("r.reverse", "last", 3),
+    ]
+    assert format_text(format_text(text)) == format_text(text)
+    assert "r.forward limit 2" in format_text(text)
+
+
+def test_only_the_files_of_composite_kernels_have_rules_for_their_phase_alone() -> None:
+    """A rule runs where phases name it and nowhere else, and the phase of composite kernels is left out where none is wanted."""
+    phases = {phase.name: {rule.family for rule in phase.rules} for phase in load().phases}
+    elsewhere = set().union(*(families for name, families in phases.items() if name != COMPOSITE))
+    alone = [rule for rule in load().rules if rule.family in phases[COMPOSITE] - elsewhere]
+    assert {Path(rule.place.file).name for rule in alone} == {"attention.rules", "layout.rules"}
+
+
 def test_a_rule_is_one_text_entry(tmp_path: Path) -> None:
     path = tmp_path / "mine.rules"
     path.write_text("use stablehlo\nrule mine for x: F[S..] tanh(-x) => -tanh(x) numerics exact\n")
@@ -89,7 +112,7 @@ def test_indices_are_preorder() -> None:
 
 
 def test_permutations_compose_and_types_follow() -> None:
-    (rule,) = load().family("transpose_transpose")
+    rule, _ = load().family("transpose_transpose")  # one in each of its phases
     types = [tensor(F32, K, M, N), tensor(F32, M, K, N)]
     given = [(("permutation", (1, 0, 2)),), (("permutation", (0, 1, 2)),)]
     decision = rule.decide(given, types, [tensor(F32, M, K, N)])

@@ -1,0 +1,92 @@
+"""Elements of what moves data: each is one of an operand's, or what stands around it. For the denotation in `prove.denote`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from coset.ir import dims
+from coset.ir.dims import Dim
+from coset.ir.term import Term
+from coset.prove.functions import Unprovable
+from coset.prove.index import reshaped
+from coset.prove.scalar import Form
+
+if TYPE_CHECKING:
+    from coset.prove.denote import Denotation
+
+Index = tuple[Dim, ...]
+
+
+def broadcast(elements: Denotation, term: Term, index: Index) -> Form:
+    (x,) = term.operands
+    source: list[Dim] = []
+    for dim, axis in zip(x.tensor.dims, term.attribute("broadcast_dimensions"), strict=True):
+        if dim == term.tensor.dims[axis]:
+            source.append(index[axis])
+        elif dim == 1:
+            source.append(0)
+        else:
+            raise Unprovable(f"a broadcast of {dim} to {term.tensor.dims[axis]}")
+    return elements.element(x, tuple(source))
+
+
+def transpose(elements: Denotation, term: Term, index: Index) -> Form:
+    source: list[Dim] = [0] * len(index)
+    for axis, origin in enumerate(term.attribute("permutation")):
+        source[origin] = index[axis]
+    return elements.element(term.operands[0], tuple(source))
+
+
+def reshape(elements: Denotation, term: Term, index: Index) -> Form:
+    (x,) = term.operands
+    return elements.element(x, tuple(reshaped(index, x.tensor.dims, term.tensor.dims, elements.known)))
+
+
+def slice(elements: Denotation, term: Term, index: Index) -> Form:
+    starts, strides = term.attribute("start"), term.attribute("strides")
+    source = tuple(dims.add(start, dims.multiply(i, stride)) for i, start, stride in zip(index, starts, strides, strict=True))
+    return elements.element(term.operands[0], source)
+
+
+def reverse(elements: Denotation, term: Term, index: Index) -> Form:
+    turned = set(term.attribute("dimensions"))
+    extents = term.tensor.dims
+    source = tuple(dims.subtract(dims.subtract(extents[a], 1), i) if a in turned else i for a, i in enumerate(index))
+    return elements.element(term.operands[0], source)
+
+
+def concatenate(elements: Denotation, term: Term, index: Index) -> Form:
+    axis = term.attribute("dimension")
+
+    def at(position: Dim, operands: Sequence[Term]) -> Form:
+        first, *rest = operands
+        here = (*index[:axis], position, *index[axis + 1 :])
+        if not rest:
+            return elements.element(first, here)
+        extent = first.tensor.dims[axis]
+        behind = dims.subtract(position, extent)
+        return elements.cases(behind, lambda: at(behind, rest), lambda: elements.element(first, here))
+
+    return at(index[axis], term.operands)
+
+
+def pad(elements: Denotation, term: Term, index: Index) -> Form:
+    x, value = term.operands
+    if any(term.attribute("interior")):
+        raise Unprovable("interior padding")
+    source = tuple(dims.subtract(i, low) for i, low in zip(index, term.attribute("low"), strict=True))
+    return inside(elements, x, source, elements.element(value, ()))
+
+
+def inside(elements: Denotation, x: Term, source: Index, otherwise: Form) -> Form:
+    """The element of x at `source` where that is an index of it, else another value."""
+
+    def check(axis: int) -> Form:
+        if axis == len(source):
+            return elements.element(x, source)
+        last = dims.subtract(dims.subtract(x.tensor.dims[axis], 1), source[axis])
+        within = lambda: elements.cases(last, lambda: check(axis + 1), lambda: otherwise)  # noqa: E731
+        return elements.cases(source[axis], within, lambda: otherwise)
+
+    return check(0)
