@@ -32,24 +32,25 @@ def node(op: str, inputs: str, output: str, **attributes: Any) -> Any:
 
 POINT, WIDE, DEPTHWISE = (16, 8, 1, 1), (16, 8, 3, 3), (8, 1, 3, 3)
 PADDED = {"pads": [1, 1, 1, 1]}
+SHIFT, BEND = node("Add", "v d", "t"), node("Sigmoid", "t", "y")
 CASES = (
-    Case("behind", (node("Conv", "x w b", "u"), node("Mul", "c u", "v"), node("Add", "v d", "t"), node("Sigmoid", "t", "y")),
+    Case("behind", (node("Conv", "x w b", "u"), node("Mul", "c u", "v"), SHIFT, node("Sigmoid", "t", "y")),
          {"Conv": 1, "Sigmoid": 1}, {"w": WIDE, "b": (16,), "c": (), "d": (1,)}),
-    Case("behind_without_bias", (node("Conv", "x w", "u", **PADDED), node("Mul", "u c", "v"), node("Add", "d v", "t"), node("Sigmoid", "t", "y")),
+    Case("behind_without_bias", (node("Conv", "x w", "u", **PADDED), node("Mul", "u c", "v"), node("Add", "d v", "t"), BEND),
          {"Conv": 1, "Sigmoid": 1}, {"w": WIDE, "c": (), "d": ()}),
-    Case("in_front", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), node("Add", "v d", "t"), node("Conv", "t w b", "y")),
+    Case("in_front", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), SHIFT, node("Conv", "t w b", "y")),
          {"Conv": 1, "Sigmoid": 1}, {"w": POINT, "b": (16,), "c": (), "d": ()}),
-    Case("in_front_of_window", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), node("Add", "v d", "t"), node("Conv", "t w", "y", strides=[2, 2])),
+    Case("in_front_of_window", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), SHIFT, node("Conv", "t w", "y", strides=[2, 2])),
          {"Conv": 1, "Sigmoid": 1}, {"w": WIDE, "c": (), "d": ()}),
-    Case("shift_stays_before_padding", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), node("Add", "v d", "t"), node("Conv", "t w b", "y", **PADDED)),
+    Case("shift_stays_before_padding", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), SHIFT, node("Conv", "t w b", "y", **PADDED)),
          {"Sigmoid": 1, "Add": 1, "Conv": 1}, {"w": WIDE, "b": (16,), "c": (), "d": ()}),
     Case("factor_passes_padding", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), node("Conv", "v w b", "y", group=8, **PADDED)),
          {"Sigmoid": 1, "Conv": 1}, {"w": DEPTHWISE, "b": (8,), "c": ()}),
-    Case("channels_in_front_of_groups", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), node("Add", "v d", "t"), node("Conv", "t w b", "y", group=2)),
-         {"Sigmoid": 1, "Conv": 1}, {"w": (6, 4, 3, 3), "b": (6,), "c": (1, 8, 1, 1), "d": (8, 1, 1)}),
+    Case("channels_in_front_of_groups", (node("Sigmoid", "x", "u"), node("Mul", "u c", "v"), SHIFT, node("Conv", "t w b", "y", group=2)),
+         {"Sigmoid": 1, "Conv": 1}, {"w": (6, 4, 3, 3), "b": (6,), "c": (8, 1, 1), "d": (8, 1, 1)}),
     Case("channel_shift_stays_before_padding", (node("Sigmoid", "x", "u"), node("Add", "u d", "t"), node("Conv", "t w", "y", **PADDED)),
          {"Sigmoid": 1, "Add": 1, "Conv": 1}, {"w": WIDE, "d": (8, 1, 1)}),
-    Case("between_two", (node("Conv", "x w b", "u"), node("Mul", "u c", "v"), node("Add", "v d", "t"), node("Conv", "t z", "y", **PADDED)),
+    Case("between_two", (node("Conv", "x w b", "u"), node("Mul", "u c", "v"), SHIFT, node("Conv", "t z", "y", **PADDED)),
          {"Conv": 2}, {"w": POINT, "b": (16,), "c": (), "d": (), "z": (8, 16, 3, 3)}),
     Case("not_through_a_bend", (node("Conv", "x w b", "u"), node("Sigmoid", "u", "v"), node("Mul", "v c", "y")),
          {"Conv": 1, "Sigmoid": 1, "Mul": 1}, {"w": POINT, "b": (16,), "c": ()}),
