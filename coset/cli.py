@@ -62,7 +62,8 @@ def optimize(
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
-    from coset.pipeline import Job, default_target, optimize_file, save_report
+    from coset.pipeline import Job, default_target, optimize_file
+    from coset.report import save_report
     from coset.show import show_optimized
     from coset.targets.target import get_target
 

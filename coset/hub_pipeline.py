@@ -7,16 +7,16 @@ ONNX Runtime.
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from coset.backends.onnxruntime import Session
 from coset.backends.stablehlo_interpreter import Interpreter
-from coset.check import CheckReport, breaking_rule, difference
+from coset.check import CheckReport, difference
+from coset.extract.cost import Printable
 from coset.feeds import Feed, bindings
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir import dims
@@ -31,123 +31,110 @@ from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo_ops import has_form
-from coset.pipeline import Job, Refused, Seconds, Task, finish, keeps_every_bit, phases_for, refused, report_of, solve_task
+from coset.pipeline import Compare, Flow, Job, Task, phases_for
 from coset.reference import against_reference, expected_values, is_stablehlo, read_program, values_of
-from coset.usage import used_rules
+from coset.targets.running import Running
 
 EVERY_OPSET = 1 << 30
 INTERPRETED = 1 << 21  # FLOP up to which the reference interpreter runs a program: it is a thousand times slower than we are
 
 
-def optimize_hub(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
-    """The optimized program and the report; what was compared is at `path`.
+def flow_of(job: Job, path: Path) -> Flow:
+    """What `coset.optimize` does where the model or the result at `path` is StableHLO.
 
     Raises:
-        CosetError: as `coset.optimize`; the target is not printed as what `path` is to hold.
+        CosetError: the target is not printed as what `path` is to hold.
     """
-    out = StableHloOut() if is_stablehlo(path) else OnnxOut()
-    if job.target.dialect != out.dialect:
+    flow = StableHloOut(job) if is_stablehlo(path) else OnnxOut(job)
+    if job.target.dialect != flow.dialect:
         fitting = "stablehlo" if is_stablehlo(path) else "cpu-onnxruntime"
         raise CosetError(f"the target `{job.target.name}` is not written as {path.suffix}", help=f"use --target {fitting}")
-    job.progress("reading the model")
-    original = read_program(job.model)
-    program = out.prepared(original, job.model)
-    binding = dict(next(bindings(program, job.dims)))
-    task = Task(job, program, binding, phases_for(job, out.newest(program)))
-    printable = out.printable(program)
-    read = time.perf_counter()
-    job.progress("searching equal programs")
-    solved, searched = solve_task(task, task.phases, printable)
-    extracted = time.perf_counter()
-    optimized, folded = finish(task, solved)
-    usage = used_rules(solved)
-    out.write(optimized, path)
-    lowered = time.perf_counter()
-    job.progress("comparing with the original")
-    exact = not folded and is_stablehlo(path) and all(keeps_every_bit(one.rule) for one in usage)
-    check = out.compared(original, optimized, path, job.dims, exact=exact)
-    if not check.ok:
-        job.progress("the result differs; looking for the rule that breaks it")
-        raise _explained(task, original, out, check)
-    ended = time.perf_counter()
-    seconds = Seconds(read - started, searched, extracted - read - searched, lowered - extracted, ended - lowered)
-    return optimized, report_of(task, optimized, solved, usage, folded, check, seconds, count=_count)
-
-
-def _count(program: Program) -> int:
-    """The ops of a program, without its leaves and what names results."""
-    return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
-
-
-def _explained(task: Task, original: Program, out: Any, check: CheckReport) -> Refused:
-    """The error that names the rule without which the program would pass."""
-
-    def passes(names: Sequence[str]) -> bool:
-        kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
-        solved, _ = solve_task(task, kept, out.printable(task.program))
-        optimized, _ = finish(task, solved)
-        with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-            attempt = Path(folder) / out.attempt
-            out.write(optimized, attempt)
-            return out.compared(original, optimized, attempt, task.job.dims, exact=False).ok  # type: ignore[no-any-return]
-
-    return refused(breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes), check)
-
-
-# ---------------------------------------------------------------- what is written
+    return flow
 
 
 @dataclass(frozen=True)
-class StableHloOut:
+class _HubFlow:
+    """What both formats share: the model is read as its meaning, and the result is compared with that."""
+
+    job: Job
+    dialect: ClassVar[str]
+
+    @cached_property
+    def original(self) -> Program:
+        """The model as it came."""
+        return read_program(self.job.model)
+
+    def chosen(self, _: Program, __: float) -> None:
+        """The result carries no options."""
+
+    def count(self, program: Program) -> int:
+        """The ops of a program, without its leaves and what names results."""
+        return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
+
+    def _task(self, program: Program, newest: int) -> Task:
+        return Task(self.job, program, dict(next(bindings(program, self.job.dims))), phases_for(self.job, newest))
+
+
+class StableHloOut(_HubFlow):
     """MLIR text."""
 
     dialect = "stablehlo"
     attempt = "attempt.mlir"
+    bitwise = True
 
-    def prepared(self, program: Program, model: Any) -> Program:
+    def read(self) -> Task:
         """Kept ONNX nodes and ops of other dialects are opened, for nothing else has a form; StableHLO stays as it came."""
-        return program if is_stablehlo(model) else program.with_roots(primitive(program))
+        self.job.progress("reading the model")
+        program = self.original
+        return self._task(program if is_stablehlo(self.job.model) else program.with_roots(primitive(program)), EVERY_OPSET)
 
-    def newest(self, _: Program) -> int:
-        return EVERY_OPSET
-
-    def printable(self, _: Program) -> Callable[[str, Mapping[str, Any], Sequence[Type]], str | None]:
+    def printable(self, _: Task) -> Printable:
         return _why_not
 
-    def write(self, program: Program, path: Path) -> None:
+    def write(self, program: Program, path: Path, _: Running | None) -> None:
         write_stablehlo(program, path)
 
-    def compared(self, original: Program, _: Program, path: Path, given: Mapping[str, int], *, exact: bool) -> CheckReport:
+    def comparison(self, _: Task, __: Path) -> Compare:
         """The text is imported again."""
-        written = import_stablehlo(path)
-        report = against_reference(original, lambda feed: values_in_order(original, written, feed), given, exact=exact)
-        _interpret(original, written, report)
-        return report
+
+        def compare(model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+            assert running is None
+            written = import_stablehlo(model)
+            report = against_reference(
+                self.original, lambda feed: values_in_order(self.original, written, feed), self.job.dims, exact=exact
+            )
+            _interpret(self.original, written, report)
+            return report
+
+        return compare
 
 
-@dataclass(frozen=True)
-class OnnxOut:
+class OnnxOut(_HubFlow):
     """An ONNX model."""
 
     dialect = "onnx"
     attempt = "attempt.onnx"
+    bitwise = False  # ONNX Runtime beside the evaluator
 
-    def prepared(self, program: Program, _: Any) -> Program:
-        return program
+    def read(self) -> Task:
+        self.job.progress("reading the model")
+        return self._task(self.original, highest_opset(self.original))
 
-    def newest(self, program: Program) -> int:
-        return highest_opset(program)
-
-    def printable(self, program: Program) -> Callable[[str, Mapping[str, Any], Sequence[Type]], str | None]:
-        newest = highest_opset(program)
+    def printable(self, task: Task) -> Printable:
+        newest = highest_opset(task.program)
         return lambda name, attributes, types: onnx_printable(name, attributes, types, newest)
 
-    def write(self, program: Program, path: Path) -> None:
+    def write(self, program: Program, path: Path, _: Running | None) -> None:
         write(program, path)
 
-    def compared(self, original: Program, _: Program, path: Path, given: Mapping[str, int], *, exact: bool) -> CheckReport:
+    def comparison(self, _: Task, __: Path) -> Compare:
         """Run by ONNX Runtime, without its optimizer."""
-        return against_reference(original, Session(path, level="off").run, given, exact=exact)
+
+        def compare(model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+            assert running is None
+            return against_reference(self.original, Session(model, level="off").run, self.job.dims, exact=exact)
+
+        return compare
 
 
 def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:

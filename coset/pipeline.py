@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import coset.dialects
 from coset import running
-from coset.answer import as_json
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, breaking_rule
 from coset.draft import Draft, draft_for
@@ -28,7 +27,6 @@ from coset.feeds import bindings
 from coset.fold import fold
 from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
-from coset.ir.evaluate import describe
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
@@ -37,11 +35,12 @@ from coset.lowering.onnx_named import first_version
 from coset.lowering.onnx_write import copy_model
 from coset.reference import is_stablehlo, values_of
 from coset.regionwise import Solved, solve
+from coset.report import Seconds, report_of
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target, get_target
-from coset.usage import Usage, used_rules
+from coset.usage import used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -60,22 +59,6 @@ class Refused(CosetError):
         super().__init__(message, help=help)
         self.rule = rule
         self.check = check
-
-
-@dataclass(frozen=True)
-class Seconds:
-    """Wall time of each stage, s."""
-
-    read: float
-    saturate: float
-    extract: float
-    lower: float
-    check: float
-
-    @property
-    def total(self) -> float:
-        """Wall time of the whole job, s."""
-        return self.read + self.saturate + self.extract + self.lower + self.check
 
 
 @dataclass(frozen=True)
@@ -180,38 +163,114 @@ def optimize_file(job: Job, output: Path) -> dict[str, Any]:
     return report
 
 
+class Compare(Protocol):
+    """The model at a path beside the original, on the original's cases."""
+
+    def __call__(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport: ...
+
+
+class Flow(Protocol):
+    """What depends on the formats of the model and of the result: the flow of `_run` is one for all."""
+
+    @property
+    def attempt(self) -> str:
+        """The name of a file in the format of the result."""
+
+    @property
+    def bitwise(self) -> bool:
+        """Whether what is compared has every bit where rules keep it: one program that runs both models."""
+
+    def read(self) -> Task:
+        """The model as it is searched."""
+
+    def printable(self, task: Task) -> Printable:
+        """What the format of the result can hold."""
+
+    def chosen(self, program: Program, seconds: float) -> Running | None:
+        """The options that the result is to be run with; None where it carries none."""
+
+    def write(self, program: Program, path: Path, options: Running | None) -> None:
+        """Write the result."""
+
+    def comparison(self, task: Task, folder: Path) -> Compare:
+        """How results are compared with the original, which may be put into `folder`."""
+
+    def count(self, program: Program) -> int:
+        """How many nodes a program has in the format that is written."""
+
+
+@dataclass(frozen=True)
+class _Onnx:
+    """ONNX in and out, run by ONNX Runtime."""
+
+    job: Job
+    attempt: str = "attempt.onnx"
+    bitwise: bool = True
+
+    def read(self) -> Task:
+        return _read(self.job)
+
+    def printable(self, task: Task) -> Printable:
+        return _printable(task)
+
+    def chosen(self, program: Program, seconds: float) -> Running | None:
+        return running.chosen(self.job.target, program, seconds)
+
+    def write(self, program: Program, path: Path, options: Running | None) -> None:
+        write(program, path, metadata={} if options is None else {KEY: options.text()})
+
+    def comparison(self, task: Task, folder: Path) -> Compare:
+        return Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+
+    def count(self, program: Program) -> int:
+        return count_nodes(program)
+
+
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`."""
     if is_stablehlo(job.model) or is_stablehlo(path):
-        from coset.hub_pipeline import optimize_hub  # it is made of what is here
+        from coset.hub_pipeline import flow_of  # it is made of what is here
 
-        return optimize_hub(job, path, started)
-    job.progress("reading the model")
-    task = _read(job)
+        return run_flow(flow_of(job, path), path, started)
+    return run_flow(_Onnx(job), path, started)
+
+
+def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
+    """The optimized program and the report; the model that was compared is at `path`.
+
+    Raises:
+        CosetError: bad input. `Refused`: the result differs; the rule that breaks the program was found by replay.
+    """
+    task = flow.read()
+    progress = task.job.progress
     read = time.perf_counter()
-    job.progress("searching equal programs")
-    solved, searched = solve_task(task, task.phases, _printable(task))
+    progress("searching equal programs")
+    solved, searched = solve_task(task, task.phases, flow.printable(task))
     extracted = time.perf_counter()
     optimized, folded = finish(task, solved)
     usage = used_rules(solved)
-    wanted = running.chosen(job.target, optimized, solved.cost)
-    _write(optimized, path, wanted)
+    wanted = flow.chosen(optimized, solved.cost)
+    flow.write(optimized, path, wanted)
     lowered = time.perf_counter()
-    job.progress("comparing with the original")
+    progress("comparing with the original")
+    exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        oracle = Oracle(_original(job.model, Path(folder)), task.program, job.dims)
-        check = _compared(task, oracle, path, Path(folder), exact=not folded and all(keeps_every_bit(u.rule) for u in usage))
-        settled = _settled(task, oracle, optimized, path, wanted)
+        compare = flow.comparison(task, Path(folder))
+        check = compare(path, exact=exact)
+        if not check.ok:
+            progress("the result differs; looking for the rule that breaks it")
+            raise refused(_culprit(task, flow, compare, Path(folder) / flow.attempt), check)
+        settled = _settled(task, flow, compare, optimized, path, wanted)
     ended = time.perf_counter()
-    extracting = extracted - read - searched
-    seconds = Seconds(read - started, searched, extracting, lowered - extracted, ended - lowered)
-    report = report_of(task, optimized, solved, usage, folded, check, seconds)
+    seconds = Seconds(read - started, searched, extracted - read - searched, lowered - extracted, ended - lowered)
+    report = report_of(task, optimized, solved, usage, folded, check, seconds, flow.count)
     return optimized, {**report, "session": None if settled is None else settled.summary()}
 
 
 def _read(job: Job) -> Task:
     if job.target.dialect != "onnx":
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help="use `coset lower` for it")
+    job.progress("reading the model")
     program = import_model(job.model)
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, highest_opset(program)))
 
@@ -293,24 +352,7 @@ def keeps_every_bit(rule: Rule) -> bool:
     return rule.numerics.word == "exact" and not rule.numerics.exceptions
 
 
-def _write(program: Program, path: Path, options: Running | None) -> None:
-    write(program, path, metadata={} if options is None else {KEY: options.text()})
-
-
-def _compared(task: Task, oracle: Oracle, lowered: Path, folder: Path, *, exact: bool) -> CheckReport:
-    """The comparison of the model at `lowered` with the original, both unoptimized. Other programs are tried in `folder`.
-
-    Raises:
-        Refused: they differ; the rule that breaks the program was found by replay.
-    """
-    check = oracle.compare(lowered, exact=exact)
-    if check.ok:
-        return check
-    task.job.progress("the result differs; looking for the rule that breaks it")
-    raise refused(_culprit(task, oracle, folder / "attempt.onnx"), check)
-
-
-def _settled(task: Task, oracle: Oracle, program: Program, path: Path, wanted: Running | None) -> running.Settled | None:
+def _settled(task: Task, flow: Flow, compare: Compare, program: Program, path: Path, wanted: Running | None) -> running.Settled | None:
     """The options with which `program`, written at `path` with those `wanted`, is handed out; written again where they are others.
 
     The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
@@ -322,8 +364,8 @@ def _settled(task: Task, oracle: Oracle, program: Program, path: Path, wanted: R
     return running.settle(
         wanted,
         sessions.levels,
-        lambda options: oracle.compare(path, exact=False, running=options),
-        lambda options: _write(program, path, options),
+        lambda options: compare(path, exact=False, running=options),
+        lambda options: flow.write(program, path, options),
     )
 
 
@@ -336,15 +378,15 @@ def _original(model: Any, folder: Path) -> str | Path:
     return path
 
 
-def _culprit(task: Task, oracle: Oracle, attempt: Path) -> str | None:
+def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path) -> str | None:
     """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`."""
 
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
-        solved, _ = solve_task(task, kept, _printable(task))
+        solved, _ = solve_task(task, kept, flow.printable(task))
         optimized, _ = finish(task, solved)
-        write(optimized, attempt)
-        return oracle.compare(attempt, exact=False).ok
+        flow.write(optimized, attempt, None)
+        return compare(attempt, exact=False).ok
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 
@@ -362,47 +404,3 @@ def refused(culprit: str | None, check: CheckReport) -> Refused:
         f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
         help="leave the rule out or restrict --numerics; please report the model",
     )  # fmt: skip
-
-
-def report_of(
-    task: Task, optimized: Program, solved: Solved,
-    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, *, count: Callable[[Program], int] = count_nodes,
-) -> dict[str, Any]:  # fmt: skip
-    """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
-    saturation = solved.saturation
-    return {
-        "target": task.job.target.name,
-        "numerics": task.job.numerics,
-        "nodes": {"before": count(task.program), "after": count(optimized)},
-        "egraph": {
-            "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
-            "regions": len(solved.parts), "places": solved.places,
-        },
-        "seconds": {
-            "import": seconds.read, "saturate": seconds.saturate, "extract": seconds.extract,
-            "lower": seconds.lower, "check": seconds.check, "total": seconds.total,
-        },
-        "cost": {
-            "input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
-            "method": solved.method,
-        },
-        "rules": [u.summary() for u in usage],
-        "folded": folded,
-        "opaque": _names(task.program, "builtin.opaque"),
-        "kept": _names(task.program, "onnx.node"),
-        "host": [],
-        "check": check.summary(),
-        "certificate": None,
-    }  # fmt: skip
-
-
-def _names(program: Program, op: str) -> list[str]:
-    """The foreign names of the nodes that are `op`: no rule sees into them, as they are unknown or written back as they came."""
-    return sorted({describe(term) for term in program.terms() if term.op.name == op})
-
-
-def save_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write the report as JSON, beside first and renamed."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(as_json(report, indent=2) + "\n")
-    beside.replace(path)

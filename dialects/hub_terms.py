@@ -153,20 +153,3 @@ def dot(lhs: Term, rhs: Term, **attributes: tuple[int, ...]) -> Term:
     """`stablehlo.dot_general` with its attributes by name; those left out are empty."""
     given: dict[str, Any] = dict(attributes)
     return make("stablehlo.dot_general", (lhs, rhs), given)
-
-
-def from_numpy_matmul(a: Term, b: Term) -> Term:
-    """NumPy's `a @ b` as one dot_general: no batch when b is one matrix (or vector), else equal leading batch dims.
-
-    Raises:
-        TypeRuleError: an operand has rank 0, the contracted dims differ, or the batch dims do not broadcast.
-    """
-    require(a.tensor.rank >= 1 and b.tensor.rank >= 1, f"matmul takes operands of rank 1 or more, not {a.type} and {b.type}")
-    left, right = a.tensor.dims[:-2], b.tensor.dims[:-2]
-    if all(dim == 1 for dim in right) and len(right) <= len(left):
-        matrix = reshape(b, b.tensor.dims[len(right) :])
-        return dot(a, matrix, lhs_contract=(a.tensor.rank - 1,), rhs_contract=(0,))
-    batch = numpy_shape(left, right)
-    lhs, rhs = (numpy_broadcast(x, (*batch, *x.tensor.dims[-2:])) for x in (a, b))
-    axes = tuple(range(len(batch)))
-    return dot(lhs, rhs, lhs_batch=axes, rhs_batch=axes, lhs_contract=(lhs.tensor.rank - 1,), rhs_contract=(len(batch),))

@@ -12,6 +12,7 @@ from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_einsum import einsum
 from coset.dialects.onnx_node import DEFINITIONS, Builder, Built, Node, axes_of, axis_of, definition
 from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
+from coset.dialects.onnx_windows import padding_of
 from coset.ir import dims
 from coset.ir.op import find_op
 from coset.ir.term import Term, absent, make
@@ -195,30 +196,11 @@ def _conv(node: Node) -> Built:
     }  # fmt: skip
     if tuple(given.get("kernel_shape", window[2:])) != window[2:]:
         return None
-    padding = _padding(node, x, window[2:], attributes["strides"], attributes["dilations"])
-    if padding is None or any(low < 0 or high < 0 for low, high in padding):
+    reaches = [(width - 1) * dilation + 1 for width, dilation in zip(window[2:], attributes["dilations"], strict=True)]
+    padding = padding_of(node, x.tensor.dims[2:], reaches, attributes["strides"])
+    if padding is None or not all(isinstance(pad, int) and pad >= 0 for pads in padding for pad in pads):
         return None
     return make("onnx.Conv", (x, w, _optional(node, 2)), {**attributes, "padding": padding})
-
-
-def _padding(
-    node: Node, x: Term, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> tuple[tuple[int, int], ...] | None:
-    mode = node.attributes.get("auto_pad", "NOTSET")
-    count = len(window)
-    if mode == "NOTSET":
-        pads = node.attributes.get("pads", (0,) * (2 * count))
-        return tuple((pads[i], pads[i + count]) for i in range(count)) if len(pads) == 2 * count else None
-    if mode == "VALID":
-        return ((0, 0),) * count
-    result = []
-    for dim, width, stride, dilation in zip(x.tensor.dims[2:], window, strides, dilations, strict=True):
-        if not isinstance(dim, int):
-            return None
-        total = max((-(-dim // stride) - 1) * stride + (width - 1) * dilation + 1 - dim, 0)
-        small, large = total // 2, total - total // 2
-        result.append((small, large) if mode == "SAME_UPPER" else (large, small))
-    return tuple(result)
 
 
 definition(*sugar_builders(Path(__file__).with_name("onnx_linear.rules")))(sugar)

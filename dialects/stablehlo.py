@@ -20,7 +20,6 @@ from coset.dialects.hub_terms import (
     broadcast,
     convert,
     dot,
-    from_numpy_matmul,
     is_splat,
     literal,
     numpy_broadcast,
@@ -36,7 +35,7 @@ from coset.ir.op import Attribute, Attributes, Meaning, Op, register
 from coset.ir.types import TensorType, Type
 
 __all__ = [
-    "broadcast", "convert", "dot", "from_numpy_matmul", "is_splat", "literal", "numpy_broadcast", "numpy_shape", "numpy_view", "reshape",
+    "broadcast", "convert", "dot", "is_splat", "literal", "numpy_broadcast", "numpy_shape", "numpy_view", "reshape",
     "splat", "transpose",
 ]  # fmt: skip
 

@@ -21,12 +21,13 @@ from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Regi
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.aten_contractions import CONTRACTIONS
 from coset.lowering.aten_copied import copied_functions, known_functions
-from coset.lowering.aten_dims import dim_text, identifier, tuple_text
+from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import held, plain, to_held, to_stored
 from coset.lowering.aten_elementwise import ELEMENTWISE, elementwise
 from coset.lowering.aten_library import LIBRARY
 from coset.lowering.aten_movement import MOVEMENT
 from coset.lowering.aten_regions import REGIONS, WITH_FUNCTIONS
+from coset.lowering.identifier import identifier
 from coset.lowering.primitive import primitive
 
 IMPORTS = """from __future__ import annotations

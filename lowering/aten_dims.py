@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Iterable, Mapping
 
 from coset.ir.dims import Atom, Dim
-
-
-def identifier(name: str, taken: Iterable[str], *, fallback: str = "x") -> str:
-    """A Python identifier close to `name` that is none of `taken`."""
-    text = re.sub(r"\W+", "_", name).strip("_") or fallback
-    text = text if not (text[0].isdigit() or keyword.iskeyword(text)) else f"{fallback}_{text}"
-    taken = set(taken)
-    if text not in taken:
-        return text
-    count = 1
-    while f"{text}_{count}" in taken:
-        count += 1
-    return f"{text}_{count}"
 
 
 def dim_text(dim: Dim, names: Mapping[str, str]) -> str:

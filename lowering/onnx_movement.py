@@ -45,6 +45,14 @@ def view(x: Term, context: Context | None) -> tuple[Input, Shape]:
     return reshaped(source, source.tensor.dims, shape, context), shape
 
 
+def ranked_view(x: Term) -> Shape | None:
+    """The shape, as long as that of `x`, from which NumPy broadcasts the source of the broadcast `x` to it; None where there is none."""
+    if x.op.name != "stablehlo.broadcast_in_dim":
+        return None
+    shape = numpy_view(x.tensor.dims, x.attribute("broadcast_dimensions"), x.operands[0].tensor.dims)
+    return None if shape is None else (1,) * (x.tensor.rank - len(shape)) + shape
+
+
 def _without_leading_ones(shape: Shape) -> Shape:
     first = next((i for i, dim in enumerate(shape) if dim != 1), len(shape))
     return shape[first:]

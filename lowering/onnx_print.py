@@ -13,7 +13,7 @@ from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
 from coset.ir.types import BOOL, DTYPES, DType, TensorType
 from coset.lowering import onnx_movement, onnx_named, onnx_reduce
-from coset.lowering.onnx_movement import view
+from coset.lowering.onnx_movement import ranked_view, reshaped, view
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Printer, Refused
 
 # op: name, and the version that first has it (with NumPy's broadcasting) for floats, then for 32- and 64-bit integers, then for small ones;
@@ -67,13 +67,20 @@ def _since(name: str, versions: tuple[int, int, int], dtype: DType) -> int:
 
 
 def broadcast_operands(term: Term, operands: Sequence[Term], context: Context) -> tuple[Input, ...]:
-    """The operands of an elementwise op without the broadcasts that NumPy does itself; those that the shape needs stay."""
+    """The operands of an elementwise op without the broadcasts that NumPy does itself; those that the shape needs stay.
+
+    Where it is only the leading 1s of the result that no other operand has, a reshape gives them and moves nothing.
+    """
     views: list[Input] = list(operands)
     shapes = [operand.tensor.dims for operand in operands]
     for index, operand in enumerate(operands):
         _, shape = view(operand, Context(context.opset))
+        whole = ranked_view(operand)
         if _broadcasts([*shapes[:index], shape, *shapes[index + 1 :]], term):
             views[index], shapes[index] = view(operand, context)
+        elif whole is not None and _broadcasts([*shapes[:index], whole, *shapes[index + 1 :]], term):
+            source = operand.operands[0]
+            views[index], shapes[index] = reshaped(source, source.tensor.dims, whole, context), whole
     return tuple(views)
 
 

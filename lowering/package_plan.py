@@ -13,9 +13,10 @@ from coset.ir.term import Term
 from coset.ir.types import DType, TupleType
 from coset.lowering.aten import IMPORTS, RESERVED, Writer, called_functions
 from coset.lowering.aten_copied import copied_functions, known_functions
-from coset.lowering.aten_dims import dim_text, identifier, tuple_text
+from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.aten_kernel import kernel_arguments, kernel_function
+from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Kernel, Library, Plan, renamed, stores_of
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
 from coset.lowering.triton import emit, module_of, refusal

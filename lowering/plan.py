@@ -7,7 +7,6 @@ kernel as scalar expressions, `memory` places temporaries in one arena.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +19,7 @@ from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.emission import Emission, emit
 from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping, introduced
 from coset.lowering.grouping import Grouper
+from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
 from coset.lowering.memory import arena
@@ -142,12 +142,7 @@ class _Builder:
 
     def _fresh(self, wanted: str) -> str:
         """An identifier like `wanted` that is new."""
-        base = re.sub(r"\W", "_", wanted, flags=re.ASCII).strip("_") or "x"
-        base = f"x{base}" if base[0].isdigit() else base
-        name, count = base, 1
-        while name in self.taken:
-            count += 1
-            name = f"{base}_{count}"
+        name = identifier(wanted, self.taken, first=2)
         self.taken.add(name)
         return name
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Sequence
 
 from coset.ir.dims import Dim, Poly, symbol, symbols
+from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Plan
 from coset.lowering.triton_dims import factor_text
 from coset.lowering.triton_helpers import HELPERS
@@ -30,12 +30,7 @@ class Body:
 
     def name(self, hint: str) -> str:
         """A new name like `hint`."""
-        base = re.sub(r"\W+", "_", hint.removeprefix("loop:")).strip("_") or "value"
-        base = f"v{base}" if base[0].isdigit() else base
-        found, count = base, 0
-        while found in self._names:
-            count += 1
-            found = f"{base}_{count}"
+        found = identifier(hint.removeprefix("loop:"), self._names, fallback="value")
         self._names.add(found)
         return found
 

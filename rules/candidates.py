@@ -60,10 +60,14 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         return ["EQ", "LT", "GE", "NE", "LE", "GT"]
     if name in ("transA", "transB"):
         return [0, 1]
+    if name == "feature_group_count":
+        return list(dict.fromkeys([1, *_groups(operands), 2]))
     if kind == "string":
         return ["none", "tanh"]
     if kind == "padding" or name == "padding":
         spatial = max(0, count - 2)
+        if len(operands) == 1 and name == "padding" and kind == "any":  # of windows over all dims
+            return [((0, 0),) * count, ((0, 0),) * (count - spatial) + ((1, 1),) * spatial, ((0, 1),) * count]
         return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
     if kind == "ints":
         return _integers(name, count)
@@ -87,12 +91,21 @@ def _places(name: str, operands: Sequence[Type]) -> list[Any]:
     return [c for size in range(count + 1) for c in itertools.permutations(range(count), size)]
 
 
+def _groups(operands: Sequence[Type]) -> list[int]:
+    """The number of groups in which filters of so few channels cover those of the input."""
+    shapes = [x.shape for x in operands if isinstance(x, TensorType) and x.shape is not None and len(x.shape) > 1]
+    channels = [shape[1] for shape in shapes if isinstance(shape[1], int)]
+    return [channels[0] // channels[1]] if len(channels) == 2 and channels[1] and channels[0] >= channels[1] else []
+
+
 def _integers(name: str, count: int) -> list[Any]:
     spatial = max(0, count - 2)
     if name in SPATIAL:
         return [(1,) * spatial, (2,) * spatial, (1,) * count]
+    if name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
+        return [(1,) * count, (1,) * (count - spatial) + (2,) * spatial, (2,) * count]
     if name in ("low", "high", "interior"):
-        return [(0,) * count, (1,) * count]
+        return [(0,) * count, (1,) * count, (0,) * (count - spatial) + (1,) * spatial]
     if name in ("axes", "dimensions"):
         chosen = [c for size in range(count + 1) for c in itertools.combinations(range(count), size)]
         return [*chosen, *((axis - count,) for axis in range(count))]

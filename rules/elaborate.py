@@ -84,7 +84,7 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                 found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
-    return found, _lint_wildcards(entry, names, found)
+    return found, [*_lint_arguments(entry, found), *_lint_wildcards(entry, names, found)]
 
 
 def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
@@ -233,6 +233,19 @@ def lint_uses(entry: syntax.RuleEntry, names: Names) -> list[RuleError]:
         is_dtype = names.kinds.get(name) is not None and names.kinds[name].word == "dtype"
         if (declared and not sides[name]) or (is_dtype and not sides[name] + inside[name]):
             errors.append(RuleError(f"`{name}` is not used", place=place, help="leave it out, or use it"))
+    return errors
+
+
+def _lint_arguments(entry: syntax.RuleEntry, found: list[Rule]) -> list[RuleError]:
+    """`permutation(S)` of a name that nothing in the rule makes a pack or a dim."""
+    kinds = found[0].compiled.kinds if found else {}
+    errors = []
+    for declaration in entry.declarations:
+        written = declaration.kind if isinstance(declaration, syntax.Declaration) else None
+        for argument in written.arguments if found and isinstance(written, syntax.ValueKind) else ():
+            if isinstance(argument, syntax.Name) and argument.value not in kinds:
+                help = f"declare it with a term: x: T[{argument.value}..]"
+                errors.append(RuleError(f"`{argument.value}` is no pack and no dim", place=argument.place, help=help))
     return errors
 
 

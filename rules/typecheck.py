@@ -14,6 +14,7 @@ from coset.rules.syntax import RuleError
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
 BUDGET = 800 * EXPANSION  # questions to type rules for each
+FURTHER = 8  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
 
 
 def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
@@ -54,15 +55,18 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     first: tuple[Rule, Search] | None = None
     for rule in forms:
         search = Search(budget=BUDGET)
-        numeric = Search(random.Random(0), attempts=2000, budget=BUDGET)
         first = first or (rule, search)
-        drawn = (itertools.islice(instances(rule, search), SYMBOLIC), itertools.islice(instances(rule, numeric), NUMERIC))
-        for instance in itertools.chain(*drawn):
-            typed = True
-            try:
-                fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
-            except RuleTypeError as error:
-                return RuleError(error.message, place=error.place, help=error.help)
+        numeric = (Search(random.Random(seed), attempts=2000, budget=BUDGET) for seed in range(1 + FURTHER))
+        draws = itertools.chain([(search, SYMBOLIC)], ((own, NUMERIC) for own in numeric))
+        for number, (own, count) in enumerate(draws):
+            if number > 1 and fired:
+                break
+            for instance in itertools.islice(instances(rule, own), count):
+                typed = True
+                try:
+                    fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
+                except RuleTypeError as error:
+                    return RuleError(error.message, place=error.place, help=error.help)
     if fired or all(rule.mirrors for rule in forms):  # how an op is recognised may be too rare for the instances that are drawn
         return None
     assert first is not None

@@ -106,9 +106,9 @@ def test_loops_pass_through(tmp_path: Path) -> None:
 
 def test_a_target_is_written_in_its_own_format(model: Path) -> None:
     with pytest.raises(CosetError, match=r"`stablehlo` is not written as \.onnx"):
-        hub_pipeline.optimize_hub(_job(model, "stablehlo"), model.with_suffix(".onnx"), 0.0)
+        hub_pipeline.flow_of(_job(model, "stablehlo"), model.with_suffix(".onnx"))
     with pytest.raises(CosetError, match=r"`cpu-onnxruntime` is not written as \.mlir"):
-        hub_pipeline.optimize_hub(_job(model, "cpu-onnxruntime"), model, 0.0)
+        hub_pipeline.flow_of(_job(model, "cpu-onnxruntime"), model)
 
 
 def _job(model: Path, target: str) -> Any:

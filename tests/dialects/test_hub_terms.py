@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coset.dialects import stablehlo as hlo
 from coset.ir.dims import Shape, symbol
-from coset.ir.errors import TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.term import Term, constant, input_term, topological
 from coset.ir.types import BF16, F32, I32, tensor
@@ -81,36 +79,6 @@ def test_broadcast_means_what_numpy_means(target: Shape, data: Any) -> None:
         if node.op.name == "stablehlo.broadcast_in_dim":
             axes = node.attribute("broadcast_dimensions")
             assert node.operands[0].tensor.dims == tuple(node.tensor.dims[axis] for axis in axes), "a dim of size 1 is expanded"
-
-
-MATMULS = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (1, 3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((2, 3), (5, 3, 4)), ((6, 1, 2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((2, 3), (1, 3, 4)), ((3,), (1, 3, 4)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("left", "right"), MATMULS, ids=str)
-def test_matmul_is_numpys(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    random = np.random.default_rng(0)
-    a, b = (random.integers(-9, 9, shape).astype(np.float32) for shape in (left, right))
-    term = hlo.from_numpy_matmul(input_term("a", tensor(F32, *left)), input_term("b", tensor(F32, *right)))
-    (result,) = evaluate([term], {"a": a, "b": b})
-    np.testing.assert_array_equal(result, a @ b)
-    assert term.op.name == "stablehlo.dot_general"
-    batch = term.attribute("lhs_batch")
-    assert batch == term.attribute("rhs_batch") == tuple(range(len(batch)))
-
-
-def test_matmul_with_one_matrix_has_no_batch() -> None:
-    term = hlo.from_numpy_matmul(x(B, S, 4), input_term("w", tensor(F32, 4, 8)))
-    assert ops(term) == ["input", "input", "dot_general"] and term.attribute("lhs_batch") == ()
-    assert term.tensor == tensor(F32, B, S, 8)
-    with pytest.raises(TypeRuleError, match="do not broadcast: B and S differ"):
-        hlo.from_numpy_matmul(x(B, 2, 4), input_term("w", tensor(F32, S, 4, 8)))
-    with pytest.raises(TypeRuleError, match="contract dim 1"):
-        hlo.from_numpy_matmul(x(2, 3), input_term("w", tensor(F32, 4, 8)))
-    with pytest.raises(TypeRuleError, match="rank 1 or more"):
-        hlo.from_numpy_matmul(x(), x(2))
 
 
 def test_numpy_view() -> None:

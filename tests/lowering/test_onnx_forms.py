@@ -74,6 +74,17 @@ def test_a_broadcast_that_the_shape_needs_is_printed() -> None:
     assert agrees(program_of(make("stablehlo.add", (row, column))))["Expand"] == 1
 
 
+@pytest.mark.parametrize("op", ["stablehlo.add", "stablehlo.divide"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_leading_ones_that_no_operand_has_are_a_reshape(op: str, swapped: bool) -> None:
+    """The outer product of mamba's scan: [N] and [M] to [1, N, M]; an Expand would write all of it."""
+    operands = [broadcast(x_of(n, name=f"v{n}"), (1, 4, B), (axis,)) for n, axis in ((4, 1), (B, 2))]
+    found = agrees(program_of(make(op, operands[::-1] if swapped else operands)), {"B": 5})
+    assert "Expand" not in found and found["Unsqueeze"] <= 2, found
+    same = broadcast(x_of(4, name="v4"), (1, 1, 4), (2,))
+    assert "Expand" not in agrees(program_of(make(op, (same, same))))
+
+
 def test_a_reduction_whose_dims_a_broadcast_keeps_is_printed_so() -> None:
     x = x_of(B, S, 8)
     total = make("stablehlo.reduce", (x,), {"dimensions": (2,), "combiner": "add"})

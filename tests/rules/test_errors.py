@@ -40,6 +40,14 @@ MISTAKES = {
     "wildcard": ("rule r for x: T[S..], y: T[] pad(x, y, a, b, _) => x numerics exact", "2:40", "`a` is used once"),
     "undeclared_dtype": ("rule r for x: G[S..] -(-x) => x numerics exact", "2:15", "the element type `G` is not declared"),
     "unknown_kind": ("rule r for x: T[S..], p: perm transpose(x, p) => x numerics exact", "2:26", "`perm` is no kind of value"),
+    "permutation_of_a_term": (
+        "rule r for x: T[S..], p: permutation(x) transpose(transpose(x, p), p) => x numerics exact",
+        "2:38", "`x` is no pack and no dim",
+    ),
+    "permutation_of_nothing": (
+        "rule r for x: T[S..], p: permutation(Q) transpose(transpose(x, p), p) => x numerics exact",
+        "2:38", "`Q` is no pack and no dim",
+    ),
     "pack_and_dim": ("rule r for x: F[S], y: F[S..] x + y => y + x numerics exact", "2:26", "`S` is a dim and a pack"),
     "no_shape": ("rule r for x: F[S..] splat(1) / splat(2) => x numerics exact", "2:22", "nothing says which shape this scalar takes"),
     "matmul": (

@@ -1,12 +1,17 @@
-"""The header of an entry, and entries of StableHLO text; needs no exporter."""
+"""The header of an entry, entries of StableHLO text, and what attention's makers share; needs no exporter."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent.parent
+B, H, L, D = 2, 4, 3, 8  # batch, heads, length, size of a head
+ROOT = 1 / math.sqrt(D)
+ATTENTION = f"kernel.attention scale={ROOT:.6g}"
+PROJECTED = "stablehlo.dot_general stablehlo.add"  # beside it, where the spelling has its projections
 
 
 def save_mlir(text: str, name: str, source: str, wanted: Sequence[str], beside: str = "") -> None:

@@ -12,11 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from header import save_mlir
+from header import ATTENTION, ROOT, B, D, H, L, save_mlir
 
 RANDOM = np.random.default_rng(3)
-B, H, L, D = 2, 4, 3, 8
-ROOT = 1 / math.sqrt(D)
 DOT = "stablehlo.dot_general"
 
 
@@ -173,7 +171,6 @@ def _conv_last(x: Any) -> Any:
     return jax.nn.relu((y - MEAN) * (jax.lax.rsqrt(VARIANCE + 1e-3) * SCALE) + SHIFT)
 
 
-ATTENTION = f"kernel.attention scale={ROOT:.6g}"
 HEADS = ((B, L, H, D), (B, L, H, D), (B, L, H, D))
 FIRST = ((B, H, L, D),) * 3
 HALF = (jnp.float16,)

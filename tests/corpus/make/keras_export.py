@@ -17,11 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tf2onnx
 from common import save_onnx
-
-B, H, L, D = 2, 4, 3, 8
-ROOT = 1 / math.sqrt(D)
-ATTENTION = f"kernel.attention scale={ROOT:.6g}"
-PROJECTED = "stablehlo.dot_general stablehlo.add"
+from header import ATTENTION, PROJECTED, B, D, H, L
 
 
 @dataclass(frozen=True)

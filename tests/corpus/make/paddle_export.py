@@ -3,7 +3,6 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-import math
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,12 +15,8 @@ import onnx
 import paddle
 import paddle.nn.functional as F
 from common import save_onnx
+from header import ATTENTION, PROJECTED, ROOT, B, D, H, L
 from paddle import nn
-
-B, H, L, D = 2, 4, 3, 8
-ROOT = 1 / math.sqrt(D)
-ATTENTION = f"kernel.attention scale={ROOT:.6g}"
-PROJECTED = "stablehlo.dot_general stablehlo.add"
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from cases import Case, Plain, normal, plain
+from header import PROJECTED, ROOT, B, D, H, L
 from torch import nn
 
-B, H, L, S, D = 2, 4, 3, 5, 8
-ROOT = 1 / math.sqrt(D)
+S = 5  # length of the keys in cross-attention
 HEADS = normal((B, H, L, D), (B, H, L, D), (B, H, L, D))
 CROSS = normal((B, H, L, D), (B, H, S, D), (B, H, S, 6))
 HALF = normal((B, H, L, D), (B, H, L, D), (B, H, L, D), dtype=torch.float16)
@@ -206,7 +206,6 @@ ON_HEADS = {
 
 # ---------------------------------------------------------------- with projections and split heads
 
-PROJECTED = "stablehlo.dot_general stablehlo.add"
 ROWS = normal((B, L, H * D))
 
 

@@ -1,0 +1,78 @@
+"""What an optimization says of itself: the report that `--json` prints and `Optimized.report` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coset.answer import as_json
+from coset.check import CheckReport
+from coset.ir.evaluate import describe
+from coset.ir.program import Program
+from coset.regionwise import Solved
+from coset.usage import Usage
+
+if TYPE_CHECKING:
+    from coset.pipeline import Task
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall time of each stage, s."""
+
+    read: float
+    saturate: float
+    extract: float
+    lower: float
+    check: float
+
+    @property
+    def total(self) -> float:
+        """Wall time of the whole job, s."""
+        return self.read + self.saturate + self.extract + self.lower + self.check
+
+
+def report_of(
+    task: Task, optimized: Program, solved: Solved,
+    usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, count: Callable[[Program], int],
+) -> dict[str, Any]:  # fmt: skip
+    """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
+    saturation = solved.saturation
+    return {
+        "target": task.job.target.name,
+        "numerics": task.job.numerics,
+        "nodes": {"before": count(task.program), "after": count(optimized)},
+        "egraph": {
+            "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
+            "regions": len(solved.parts), "places": solved.places,
+        },
+        "seconds": {
+            "import": seconds.read, "saturate": seconds.saturate, "extract": seconds.extract,
+            "lower": seconds.lower, "check": seconds.check, "total": seconds.total,
+        },
+        "cost": {
+            "input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+            "method": solved.method,
+        },
+        "rules": [u.summary() for u in usage],
+        "folded": folded,
+        "opaque": _names(task.program, "builtin.opaque"),
+        "kept": _names(task.program, "onnx.node"),
+        "host": [],
+        "check": check.summary(),
+        "certificate": None,
+    }  # fmt: skip
+
+
+def _names(program: Program, op: str) -> list[str]:
+    """The foreign names of the nodes that are `op`: no rule sees into them, as they are unknown or written back as they came."""
+    return sorted({describe(term) for term in program.terms() if term.op.name == op})
+
+
+def save_report(report: Mapping[str, Any], path: Path) -> None:
+    """Write the report as JSON, beside first and renamed."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(as_json(report, indent=2) + "\n")
+    beside.replace(path)
