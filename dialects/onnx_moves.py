@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coset.dialects.hub_terms import literal, splat
+from coset.dialects.hub_terms import literal, reshape, splat
 from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
 from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
@@ -136,6 +136,21 @@ def _split(node: Node) -> Built:
     return sugar_with(node, {"num_outputs": node.outputs}) if node.since >= 2 else None
 
 
+def _gather(node: Node) -> Built:
+    """Elements at numbers that are written down and stand in even steps (one number is in steps of any length): a slice."""
+    x, indices = node.operands
+    axis, chosen = axis_of(node.attributes.get("axis", 0), x.tensor.rank), node.ints(1)
+    extent = None if axis is None else x.tensor.dims[axis]
+    if axis is None or not isinstance(extent, int) or not chosen or indices.tensor.rank > 1 or x.tensor.dtype.kind == "string":
+        return None
+    places = [index + extent if index < 0 else index for index in chosen]
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if step < 1 or places != list(range(places[0], places[-1] + 1, step)) or not 0 <= places[0] <= places[-1] < extent:
+        return None
+    part = sliced(x, axis, places[0], places[-1] + 1, step)
+    return part if indices.tensor.rank else reshape(part, (*x.tensor.dims[:axis], *x.tensor.dims[axis + 1 :]))
+
+
 @definition("Split")
 def _parts(node: Node) -> Built:
     """The parts of a dim that is a symbol: as long as said, or as `num_outputs` says it, of which the last one takes what is left."""
@@ -183,5 +198,5 @@ def _range(node: Node) -> Built:
 BUILDERS: dict[str, Builder] = {
     **sugar_builders(Path(__file__).with_name("onnx_moves.rules")),
     "Identity": _identity, "Dropout": _dropout, "Constant": _constant, "ConstantOfShape": _constant_of_shape, "Squeeze": _squeeze,
-    "Slice": _slice, "Split": _split, "Pad": _pad, "Range": _range,
+    "Slice": _slice, "Gather": _gather, "Split": _split, "Pad": _pad, "Range": _range,
 }  # fmt: skip
