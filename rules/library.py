@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
+
+import networkx as nx
 
 from coset.ir.errors import CosetError, Place
 from coset.ir.op import all_ops
@@ -160,8 +163,9 @@ def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool, tr
             suspects = [*tried, *(rule for rule in definitions() if rule.definition in defined)]
             errors += type_errors([rule for rule in suspects if not (trust_lock and _locked(rule, _lines(Path(rule.place.file).parent)))])
     rules.sort(key=lambda rule: rule.name)
-    phases, found = _staged(rules, [phase for each in contents for phase in each.phases])
-    errors += found
+    names, wrong = _order([each.phases for each in contents])
+    phases, found = _staged(rules, names, [phase for each in contents for phase in each.phases])
+    errors += [*wrong, *found]
     errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
     return RuleSet(phases), errors
 
@@ -210,8 +214,28 @@ def _duplicates(entries: Sequence[tuple[str, Place]]) -> list[RuleError]:
     return errors
 
 
-def _staged(rules: list[Rule], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
-    """The rules with phase and limit; a rule that no phase names runs in the first one."""
+def _order(files: Sequence[Sequence[syntax.PhaseEntry]]) -> tuple[list[str], list[RuleError]]:
+    """The phases in an order that has those of each file in the order in which they stand there; what no file orders goes by name."""
+    graph: nx.DiGraph = nx.DiGraph()
+    graph.add_node(FIRST_PHASE)
+    for phases in files:
+        graph.add_nodes_from(phase.name for phase in phases)
+        graph.add_edges_from((before.name, after.name) for before, after in pairwise(phases) if before.name != after.name)
+    try:
+        return list(nx.lexicographical_topological_sort(graph)), []
+    except nx.NetworkXUnfeasible:
+        circle = {name for edge in nx.find_cycle(graph) for name in edge}
+        place = max(
+            (phase.place for phases in files for phase in phases if phase.name in circle), key=lambda place: (place.file, place.line)
+        )
+        names = " and ".join(f"`{name}`" for name in sorted(circle))
+        return sorted(graph), [
+            RuleError(f"the phases {names} come before each other", place=place, help="name them in one order in all files")
+        ]
+
+
+def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:
+    """The rules with phase (of `names`, in this order) and limit; what no phase names runs in `FIRST_PHASE`."""
     errors: list[RuleError] = []
     placed: dict[tuple[str, str], dict[str, int | None]] = {}
     directions: dict[str, set[str]] = {}
@@ -230,12 +254,12 @@ def _staged(rules: list[Rule], phases: Sequence[syntax.PhaseEntry]) -> tuple[tup
                 errors.append(RuleError(f"`{name}` has the limit 0", place=place, help="leave the rule out instead"))
             for each in named:
                 placed.setdefault(each, {})[phase.name] = limit
-    names = [phase.name for phase in phases]
-    staged: dict[str, list[Rule]] = {name: [] for name in (names if FIRST_PHASE in names else [FIRST_PHASE, *names])}
+    staged: dict[str, list[Rule]] = {name: [] for name in names}
     for rule in rules:
-        for count, (name, limit) in enumerate(placed.get((rule.family, _direction(rule)), {FIRST_PHASE: None}).items()):
+        own = placed.get((rule.family, _direction(rule)), {FIRST_PHASE: None})
+        for count, name in enumerate(name for name in names if name in own):
             again = rule.name if not count else f"{rule.name} in {name}"  # each phase has a rule of its own
-            staged[name].append(replace(rule, name=again, phase=name, limit=limit))
+            staged[name].append(replace(rule, name=again, phase=name, limit=own[name]))
     return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors
 
 

@@ -33,6 +33,21 @@ def test_the_samples_of_the_design_page_are_read() -> None:
     assert len(rules.family("sample_conv_batchnorm")) == 2, "one with a bias and one without"
 
 
+def test_the_order_of_phases_does_not_depend_on_which_file_is_first(tmp_path: Path) -> None:
+    texts = ["rule a for x: F[S..] -(-x) => x numerics exact\nphase algebra { a } then phase late {}",
+             "rule b for x: F[S..] abs(-x) => abs(x) numerics exact\nphase early { b } then phase algebra {}"]  # fmt: skip
+    for names in (("1.rules", "2.rules"), ("2.rules", "1.rules")):
+        for name, text in zip(names, texts, strict=True):
+            (tmp_path / name).write_text(f"use stablehlo\n{text}\n")
+        rules, errors = check_files([tmp_path])
+        assert errors == []
+        assert [phase.name for phase in rules.phases] == ["early", "algebra", "late"]
+    (tmp_path / "3.rules").write_text("phase late {} then phase early {}\n")
+    (error,) = check_files([tmp_path])[1]
+    assert error.message == "the phases `algebra` and `early` and `late` come before each other"
+    assert error.place and error.place.file.endswith("3.rules")
+
+
 def test_the_library_has_no_mistakes_and_documents_each_rule() -> None:
     rules, errors = check_files(DEFAULT)
     assert errors == []
