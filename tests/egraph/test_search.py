@@ -142,7 +142,7 @@ def test_the_time_limit_ends_the_search_with_what_is_there() -> None:
 
 
 def test_running_out_of_memory_ends_the_search_with_what_is_there() -> None:
-    found = search(explosive(61), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=40 << 20))
+    found = search(explosive(150), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=40 << 20))
     assert found.stop == "memory" and found.graph.source
 
 
@@ -150,7 +150,7 @@ def test_an_interrupt_ends_the_search_with_what_is_there() -> None:
     timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT))  # late enough for a busy machine to have the child running
     timer.start()
     try:
-        found = search(explosive(61), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))
+        found = search(explosive(150), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))
     finally:
         timer.cancel()
     assert found.stop == "interrupt" and found.graph.source
