@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -175,6 +177,17 @@ def test_two_runs_and_shuffled_rule_files_give_the_same_bytes(tmp_path: Path) ->
     found = {order.digest(path, tmp_path, seed) for seed in range(3)}
     coset.optimize(path).save(tmp_path / "plain.onnx")
     assert found == {hashlib.sha256((tmp_path / "plain.onnx").read_bytes()).hexdigest()}
+
+
+def test_ops_that_something_else_read_change_nothing(tmp_path: Path) -> None:
+    """Definitions are read when an op is first asked for: those of other dialects must not take part."""
+    script = "import coset, sys; {} coset.optimize(sys.argv[1]).save(sys.argv[2])"
+    digests = set()
+    path, out = saved(lora(), tmp_path), tmp_path / "out.onnx"
+    for before in ("", "from coset.ir.op import all_ops; all_ops();"):
+        subprocess.run([sys.executable, "-c", script.format(before), path, out], check=True)
+        digests.add(hashlib.sha256(out.read_bytes()).hexdigest())
+    assert len(digests) == 1
 
 
 def test_the_node_limit_still_gives_a_checked_program() -> None:
