@@ -15,7 +15,7 @@ from coset.feeds import Case, Feed, bindings, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx import write
-from coset.noise import nudge, nudged, weight_bytes
+from coset.noise import floating, largest_step, moved, nudged, weight_bytes, wide
 from coset.targets.running import Running
 
 # How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
@@ -43,6 +43,10 @@ class Difference:
     def ok(self) -> bool:
         """Within the tolerance and without a new NaN, infinity, shape or dtype."""
         return not self.problem and self.max_abs <= self.tolerance
+
+    def __str__(self) -> str:
+        """What is wrong with it, for a message."""
+        return f"output `{self.output}` on {self.case} inputs: {self.problem or f'{self.max_abs:.3g} off, allowed {self.tolerance:.3g}'}"
 
 
 @dataclass(frozen=True)
@@ -87,11 +91,6 @@ class CheckReport:
             "problem": worst.problem if worst and not worst.ok else "",
             "ok": self.ok,
         }
-
-
-def _moved(feed: Feed) -> Feed:
-    """`feed` with every float moved by one rounding error."""
-    return {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
 
 
 @dataclass(frozen=True)
@@ -180,27 +179,25 @@ class Oracle:
     def _move_inputs(self) -> None:
         session = Session(self._model, level="off", entries=WAITING)
         for run in self.runs:
-            self._listen(run, session, _moved(run.case.feed))
+            _listen(run, session, moved(run.case.feed))
 
     def _move_constants(self) -> None:
         for path in _shaken(self._program):
             session = Session(path, level="off", entries=WAITING)
             for run in self.runs:
-                self._listen(run, session, run.case.feed)
-                self._listen(run, session, _moved(run.case.feed))
+                _listen(run, session, run.case.feed)
+                _listen(run, session, moved(run.case.feed))
             del session  # before the next one is made
 
-    def _listen(self, run: Run, session: Session, feed: Feed) -> None:
-        """Raise the noise of `run` to the move of each output that `session` shows on `feed`; a refusal shows none."""
-        try:
-            results = session.run(feed)
-        except CosetError:
-            return
-        for name, value in results.items():
-            if isinstance(value, np.ndarray) and _floating(value) and value.shape == run.outputs[name].shape:
-                with np.errstate(invalid="ignore", over="ignore"):
-                    step = np.abs(_wide(value) - _wide(run.outputs[name]))
-                run.noise[name] = max(run.noise[name], float(np.max(step[np.isfinite(step)], initial=0.0)))
+
+def _listen(run: Run, session: Session, feed: Feed) -> None:
+    """Raise the noise of `run` to the move of each output that `session` shows on `feed`; a refusal shows none."""
+    try:
+        results = session.run(feed)
+    except CosetError:
+        return
+    for name, value in results.items():
+        run.noise[name] = max(run.noise[name], largest_step(value, run.outputs[name]))
 
 
 def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool) -> Difference:
@@ -211,10 +208,10 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
     if expected.dtype != got.dtype or expected.shape != got.shape:
         problem = f"{got.dtype}{list(got.shape)} instead of {expected.dtype}{list(expected.shape)}"
         return Difference(case, name, np.inf, np.inf, 0.0, problem)
-    if not _floating(expected):
+    if not floating(expected):
         same = bool(np.array_equal(expected, got))
         return Difference(case, name, 0.0 if same else 1.0, 0.0, 0.0, "" if same else "another value")
-    left, right = _wide(expected), _wide(got)
+    left, right = wide(expected), wide(got)
     finite = np.isfinite(left)
     if exact:
         same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(np.signbit(left[finite]), np.signbit(right[finite])))
@@ -231,14 +228,6 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
     epsilon = float(np.finfo(expected.dtype).eps) if expected.dtype.kind == "f" else 2.0**-7
     tolerance = NOISE_FACTOR * float(noise if noise is not None else 0.0) + ROUNDINGS * epsilon * scale
     return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, tolerance, problem)
-
-
-def _floating(value: np.ndarray[Any, Any]) -> bool:
-    return value.dtype.kind in "fcV" or value.dtype.name.startswith(("bfloat", "float8", "float4"))
-
-
-def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return value if value.dtype.kind == "c" else value.astype(np.float64)
 
 
 def _shaken(program: Program) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,30 @@ def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[A
     # neighbours of one sign are neighbours as integers
     moved = (np.ascontiguousarray(value).view(bits).reshape(value.shape) + (draws.astype(bits) * 2 - 1)).view(value.dtype)
     return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+
+
+def moved(feed: Mapping[str, Any]) -> dict[str, Any]:
+    """`feed` with every float moved by one rounding error."""
+    return {name: nudge(value, np.random.default_rng(0)) for name, value in feed.items()}
+
+
+def largest_step(value: Any, expected: Any) -> float:
+    """How far apart the elements of two arrays are at most, where that is a number; 0 where they are no floats of one shape."""
+    if not isinstance(value, np.ndarray) or not floating(value) or value.shape != expected.shape:
+        return 0.0
+    with np.errstate(all="ignore"):
+        step = np.abs(wide(value) - wide(expected))
+    return float(np.max(step[np.isfinite(step)], initial=0.0))
+
+
+def floating(value: np.ndarray[Any, Any]) -> bool:
+    """True for floats of any width and complex numbers."""
+    return value.dtype.kind in "fcV" or value.dtype.name.startswith(("bfloat", "float8", "float4"))
+
+
+def wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Floats as f64, complex numbers as they are."""
+    return value if value.dtype.kind == "c" else value.astype(np.float64)
 
 
 def nudged(program: Program, seed: int) -> Program:

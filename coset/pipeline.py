@@ -392,12 +392,7 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path) -> str | N
 
 
 def refused(culprit: str | None, check: CheckReport) -> Refused:
-    worst = check.worst
-    what = (
-        f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
-        if worst
-        else ""
-    )
+    what = str(check.worst) if check.worst else ""
     if culprit is None:
         return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
     return Refused(

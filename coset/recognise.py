@@ -21,7 +21,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.noise import nudge
+from coset.noise import largest_step, moved
 from coset.pipeline import RECOGNISE, permitted_phases
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.rule import Rule
@@ -129,13 +129,12 @@ def _compared(program: Program, recognised: Program) -> Difference:
     """
     found = [
         difference(case.name, name, np.asarray(wanted), np.asarray(got), noise, exact=False)
-        for case, expected, moved in _runs(program)
-        for (name, _), wanted, got, noise in zip(program.outputs, expected, _evaluated(recognised, case.feed), moved, strict=False)
+        for case, expected, steps in _runs(program)
+        for (name, _), wanted, got, noise in zip(program.outputs, expected, _evaluated(recognised, case.feed), steps, strict=False)
     ]
     worst = max(found, key=lambda each: (not each.ok, each.max_abs / each.tolerance if each.tolerance else each.max_abs))
     if not worst.ok:
-        problem = worst.problem or f"{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}"
-        raise CosetError(f"what was recognised is another program: output `{worst.output}` on {worst.case} inputs: {problem}")
+        raise CosetError(f"what was recognised is another program: {worst}")
     return worst
 
 
@@ -148,8 +147,8 @@ def _runs(program: Program) -> list[tuple[Case, list[Any], list[Any]]]:
             for case in cases(program, binding):
                 if case.name in DRAWN:
                     outputs = _evaluated(program, case.feed)
-                    moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
-                    found.append((case, outputs, [_step(a, b) for a, b in zip(outputs, _evaluated(program, moved), strict=True)]))
+                    pairs = zip(_evaluated(program, moved(case.feed)), outputs, strict=True)
+                    found.append((case, outputs, [_step(a, b) for a, b in pairs]))
             return found
         except CosetError as error:
             refusal = error
@@ -163,9 +162,5 @@ def _evaluated(program: Program, feed: Feed) -> list[Any]:
 
 
 def _step(a: Any, b: Any) -> float:
-    """The largest finite difference of two outputs."""
-    if not isinstance(a, np.ndarray) or a.dtype.kind not in "fV":
-        return 0.0
-    with np.errstate(all="ignore"):
-        step = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    return float(np.max(step[np.isfinite(step)], initial=0.0))
+    """The largest finite difference of two outputs that are real."""
+    return largest_step(a, b) if isinstance(a, np.ndarray) and a.dtype.kind in "fV" else 0.0

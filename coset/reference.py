@@ -16,7 +16,7 @@ from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.noise import nudge, nudged, weight_bytes
+from coset.noise import largest_step, moved, nudged, weight_bytes
 
 STABLEHLO = (".mlir", ".mlirbc", ".stablehlo", ".bc")
 SHAKEN_BYTES = 64 << 20  # of weights, up to which the noise of constants is measured too
@@ -56,8 +56,7 @@ def against_reference(
             report.cases.append(case.name)
             results = run(case.feed)
             for name, value in expected.items():
-                moved = noise[name] * amplified
-                report.differences.append(difference(case.name, name, value, results[name], moved, exact=exact))
+                report.differences.append(difference(case.name, name, value, results[name], noise[name] * amplified, exact=exact))
         if report.cases:
             return report
         refusal = report.reasons[0] if report.reasons else ""
@@ -76,19 +75,12 @@ def expected_values(program: Program, binding: Mapping[str, int], report: CheckR
             if case.name == "normal":
                 return
             continue
-        moved = {name: nudge(value, np.random.default_rng(0)) for name, value in case.feed.items()}
+        elsewhere = moved(case.feed)
         noise: Feed = {name: np.zeros(()) for name in outputs}
-        for one, feed in ((program, moved), *((one, feed) for one in shaken for feed in (case.feed, moved))):
+        for one, feed in ((program, elsewhere), *((one, feed) for one in shaken for feed in (case.feed, elsewhere))):
             for name, value in values_of(one, feed).items():
-                if value.shape == outputs[name].shape and value.dtype.kind not in "biuO":
-                    with np.errstate(all="ignore"):
-                        step = np.abs(_wide(value) - _wide(outputs[name]))
-                    noise[name] = np.maximum(noise[name], np.max(step[np.isfinite(step)], initial=0.0))
+                noise[name] = np.maximum(noise[name], largest_step(value, outputs[name]))
         yield case, outputs, noise
-
-
-def _wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return value if value.dtype.kind == "c" else value.astype(np.float64)
 
 
 def values_of(program: Program, feed: Feed) -> Feed:

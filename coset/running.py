@@ -74,10 +74,7 @@ def _problem(running: Running, compare: Callable[[Running], CheckReport]) -> str
         report = compare(running)
     except CosetError as error:  # an optimizer made a graph that does not load or run: as bad as a wrong output, and mended likewise
         return error.message
-    worst = report.worst
-    if report.ok or worst is None:
-        return ""
-    return f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off, allowed {worst.tolerance:.3g}'}"
+    return "" if report.ok or report.worst is None else str(report.worst)
 
 
 def stored(path: str | Path) -> Running | None:
