@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -15,13 +14,12 @@ from typing import Any
 import onnx
 
 from benchmarks import hand
-from benchmarks.measure import Oracle, load, opened, rivals
+from benchmarks.measure import Oracle, load, main, opened, rivals
 from benchmarks.rivals import OPTIONS, Options, Run, open_ort
 from benchmarks.verdict import judged
 from coset import timing
+from coset.backends.onnxruntime import LEVELS
 from coset.running import stored
-
-LEVELS = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "off": "ORT_DISABLE_ALL"}
 
 
 def measure(task: dict[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
@@ -62,15 +60,8 @@ def as_stored(path: Path) -> Run:
     if own is None:
         raise ValueError("the program carries no options")
     threads = Options().threads if own.threads is None else own.threads
-    return open_ort(path, Options(LEVELS[own.level], own.disabled, threads, entries=own.entries))
-
-
-def main(task_path: str, out_path: str) -> None:
-    """Measure the task of a file; write progress and the row."""
-    with Path(out_path).open("a", buffering=1) as out:
-        row = measure(json.loads(Path(task_path).read_text()), lambda name: print(json.dumps({"begin": name}), file=out))
-        print(json.dumps({"row": row}), file=out)
+    return open_ort(path, Options(LEVELS[own.level].name, own.disabled, threads, entries=own.entries))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(measure, sys.argv[1], sys.argv[2])

@@ -211,12 +211,12 @@ def _ratios(found: dict[str, timing.Timing]) -> dict[str, Any]:
     return ratios
 
 
-def main(task_path: str, out_path: str) -> None:
-    """Measure the task of a file; write progress and the row."""
+def main(measure: Callable[[dict[str, Any], Callable[[str], None]], dict[str, Any]], task_path: str, out_path: str) -> None:
+    """Measure the task of a file with `measure`; write progress and the row."""
     with Path(out_path).open("a", buffering=1) as out:
         row = measure(json.loads(Path(task_path).read_text()), lambda name: print(json.dumps({"begin": name}), file=out))
         print(json.dumps({"row": row}), file=out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(measure, sys.argv[1], sys.argv[2])
