@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from coset.ir.errors import Place
 from coset.ir.types import TensorType
@@ -72,8 +72,9 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Definition:
-    """The first line of what is kept of a definition: the rules that expand its op, `expand` many, then those that recognise it."""
+    """The first line of what is kept of a definition: the rules that expand `op`, `expand` many, then those that recognise it."""
 
+    op: str
     expand: int
     heads: tuple[_Head, ...]
 
@@ -89,6 +90,8 @@ class _File:
     heads: tuple[_Head, ...]
 
 
+_Kept = TypeVar("_Kept", _File, _Definition)
+_Made = TypeVar("_Made")
 _CODEC = Codec((
     _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
@@ -111,26 +114,42 @@ class _Later(Compiled):
 
 def kept(text: str, path: Path) -> FileRules | None:
     """What was kept of the file at `path` with this text, if its op variables still range over the same ops."""
-    body = cache.read(_file(text)) if path.parent == LIBRARY else None
-    if body is None:
-        return None
-    lines = text.splitlines()
-    try:
-        first, *rest = body.split(b"\n")
-        decode = _CODEC.decoder(lines, str(path))
-        found = decode(json.loads(first))
-        if not isinstance(found, _File) or len(rest) != len(found.heads):
-            return None
+
+    def made(found: _File, rules: list[Rule]) -> FileRules | None:
         used = {name: dialect for name, dialect, _ in found.dialects}
         if any(tuple(op.name for op in ops_with(each.variable, used)) != each.ops for each in found.ranges):
             return None
-        rules = tuple(_rule(head, found.entries[head.entry], decode, line) for head, line in zip(found.heads, rest, strict=True))
-    except UNREADABLE:
+        return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules))
+
+    return _read(_file(text), text.splitlines, str(path), _File, lambda found: found.entries, made) if path.parent == LIBRARY else None
+
+
+def _read(
+    file: Path | None,
+    text: Callable[[], Sequence[str]],
+    path: str,
+    kind: type[_Kept],
+    entries: Callable[[_Kept], Sequence[_Entry]],
+    made: Callable[[_Kept, list[Rule]], _Made | None],
+) -> _Made | None:
+    """What is `made` of the first line of what is kept in `file` and of its rules, which belong to `entries`; None where anything in it is
+    not as it was written. `text`: the lines of `path`."""
+    body = cache.read(file)
+    if body is None:
         return None
-    return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, rules)
+    first, *rest = body.split(b"\n")
+    try:
+        decode = _CODEC.decoder(text(), path)
+        found = decode(json.loads(first))
+        if not isinstance(found, kind) or len(rest) != len(found.heads):
+            return None
+        own, op = entries(found), found.op if isinstance(found, _Definition) else None
+        return made(found, [_rule(head, own[head.entry], decode, line, op) for head, line in zip(found.heads, rest, strict=True)])
+    except (*UNREADABLE, OSError):
+        return None
 
 
-def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes, definition: str | None = None) -> Rule:
+def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes, definition: str | None) -> Rule:
     def read() -> Compiled:
         found = decode(json.loads(line))
         assert isinstance(found, Compiled), "the digest of the file was right"
@@ -156,27 +175,18 @@ def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
 
 def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Rule]] | None:
     """What was kept of the rules that expand `op`, which `entry` defines, and of those that recognise it."""
-    file = _definition_file(entry, op)
-    body = cache.read(file)
-    if body is None:
-        return None
+    path = entry.place.file
     families = [_Entry(family, entry.place, entry.document, (), entry.text) for family in (op, f"{op}.recognise")]
-    try:
-        first, *rest = body.split(b"\n")
-        decode = _CODEC.decoder(_lines(entry.place.file), entry.place.file)
-        found = decode(json.loads(first))
-        if not isinstance(found, _Definition) or len(rest) != len(found.heads):
-            return None
-        rules = [_rule(head, families[head.entry], decode, line, op) for head, line in zip(found.heads, rest, strict=True)]
-    except (*UNREADABLE, OSError):
-        return None
-    return rules[: found.expand], rules[found.expand :]
+    return _read(
+        _definition_file(entry, op), lambda: _lines(path), path, _Definition, lambda _: families,
+        lambda found, rules: (rules[: found.expand], rules[found.expand :]),
+    )  # fmt: skip
 
 
 def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], recognise: Sequence[Rule]) -> None:
     """Keep the rules of a definition that stands in a file of the dialects."""
     heads = [*(_head(0, rule) for rule in expand), *(_head(1, rule) for rule in recognise)]
-    _write(_definition_file(entry, op), _Definition(len(expand), tuple(heads)), [*expand, *recognise])
+    _write(_definition_file(entry, op), _Definition(op, len(expand), tuple(heads)), [*expand, *recognise])
 
 
 def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
