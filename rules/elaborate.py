@@ -84,7 +84,7 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                 found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
-    return found, [*_lint_arguments(entry, found), *_lint_wildcards(entry, names, found)]
+    return found, _lint_wildcards(entry, names, found)
 
 
 def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
@@ -130,6 +130,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     conditions = [*_defaults(names, choices), *{**drafters[0].conditions, **drafters[1].conditions}.values()]
     if direction.condition is not None:
         conditions += conjuncts(drafters[1].judging.value(direction.condition))
+    _check_arguments(names)
     left_side, right_side = finish(left, right)
     found, written = compiled(left_side, right_side, conditions, names)
     missing = sorted(needed_names(right_side, written) - determined(found, written))
@@ -147,6 +148,17 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
         direction.place, direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
     )  # fmt: skip
+
+
+def _check_arguments(names: Names) -> None:
+    """Refuse `permutation(x)` of what is no pack and no dim, now that the terms have said what is one."""
+    for declaration in names.attributes.values():
+        assert isinstance(declaration.kind, syntax.ValueKind)
+        for argument in declaration.kind.arguments:
+            kind = names.kinds.get(argument.value) if isinstance(argument, syntax.Name) else None
+            if isinstance(argument, syntax.Name) and (kind is None or kind.word not in ("pack", "dim")):
+                help = f"write {declaration.kind.word}(S) for x: T[S..]"
+                raise RuleError(f"`{argument.value}` is no pack and no dim", place=argument.place, help=help)
 
 
 def _excluded(direction: Direction, drafter: Drafter) -> bool:
@@ -233,19 +245,6 @@ def lint_uses(entry: syntax.RuleEntry, names: Names) -> list[RuleError]:
         is_dtype = names.kinds.get(name) is not None and names.kinds[name].word == "dtype"
         if (declared and not sides[name]) or (is_dtype and not sides[name] + inside[name]):
             errors.append(RuleError(f"`{name}` is not used", place=place, help="leave it out, or use it"))
-    return errors
-
-
-def _lint_arguments(entry: syntax.RuleEntry, found: list[Rule]) -> list[RuleError]:
-    """`permutation(S)` of a name that nothing in the rule makes a pack or a dim."""
-    kinds = found[0].compiled.kinds if found else {}
-    errors = []
-    for declaration in entry.declarations:
-        written = declaration.kind if isinstance(declaration, syntax.Declaration) else None
-        for argument in written.arguments if found and isinstance(written, syntax.ValueKind) else ():
-            if isinstance(argument, syntax.Name) and argument.value not in kinds:
-                help = f"declare it with a term: x: T[{argument.value}..]"
-                errors.append(RuleError(f"`{argument.value}` is no pack and no dim", place=argument.place, help=help))
     return errors
 
 

@@ -123,8 +123,6 @@ def collect(
     for declaration in names.terms.values():
         assert isinstance(declaration.kind, syntax.TensorKind)
         tensor_names(names, declaration.kind)
-    for declaration in names.attributes.values():
-        _check_arguments(names, declaration)
     for local in locals:
         _not_taken(names, local.name, local.place)
         names.locals[local.name] = local.value
@@ -152,15 +150,6 @@ def _value_name(names: Names, declaration: syntax.Declaration, kind: syntax.Valu
     arguments = tuple(_plain(argument) for argument in kind.arguments)
     names.kinds[declaration.name] = Kind(kind.word, arguments, CLASSES["any"] if kind.word == "dtype" else frozenset())
     names.attributes[declaration.name] = declaration
-
-
-def _check_arguments(names: Names, declaration: syntax.Declaration) -> None:
-    """Refuse `permutation(x)` of a term or an attribute. A pack may be one that only the terms of the rule imply."""
-    assert isinstance(declaration.kind, syntax.ValueKind)
-    for argument in declaration.kind.arguments:
-        if isinstance(argument, syntax.Name) and (argument.value in names.terms or argument.value in names.attributes):
-            help = f"write {declaration.kind.word}(S) for x: T[S..]"
-            raise RuleError(f"`{argument.value}` is no pack and no dim", place=argument.place, help=help)
 
 
 def _plain(expression: syntax.Expression) -> Expression:
