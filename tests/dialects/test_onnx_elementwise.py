@@ -191,6 +191,12 @@ def test_activations_as_the_runtime_has_them(op: str) -> None:
         assert_close(ours(model, [x])[0], by_runtime(model, [x])[0], units=40)
 
 
+def test_softplus_does_not_overflow() -> None:
+    x = np.float32([-1e4, -100, -30, 0, 88.8, 100, 1e4, np.inf, -np.inf, np.nan])
+    model = model_of("Softplus", [x], {}, opset=22)
+    assert_close(ours(model, [x])[0], np.logaddexp(x.astype(np.float64), 0).astype(np.float32), units=24)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_swiglu(dtype: str) -> None:
     for shape, alpha in itertools.product(SHAPES, (1.0, 0.5)):

@@ -6,9 +6,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from onnx_oracle import same
 from onnx_runs import assert_close, by_reference, by_runtime, model_of, ours, symbolic
+
+from coset.frontends.onnx import import_model
+from coset.reference import values_of
 
 SEEDS = range(10)
 DTYPES = [np.float32, np.float64, np.float16, np.int64, np.int8, np.uint16, np.bool_]
@@ -37,6 +41,24 @@ def test_gather(seed: int, dtype: Any) -> None:
     axis = int(rng.integers(-len(shape), len(shape)))
     indices = places(rng, shape[axis], shape_of(rng, int(rng.integers(0, 3)), least=0), rng.choice([np.int32, np.int64]))
     same("Gather", [values(rng, shape, dtype), indices], {"axis": axis})
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("indices", "slices"), [
+    (2, True), (-1, True), ([0], True), ([1, 2, 3], True), ([-3, -2, -1], True), ([0, 2], True), ([-4, 2], True), ([0, 1, 2, 3], True),
+    ([2, 1], False), ([1, 1], False), ([0, 1, 3], False), ([[0, 1]], False), ([], False),
+])  # fmt: skip
+def test_gather_at_numbers_in_even_steps_is_a_slice(indices: Any, slices: bool, dtype: Any, axis: int) -> None:
+    """With the indices written down: of the terms, and of what they are as ONNX again, the values are NumPy's."""
+    x, chosen = values(np.random.default_rng(0), (4, 4, 4), dtype), np.array(indices, np.int64)
+    node = onnx.helper.make_node("Gather", ["x", "i"], ["y"], axis=axis)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    given, result = (onnx.helper.make_tensor_value_info(name, kind, shape) for name, shape in (("x", [4, 4, 4]), ("y", None)))
+    graph = onnx.helper.make_graph([node], "g", [given], [result], [onnx.numpy_helper.from_array(chosen, "i")])
+    program = import_model(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9))
+    assert any(term.op.name == "onnx.node" for term in program.terms()) is not slices
+    np.testing.assert_array_equal(values_of(program, {"x": x})["y"], np.take(x, chosen, axis))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
