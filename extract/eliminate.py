@@ -11,40 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 
-import networkx as nx
 import numpy as np
 
+from coset.extract.groups import Group, groups_of
 from coset.extract.problem import Picks, Problem, cost_of, find_order
 from coset.ir.op import Array
 
 WIDEST = 20  # neighbours of a class when it is eliminated: 2^21 entries a table, 16 MiB
 ENTRIES = 1 << 24  # of all tables: about 0.3 s, and 128 MiB; HiGHS takes 0.1 to 3 s for parts of such a width, and 0.3 s to load
-COMBINED = 4_096  # picks of a strong component that are tried
-
-
-@dataclass(frozen=True)
-class _Way:
-    """Picks for some classes of a strong component, without a cycle: their cost, and the classes outside that they need."""
-
-    cost: float
-    picks: tuple[tuple[int, int], ...]
-    outside: frozenset[int]
-
-
-@dataclass(frozen=True)
-class _Group:
-    """A strong component: its classes, the classes outside that some way needs, and its ways."""
-
-    members: tuple[int, ...]
-    outside: tuple[int, ...]
-    ways: tuple[_Way, ...]
-
-    @property
-    def scope(self) -> tuple[int, ...]:
-        return (*self.members, *self.outside)
 
 
 @dataclass(frozen=True)
@@ -58,8 +33,8 @@ class _Table:
 def eliminate(problem: Problem, *, width: int = WIDEST) -> Picks | None:
     """Picks of least cost for the classes that the roots need, or None where a class has more than `width` neighbours when its turn
     comes (or a root has no finite choice)."""
-    groups = _groups(problem, width)
-    order = None if groups is None else _order(problem, groups, width)
+    groups = groups_of(problem)
+    order = None if groups is None or any(len(group.scope) > width + 1 for group in groups) else _order(problem, groups, width)
     if groups is None or order is None:
         return None
     place = {number: at for at, number in enumerate(order)}
@@ -85,48 +60,7 @@ def eliminate(problem: Problem, *, width: int = WIDEST) -> Picks | None:
     return _picked(problem, groups, values)
 
 
-def _groups(problem: Problem, width: int) -> list[_Group] | None:
-    """The strong components with their ways; None where one has too many."""
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_nodes_from(range(len(problem.classes)))
-    graph.add_edges_from((n, child) for n, choices in enumerate(problem.classes) for entry in choices for child in entry.children)
-    groups = []
-    for members in sorted(sorted(component) for component in nx.strongly_connected_components(graph)):
-        if prod(len(problem.classes[number]) + 1 for number in members) > COMBINED:
-            return None
-        ways = tuple(_ways(problem, members))
-        outside = sorted({child for way in ways for child in way.outside})
-        if len(members) + len(outside) > width + 1:
-            return None
-        groups.append(_Group(tuple(members), tuple(outside), ways))
-    return groups
-
-
-def _ways(problem: Problem, members: Sequence[int]) -> list[_Way]:
-    inside = set(members)
-    found = []
-    for combination in product(*([None, *range(len(problem.classes[number]))] for number in members)):
-        picks = {number: index for number, index in zip(members, combination, strict=True) if index is not None}
-        chosen = {number: problem.classes[number][index] for number, index in picks.items()}
-        below = {number: [child for child in entry.children if child in inside] for number, entry in chosen.items()}
-        if all(child in picks for children in below.values() for child in children) and not _cyclic(below):
-            outside = frozenset(child for entry in chosen.values() for child in entry.children if child not in inside)
-            found.append(_Way(sum(entry.cost for entry in chosen.values()), tuple(picks.items()), outside))
-    return found
-
-
-def _cyclic(below: dict[int, list[int]]) -> bool:
-    left = dict(below)
-    while left:
-        ready = [number for number, children in left.items() if not any(child in left for child in children)]
-        if not ready:
-            return True
-        for number in ready:
-            del left[number]
-    return False
-
-
-def _order(problem: Problem, groups: Sequence[_Group], width: int) -> list[int] | None:
+def _order(problem: Problem, groups: Sequence[Group], width: int) -> list[int] | None:
     """The classes but the roots, one with fewest neighbours at a time; None where that is too many."""
     fixed = set(problem.roots)
     near: dict[int, set[int]] = {number: set() for number in range(len(problem.classes)) if number not in fixed}
@@ -158,7 +92,7 @@ def _order(problem: Problem, groups: Sequence[_Group], width: int) -> list[int] 
     return order
 
 
-def _costs(group: _Group) -> _Table:
+def _costs(group: Group) -> _Table:
     """What a group costs by which of its classes and of those outside are needed."""
     axis = {number: at for at, number in enumerate(group.outside)}
     costs = np.full((2,) * len(group.scope), np.inf)
@@ -191,7 +125,7 @@ def _sum(number: int, tables: Sequence[_Table]) -> _Table:
     return _Table(scope, total)
 
 
-def _picked(problem: Problem, groups: Sequence[_Group], values: dict[int, int]) -> Picks | None:
+def _picked(problem: Problem, groups: Sequence[Group], values: dict[int, int]) -> Picks | None:
     """The picks that the values stand for, of the classes that the roots need."""
     picks: Picks = {}
     for group in groups:

@@ -1,5 +1,5 @@
-"""The ladder over one problem: prune; then for each part elimination where it is narrow, else greedy, the exact program where it is small
-enough, and the bound."""
+"""The ladder over one problem: prune; then for each part elimination where it is narrow, else greedy, and what proves or betters its
+solution: branching, the walk over frontiers, the integer program where it is small enough, and the bound."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from math import fsum
 
 from coset.extract.branch import branch
 from coset.extract.eliminate import WIDEST, eliminate
+from coset.extract.frontier import STATES, advance
 from coset.extract.greedy import greedy
 from coset.extract.ilp import relaxed_bound, solve_exactly, trivial_bound
 from coset.extract.problem import Picks, Problem, cost_of
@@ -20,12 +21,13 @@ METHODS = ("pruned", "exact", "nodes", "greedy", "time")  # from the strongest t
 
 @dataclass(frozen=True)
 class Effort:
-    """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never). Any
-    other with more than `choices` choices stays greedy, and with more than `relaxed` choices has a trivial bound; HiGHS stops at
-    `nodes` branches for 1,000 choices of a part, fewer for more. `seconds`, over all, is a safety limit: a result
-    that it cut short says `time` and may differ from run to run."""
+    """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
+    over frontiers where at most `states` sets come up (0: never). Any other with more than `choices` choices stays greedy, and with
+    more than `relaxed` choices has a trivial bound; HiGHS stops at `nodes` branches for 1,000 choices of a part, fewer for more.
+    `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
+    states: int = STATES
     choices: int = 4_000
     relaxed: int = 20_000
     nodes: int = 200
@@ -95,6 +97,10 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         return Solution(found, cost, trivial_bound(problem), "time")
     if cost == 0:
         return Solution(found, 0.0, 0.0, "exact")
+    walked = advance(problem, cost, states=effort.states) if effort.states and size <= effort.relaxed else None
+    if walked is not None:
+        cost = cost_of(problem, walked)
+        return Solution(walked, cost, cost, "exact")
     if size > effort.choices:
         bound = relaxed_bound(problem, cost) if size <= effort.relaxed else trivial_bound(problem)
         return Solution(found, cost, min(bound, cost), "greedy")

@@ -12,6 +12,7 @@ from problems import best_by_trying, layered, problems, shuffled
 from coset.extract.branch import branch
 from coset.extract.cost_sets import cost_set_picks
 from coset.extract.eliminate import eliminate
+from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
 from coset.extract.ilp import relaxed_bound, solve_exactly
 from coset.extract.problem import Problem, choice, cost_of, find_order
@@ -19,12 +20,15 @@ from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
 
 EFFORT = Effort()
-LADDER = Effort(width=0)  # without elimination, which leaves the rest of the ladder nothing to do on problems as small as these
+WALKED = Effort(width=0)
+LADDER = Effort(
+    width=0, states=0
+)  # without elimination and frontiers, which leave the rest of the ladder nothing to do on problems as small as these
 CLOSE = 1e-7  # of HiGHS: its tolerances are 1e-7 on a cost of 1e4 units (scipy.optimize.milp, primal feasibility)
 
 
 @settings(max_examples=300, deadline=None)
-@given(problems(), st.sampled_from([EFFORT, LADDER, Effort(width=3)]))
+@given(problems(), st.sampled_from([EFFORT, WALKED, LADDER, Effort(width=3)]))
 def test_the_ladder_finds_what_trying_everything_finds(problem: Problem, effort: Effort) -> None:
     best = best_by_trying(problem)
     solution = solve(problem, effort)
@@ -54,8 +58,8 @@ def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
     assert exact.bound <= best * (1 + CLOSE) + 1e-12
     picks, finished = branch(problem, upper, steps=10_000)
     assert finished and (upper if picks is None else cost_of(problem, picks)) == pytest.approx(best, rel=1e-8)
-    picks = eliminate(problem)
-    assert picks is not None and cost_of(problem, picks) == pytest.approx(best, rel=1e-12)
+    for picks in (eliminate(problem), advance(problem, upper), advance(problem, best)):
+        assert picks is not None and cost_of(problem, picks) == pytest.approx(best, rel=1e-12)
     sets = cost_set_picks(problem)
     assert sets is not None
     mended = repaired(problem, sets)
@@ -97,13 +101,13 @@ def test_a_known_solution_is_never_lost() -> None:
     problem = layered(30, 1)
     best = solve(problem, EFFORT)
     assert best is not None
-    again = solve(problem, Effort(width=0, choices=0, relaxed=0), start=best.picks)
+    again = solve(problem, Effort(width=0, states=0, choices=0, relaxed=0), start=best.picks)
     assert again is not None and again.cost <= best.cost * (1 + 1e-12)
 
 
 def test_a_part_too_large_for_the_program_says_greedy_and_has_a_bound() -> None:
     problem = layered(5, 1)
-    exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, choices=0))
+    exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, states=0, choices=0))
     assert exact is not None and loose is not None
     assert loose.method == "greedy" and loose.lower_bound <= exact.cost <= loose.cost
 
@@ -114,7 +118,7 @@ def test_no_time_left_is_said() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_elimination_and_the_integer_program_agree(seed: int) -> None:
+def test_elimination_frontiers_and_the_integer_program_agree(seed: int) -> None:
     """Wider problems than can be tried out: choices over near classes, some of which point up."""
     generator = random.Random(seed)
     made = [(choice(1.0),)]
@@ -125,15 +129,20 @@ def test_elimination_and_the_integer_program_agree(seed: int) -> None:
             for place in range(generator.choice((1, 2, 3)))
         ))  # fmt: skip
     problem = Problem(made, (59,))
-    one, other = solve(problem, Effort(choices=0)), solve(problem, LADDER)
-    assert one is not None and other is not None and {one.method, other.method} <= {"exact", "pruned"}
-    assert one.cost == pytest.approx(other.cost, rel=CLOSE)
+    found = [solve(problem, effort) for effort in (Effort(states=0, choices=0), Effort(width=0, choices=0), LADDER)]
+    assert all(solution is not None and solution.method in ("exact", "pruned") for solution in found)
+    one, *others = [solution.cost for solution in found if solution is not None]
+    assert others == [pytest.approx(one, rel=CLOSE)] * 2
 
 
 def test_a_problem_too_wide_is_left_to_the_others() -> None:
+    """Ten classes that share one, which is worth it only for all."""
     wide = Problem([*[(choice(1.0), choice(0.5, [10])) for _ in range(10)], (choice(3.0),), (choice(0.0, range(10)),)], (11,))
     assert eliminate(wide, width=5) is None
     picks = eliminate(wide)
+    assert picks is not None and cost_of(wide, picks) == 8.0
+    assert advance(wide, 10.0, states=5) is None
+    picks = advance(wide, 10.0)
     assert picks is not None and cost_of(wide, picks) == 8.0
 
 
