@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.stablehlo import broadcast
 from coset.ir.constants import constant_of
 from coset.ir.program import Program
-from coset.ir.term import Term, constant, rebuild, topological
+from coset.ir.term import Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType
 
 LARGEST = 1 << 22  # elements of a constant that is nudged; larger ones stay, so that memory does not grow with the weights
 TOTAL = 1 << 25  # ... and of all of them together
+FACTORS = 1 << 14  # elements of what a result is multiplied by
 QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 
 
@@ -72,6 +74,22 @@ def nudged(program: Program, seed: int) -> Program:
     return program.with_roots(tuple(replaced[root] for root in program.roots))
 
 
+def rounded(program: Program, seed: int) -> Program:
+    """`program` with the floats that its nodes compute moved by a rounding error, as ops with another order of their sums move them.
+
+    Each is multiplied by numbers next to 1, which differ along its largest axes. What only moves numbers stays, and so does what an
+    opaque node reads (a scale of Resize decides a shape).
+    """
+    rng = np.random.default_rng(seed)
+    order = list(topological(program.roots))
+    fixed = {operand for term in order if _fixes(term) for operand in term.operands}
+    replaced: dict[Term, Term] = {}
+    for term in order:
+        made = rebuild(term, [replaced[operand] for operand in term.operands])
+        replaced[term] = made if term in fixed or not _rounds(term) else make("stablehlo.multiply", (made, _near_one(made.tensor, rng)))
+    return program.with_roots(tuple(replaced[root] for root in program.roots))
+
+
 def weight_bytes(program: Program) -> int:
     """Bytes of all constants of a program."""
     return sum(term.attribute("value").bytes for term in program.terms() if term.op.name == "builtin.constant")
@@ -79,6 +97,28 @@ def weight_bytes(program: Program) -> int:
 
 def _fixes(term: Term) -> bool:
     return term.op.has("foreign") and term.attribute("name") not in QUANTIZING
+
+
+def _rounds(term: Term) -> bool:
+    """True for floats that are computed: neither given nor only moved. A part of a tuple is what an op with several results computes."""
+    if not isinstance(term.type, TensorType) or term.type.shape is None or term.type.dtype.numpy.kind != "f":
+        return False
+    maker = term.operands[0].op if term.op.name == "builtin.get" else term.op
+    return bool(term.operands) and not maker.has("movement")
+
+
+def _near_one(type: TensorType, rng: np.random.Generator) -> Term:
+    """Numbers next to 1 for a tensor of `type`, others along its largest axes of known size, `FACTORS` at most."""
+    axes: list[int] = []
+    sizes: dict[int, int] = {axis: dim for axis, dim in enumerate(type.dims) if isinstance(dim, int)}
+    room = FACTORS
+    for axis in sorted(sizes, key=lambda axis: (-sizes[axis], axis)):
+        if 1 < sizes[axis] <= room:
+            room //= sizes[axis]
+            axes.append(axis)
+    axes.sort()
+    ones = np.ones([sizes[axis] for axis in axes], type.dtype.numpy)
+    return broadcast(constant(constant_of(nudge(ones, rng), type.dtype)), type.dims, tuple(axes))
 
 
 def _constant_value(term: Term) -> np.ndarray[Any, Any] | None:

@@ -19,14 +19,17 @@ from coset.targets.target import Target
 
 @dataclass(frozen=True)
 class Settled:
-    """The options that a program is handed out with. `refused`: the levels before theirs, each with how its outputs differ."""
+    """The options that a program is handed out with. `refused`: the levels before theirs, each with how its outputs differ. `apart`: how
+    the runtime's optimizer changes the original at their level, where it does; then the outputs are those of that."""
 
     running: Running
     refused: tuple[tuple[str, str], ...] = ()
+    apart: str = ""
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints under `session`."""
-        return {**self.running.summary(), "refused": [{"level": level, "problem": problem} for level, problem in self.refused]}
+        refused = [{"level": level, "problem": problem} for level, problem in self.refused]
+        return {**self.running.summary(), "refused": refused, "original_apart": self.apart}
 
 
 def chosen(target: Target, program: Program, seconds: float) -> Running | None:
@@ -59,22 +62,22 @@ def settle(
     refused: list[tuple[str, str]] = []
     for level in levels:
         running = replace(wanted, level=level)
-        problem = "" if level == levels[-1] else _problem(running, compare)
+        problem, apart = ("", "") if level == levels[-1] else _problem(running, compare)
         if not problem:
             if running != wanted:
                 rewrite(running)
-            return Settled(running, tuple(refused))
+            return Settled(running, tuple(refused), apart)
         refused.append((level, problem))
     raise AssertionError("the last level is never refused")
 
 
-def _problem(running: Running, compare: Callable[[Running], CheckReport]) -> str:
-    """How a run with these options differs from the original, empty where it does not."""
+def _problem(running: Running, compare: Callable[[Running], CheckReport]) -> tuple[str, str]:
+    """How a run with these options differs from the original, empty where it does not; and how the original differs from itself."""
     try:
         report = compare(running)
     except CosetError as error:  # an optimizer made a graph that does not load or run: as bad as a wrong output, and mended likewise
-        return error.message
-    return "" if report.ok or report.worst is None else str(report.worst)
+        return error.message, ""
+    return "" if report.ok or report.worst is None else str(report.worst), report.apart
 
 
 def stored(path: str | Path) -> Running | None:

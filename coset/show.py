@@ -67,6 +67,8 @@ def session_line(session: Mapping[str, Any]) -> str:
     parts += [f"{session['threads']} thread{'s' if session['threads'] > 1 else ''}"] if session["threads"] else []
     parts += [f"{key} {value}" for key, value in session["entries"].items()]
     parts += [f"not at level {refusal['level']}: {refusal['problem']}" for refusal in session["refused"]]
+    if session["original_apart"]:
+        parts.append(f"as the original at that level, which differs from itself at level off: {session['original_apart']}")
     return "; ".join(parts)
 
 

@@ -13,7 +13,9 @@ import pytest
 from coset import check
 from coset.check import Oracle, breaking_rule, difference
 from coset.frontends.onnx import import_model
-from coset.noise import nudge
+from coset.noise import nudge, rounded
+from coset.reference import values_of
+from coset.targets.running import Running
 
 
 def compare(expected: object, got: object, *, exact: bool = False, noise: float = 0.0, case: str = "normal") -> bool:
@@ -112,9 +114,51 @@ def test_one_copy_of_the_weights_at_a_time(tmp_path: Path, monkeypatch: pytest.M
     other = tmp_path / "other.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), other)
     report = oracle.compare(other, exact=False)
-    assert not report.ok and report.measured == "inputs and constants"
+    assert not report.ok and report.measured == "inputs, constants and results"
     assert all(run.noise["y"] > 0 for run in oracle.runs if run.case.name == "normal")
-    assert counts == [1] * 6
+    assert counts == [1] * 8
+
+
+def scaled(path: Path, factor: float) -> Path:
+    """A model that multiplies its input."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [64]) for name in "xy")
+    by = onnx.numpy_helper.from_array(np.float32(factor), "f")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Mul", ["x", "f"], ["y"])], "g", [x], [y], [by])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+def test_a_runtime_that_changes_the_original_too_may_change_the_result_likewise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimizer that doubles everything: what it makes of the result must be what it makes of the original."""
+    original, wrong = scaled(tmp_path / "original.onnx", 1.0), scaled(tmp_path / "wrong.onnx", 3.0)
+    doubled = {path: scaled(tmp_path / f"doubled-{path.name}", 2 * factor) for path, factor in ((original, 1.0), (wrong, 3.0))}
+    told = check.Session.told
+
+    def spoiled(model: Path, running: Running, **options: Any) -> check.Session:
+        return told(doubled[model] if running.level == "all" else model, running, **options)
+
+    monkeypatch.setattr(check.Session, "told", spoiled)
+    oracle = Oracle(original, import_model(original), {})
+    assert not oracle.compare(original, exact=False).apart
+    report = oracle.compare(original, exact=False, running=Running("all"))
+    assert report.ok and "output `y`" in report.apart
+    report = oracle.compare(wrong, exact=False, running=Running("all"))
+    assert not report.ok and not report.apart
+
+
+def test_sums_inside_nodes_round_too(tmp_path: Path) -> None:
+    """Equal channels far from zero under a Softmax: no constant or input that moves tells them apart, another order of the sum does."""
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in (("x", [1, 64]), ("y", [1, 8])))
+    weights = onnx.numpy_helper.from_array(np.full((64, 8), 2.0**30, np.float32), "w")
+    nodes = [onnx.helper.make_node("Abs", ["x"], ["a"]), onnx.helper.make_node("MatMul", ["a", "w"], ["s"])]
+    graph = onnx.helper.make_graph([*nodes, onnx.helper.make_node("Softmax", ["s"], ["y"])], "g", [x], [y], [weights])
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+    moved = rounded(import_model(path), 1)
+    assert [term.op.name for term in moved.terms()].count("stablehlo.multiply") == 3
+    outputs = values_of(moved, {"x": np.ones((1, 64), np.float32)})
+    assert len(np.unique(outputs["y"])) > 1, "the channels are told apart"
+    assert len(np.unique(values_of(import_model(path), {"x": np.ones((1, 64), np.float32)})["y"])) == 1
 
 
 def test_noise_decides_where_a_few_roundings_do_not(tmp_path: Path) -> None:
