@@ -17,13 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.egraph import door
+from coset.egraph.pieces import Piece, cut
 from coset.egraph.tables import Tables, is_static
 from coset.ir.term import Term
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.pattern import variables as pattern_variables
 from coset.rules.rule import Rule
 
-ANALYSIS, TYPING, REFUSING, FORGETTING = "analysis", "typing", "refusing", "forgetting"
+ANALYSIS, PIECES, TYPING, REFUSING, FORGETTING = "analysis", "pieces", "typing", "refusing", "forgetting"
 LIVE_LEAVES = ("builtin.input", "builtin.parameter", "builtin.token", "builtin.dims", "stablehlo.iota")
 PRELUDE = f"""
 (sort T)
@@ -35,6 +36,7 @@ PRELUDE = f"""
 (relation static_payload (i64))
 (relation conflict (T i64 i64))
 (ruleset {ANALYSIS})
+(ruleset {PIECES})
 (ruleset {TYPING})
 (ruleset {REFUSING})
 (ruleset {FORGETTING})
@@ -185,28 +187,74 @@ def declarations(tables: Tables) -> list[str]:
     return lines
 
 
-def find_texts(rules: Sequence[EncodedRule], tables: Tables) -> list[str]:
-    """The egglog declarations that look for the left sides of `rules`: one rule for all that look for the same."""
+def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, str]) -> list[str]:
+    """The egglog declarations that look for the left sides of `rules`: one rule for all that look for the same.
+
+    `pieces` are the relations of those that were declared before, by what they hold.
+    """
+    texts = [f"(ruleset {encoded.find})" for encoded in rules if encoded.rule.limit is not None]
     groups: dict[tuple[str, str], list[EncodedRule]] = {}
     for encoded in rules:
-        groups.setdefault((encoded.find, _facts(encoded, tables)), []).append(encoded)
-    texts = [f"(ruleset {encoded.find})" for encoded in rules if encoded.rule.limit is not None]
+        assert isinstance(encoded.rule.left, Application)
+        whole = cut(encoded.rule.left)
+        for piece in whole.deepest_first():
+            texts += _piece_texts(piece, tables, pieces, distinct=_builds(encoded.rule))
+        groups.setdefault((encoded.find, _facts(encoded, whole, tables, pieces)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
         found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.frame.bindings})" for encoded in group)
         texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
     return texts
 
 
-def _facts(encoded: EncodedRule, tables: Tables) -> str:
+def _facts(encoded: EncodedRule, whole: Piece, tables: Tables, pieces: Mapping[str, str]) -> str:
     """What a find rule looks for."""
     rule, place = encoded.rule, _places(encoded)
-    facts = [f"(= e{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'e', place)} a{node.index}))"
-             for node in encoded.left]  # fmt: skip
+    facts = _piece_facts(whole, place, 0, tables, pieces, distinct=_builds(rule))
     facts += [f"(known {place[name]})" for _, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
-    facts += [f"(!= {above} {below})" for above, below in _paths(rule, place)]
     return " ".join(facts)
+
+
+def _builds(rule: Rule) -> bool:
+    """True for a rule that makes nodes: then what stands below a node must be another class than the node."""
+    return not isinstance(rule.right, Variable)
+
+
+def _piece_texts(piece: Piece, tables: Tables, pieces: dict[str, str], *, distinct: bool) -> list[str]:
+    """The relation of a piece and the rule that fills it, unless they are there."""
+    facts = _own_facts(piece, tables, pieces, distinct=distinct)
+    if facts in pieces:
+        return []
+    name = pieces[facts] = f"piece_{len(pieces)}"
+    nodes, holes = len(piece.all_nodes), len(piece.variables)
+    columns = " ".join([*(f"e{i}" for i in range(nodes)), *(f"v{i}" for i in range(holes)), *(f"a{i}" for i in range(nodes))])
+    return [
+        f"(relation {name} ({'T ' * (nodes + holes)}{'i64 ' * nodes}))",
+        f'(rule ({facts}) (({name} {columns})) :ruleset {PIECES} :name "{name}")',
+    ]
+
+
+def _own_facts(piece: Piece, tables: Tables, pieces: Mapping[str, str], *, distinct: bool) -> str:
+    """What a piece holds, with its own numbers."""
+    place = {name: f"v{index}" for index, name in enumerate(piece.variables)}
+    return " ".join(_piece_facts(piece, place, piece.root.index, tables, pieces, distinct=distinct))
+
+
+def _piece_facts(
+    piece: Piece, place: Mapping[str, str], first: int, tables: Tables, pieces: Mapping[str, str], *, distinct: bool
+) -> list[str]:
+    """The nodes of a piece, the pieces inside it, and what must be different classes (`distinct`); node n is called e(n - first)."""
+    facts = [
+        f"(= e{node.index - first} ({tables.constructor(node.op, len(node.operands))}"
+        f" {_operands(node, 'e', place, first)} a{node.index - first}))"
+        for node in piece.nodes
+    ]  # fmt: skip
+    for inner in piece.inner:
+        numbers = [node.index - first for node in inner.all_nodes]
+        columns = [*(f"e{n}" for n in numbers), *(place[name] for name in inner.variables), *(f"a{n}" for n in numbers)]
+        facts.append(f"({pieces[_own_facts(inner, tables, pieces, distinct=distinct)]} {' '.join(columns)})")
+    return facts + [f"(!= {above} {below})" for above, below in (_paths(piece.nodes, place, first) if distinct else ())]
 
 
 def plan_text(encoded: EncodedRule) -> str:
@@ -237,22 +285,20 @@ def _places(encoded: EncodedRule) -> dict[str, str]:
     return {name: f"v{index}" for index, name in enumerate(encoded.rule.variables)}
 
 
-def _paths(rule: Rule, place: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of a node of the left side and what stands below it, which must be different classes for the rule to build anything.
+def _paths(nodes: Sequence[Application], place: Mapping[str, str], first: int) -> list[tuple[str, str]]:
+    """Pairs of one of `nodes` and what stands below it, which must be different classes for a rule to build anything.
 
     A class that holds itself (x = x + 0) unrolls without end: y = y + z = y + (z + z) ... No finite term goes through it twice.
     """
-    if isinstance(rule.right, Variable):
-        return []
     pairs = []
-    for node in applications(rule.left):
-        inner = [f"e{below.index}" for below in applications(node) if below is not node]
-        pairs += [(f"e{node.index}", below) for below in (*inner, *(place[name] for name in pattern_variables(node)))]
+    for node in nodes:
+        inner = [f"e{below.index - first}" for below in applications(node) if below is not node]
+        pairs += [(f"e{node.index - first}", below) for below in (*inner, *(place[name] for name in pattern_variables(node)))]
     return pairs
 
 
-def _operands(node: Application, prefix: str, place: Mapping[str, str]) -> str:
-    return " ".join(place[o.name] if isinstance(o, Variable) else f"{prefix}{o.index}" for o in node.operands)
+def _operands(node: Application, prefix: str, place: Mapping[str, str], first: int = 0) -> str:
+    return " ".join(place[o.name] if isinstance(o, Variable) else f"{prefix}{o.index - first}" for o in node.operands)
 
 
 def graph_commands(numbers: Mapping[Term, int], tables: Tables) -> list[door.Command]:

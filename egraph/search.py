@@ -12,6 +12,7 @@ from coset.egraph import door
 from coset.egraph.encode import (
     ANALYSIS,
     FORGETTING,
+    PIECES,
     PRELUDE,
     REFUSING,
     TYPING,
@@ -68,6 +69,7 @@ class Search:
     frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
     sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
+    pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
     refusing: bool = False  # some key was refused
     iterations: int = 0
@@ -133,6 +135,8 @@ class Search:
 
     def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
         active = self._ready([self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit])
+        if self.pieces:
+            self.engine.ruleset(PIECES, saturate=True)  # one piece may be inside another
         for ruleset in dict.fromkeys(encoded.find for encoded in active):
             self.engine.ruleset(ruleset)
             if time.monotonic() > deadline:
@@ -163,7 +167,7 @@ class Search:
                 self.frames[frame] = 0
                 self._parse(frame.declarations)
         self.sought.update(encoded.number for encoded in new)
-        self._parse(find_texts(new, self.tables))
+        self._parse(find_texts(new, self.tables, self.pieces))
         return ready
 
     def _apply(self, acting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
