@@ -25,6 +25,7 @@ from coset.rules.pattern import variables as pattern_variables
 from coset.rules.rule import Rule
 
 ANALYSIS, PIECES, TYPING, REFUSING, FORGETTING = "analysis", "pieces", "typing", "refusing", "forgetting"
+FACTS = {"const": "known", "varying": "live"}  # the relations of what a rule asks of a variable
 LIVE_LEAVES = ("builtin.input", "builtin.parameter", "builtin.token", "builtin.dims", "stablehlo.iota")
 PRELUDE = f"""
 (sort T)
@@ -210,7 +211,7 @@ def _facts(encoded: EncodedRule, whole: Piece, tables: Tables, pieces: Mapping[s
     """What a find rule looks for."""
     rule, place = encoded.rule, _places(encoded)
     facts = _piece_facts(whole, place, 0, tables, pieces, distinct=_builds(rule))
-    facts += [f"(known {place[name]})" for _, name in rule.facts]
+    facts += [f"({FACTS[fact]} {place[name]})" for fact, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
     return " ".join(facts)

@@ -18,7 +18,6 @@ from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule, conjunc
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
 
-FACTS = ("const",)
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     if direction.result:
         written = replace(written, result=tuple(type_pattern(kind, names) for kind in direction.result))
     assert isinstance(left_side.pattern, Application)
-    facts = tuple(("const", name) for name in found if _constant(names, name))
+    facts = tuple((fact, name) for name in found for fact in [_fact(names, name)] if fact)
     return Rule(
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
         direction.place, direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
@@ -177,9 +176,10 @@ def _settled(conditions: Iterable[Expression]) -> Iterator[Expression]:
         yield Literal(not inner.value) if isinstance(inner, Literal) else each
 
 
-def _constant(names: Names, name: str) -> bool:
+def _fact(names: Names, name: str) -> str:
+    """What the search must know of a variable: `const`, `varying` or nothing."""
     kind = names.terms[name].kind
-    return isinstance(kind, syntax.TensorKind) and kind.constant
+    return kind.fact if isinstance(kind, syntax.TensorKind) else ""
 
 
 def _defaults(names: Names, choices: Mapping[str, int]) -> list[Expression]:

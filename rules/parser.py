@@ -17,7 +17,7 @@ from coset.rules.syntax import RuleError
 
 KEYWORDS = frozenset((
     "use", "as", "rule", "for", "op", "means", "numerics", "except", "where", "with", "phase", "then", "limit", "once", "kernel", "on",
-    "test", "const", "and", "or", "not", "in", "if", "else",
+    "test", "const", "varying", "and", "or", "not", "in", "if", "else",
 ))  # fmt: skip
 
 
@@ -286,14 +286,14 @@ class _Reader:
     def kind(self, tree: Any) -> syntax.TensorKind | syntax.ValueKind:
         place = self.place(tree)
         if tree.data == "tensor":
-            constant = tree.children[0] is not None
+            fact = str(tree.children[0] or "")
             dims = () if tree.children[2] is None else tuple(self.item(dim) for dim in tree.children[2].children)
-            return syntax.TensorKind(str(tree.children[1]), dims, constant, place)
+            return syntax.TensorKind(str(tree.children[1]), dims, fact, place)
         if tree.data == "parametric":
             arguments = tuple(self.expression(argument) for argument in tree.children[1].children)
             return syntax.ValueKind(str(tree.children[0]), arguments, place)
-        if tree.data == "constant_kind":
-            self.refuse("`const` belongs before a tensor type", tree, "write const F[N]")
+        if tree.data == "fact_kind":
+            self.refuse(f"`{tree.children[0]}` belongs before a tensor type", tree, f"write {tree.children[0]} F[N]")
         return syntax.ValueKind(str(tree.children[-1]), (), place)
 
     def item(self, tree: Any) -> Any:

@@ -107,11 +107,11 @@ Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Oper
 
 @dataclass(frozen=True)
 class TensorKind:
-    """`const F[M, N]`."""
+    """`const F[M, N]`. `fact`: const, varying or nothing."""
 
     dtype: str
     dims: tuple["Expression | Spread", ...]
-    constant: bool
+    fact: str
     place: Place = field(compare=False)
 
 

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 from rule_texts import read_rules
 
+from coset.egraph.limits import Limits
+from coset.egraph.saturate import saturate
+from coset.egraph.search import Phase
 from coset.ir.dims import symbol
-from coset.ir.term import CONSTANT, constant
+from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, TensorType, tensor
 from coset.pipeline import COMPOSITE
+from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.library import DEFAULT, check_files, load, rule_files
+from coset.rules.parser import parse
 from coset.rules.pattern import applications, variables
 from coset.rules.rule import RuleTypeError
 
@@ -178,6 +183,31 @@ def test_classes_of_element_types_are_kept() -> None:
 def test_facts_name_the_constant_variables() -> None:
     (rule,) = load().family("scale_columns")
     assert rule.facts == (("const", "w"), ("const", "s"))
+    assert load().family("factor_out_of_product")[0].facts == (("varying", "x"), ("varying", "y"))
+
+
+def test_a_varying_operand_is_not_known_at_build_time() -> None:
+    text = """
+rule shifted
+  "The tanh of a sum is a sum, which is not true."
+  for x: F[S..], y: varying F[S..]
+  tanh(x + y) => x + y
+  numerics exact
+"""
+    file, errors = parse(text, "test.rules")
+    found, problems = rules_of(file.rules[0], {"stablehlo": "stablehlo"})
+    assert not errors and not problems
+    x, y = (input_term(name, tensor(F32, 4)) for name in "xy")
+    for other, fires in ((y, True), (constant(np.arange(4, dtype=np.float32)), False)):
+        root = make("stablehlo.tanh", (make("stablehlo.add", (x, other)),))
+        searched = saturate([root], [Phase("all", tuple(found))], Limits())
+        assert bool(sum(searched.fired.values())) is fires
+
+
+def test_a_fact_belongs_before_a_tensor_type() -> None:
+    for word in ("const", "varying"):
+        _, (error,) = parse(f'rule a\n  "x"\n  for c: {word} float\n  splat(c) => splat(c)\n  numerics exact\n', "test.rules")
+        assert f"`{word}` belongs before a tensor type" in error.message
 
 
 def test_a_splat_has_a_form_at_rank_zero() -> None:
