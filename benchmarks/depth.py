@@ -24,9 +24,11 @@ import onnx
 
 from benchmarks.stacks import STACKS
 from coset import pipeline, regionwise
+from coset import task as tasks
 from coset.egraph.limits import Limits
 from coset.lowering.onnx import write
 from coset.targets.target import get_target
+from coset.usage import used_rules
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,14 @@ def processor() -> float:
 
 def measure(path: Path, output: Path) -> Measured:
     """Optimize the model at `path` without the final comparison."""
-    job = pipeline.Job(path, get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None)
+    job = tasks.Job(path, get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None)
     marks = [processor()]
     task = pipeline._read(job)
     marks.append(processor())
-    solved, _ = pipeline.solve_task(task, task.phases, pipeline._printable(task))
+    solved, _ = tasks.solve_task(task, task.phases, pipeline._printable(task))
     marks.append(processor())
-    program, _ = pipeline.finish(task, solved)
-    pipeline.used_rules(solved)
+    program, _ = tasks.finish(task, solved)
+    used_rules(solved)
     write(program, output)
     marks.append(processor())
     read, solve, written = (later - earlier for earlier, later in pairwise(marks))

@@ -62,10 +62,11 @@ def optimize(
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
-    from coset.pipeline import Job, default_target, optimize_file
+    from coset.pipeline import default_target, optimize_file
     from coset.report import save_report
     from coset.show import show_optimized
     from coset.targets.target import get_target
+    from coset.task import Job
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")

@@ -18,6 +18,7 @@ from coset.backends.stablehlo_interpreter import Interpreter
 from coset.check import CheckReport, difference
 from coset.extract.cost import Printable
 from coset.feeds import Feed, bindings
+from coset.flow import Compare, Flow
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -31,9 +32,9 @@ from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo_ops import has_form
-from coset.pipeline import Compare, Flow, Job, Task, phases_for
 from coset.reference import against_reference, expected_values, is_stablehlo, read_program, values_of
 from coset.targets.running import Running
+from coset.task import Job, Task, phases_for
 
 EVERY_OPSET = 1 << 30
 INTERPRETED = 1 << 21  # FLOP up to which the reference interpreter runs a program: it is a thousand times slower than we are

@@ -19,6 +19,7 @@ from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
+from coset.flow import Refused
 from coset.fold import fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -28,11 +29,11 @@ from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
 from coset.lowering.triton import can_emit
 from coset.lowering.triton_launch import Options, Rounding
-from coset.pipeline import Job, Progress, Refused, Task, phases_for, solve_task
 from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
+from coset.task import Job, Progress, Task, phases_for, solve_task
 from coset.usage import Usage, used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered

@@ -22,10 +22,10 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.noise import largest_step, moved
-from coset.pipeline import RECOGNISE, permitted_phases
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.rule import Rule
 from coset.targets.target import Form, get_target
+from coset.task import RECOGNISE, permitted_phases
 
 assert coset.dialects  # imported so that every op and definition is registered
 

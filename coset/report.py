@@ -15,7 +15,7 @@ from coset.regionwise import Solved
 from coset.usage import Usage
 
 if TYPE_CHECKING:
-    from coset.pipeline import Task
+    from coset.task import Task
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,16 @@ class Seconds:
     extract: float
     lower: float
     check: float
+
+    def more(self, other: Seconds, check: float) -> Seconds:
+        """With what another attempt took, and the comparison after it."""
+        return Seconds(
+            self.read + other.read,
+            self.saturate + other.saturate,
+            self.extract + other.extract,
+            self.lower + other.lower,
+            self.check + check,
+        )
 
     @property
     def total(self) -> float:

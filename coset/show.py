@@ -52,6 +52,8 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(table)
     else:
         print_line("rules      none was needed")
+    for left in report["left_out"]:
+        print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
     if report["kept"]:
         print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)")
     if report["opaque"]:

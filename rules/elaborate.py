@@ -19,7 +19,6 @@ from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
 
 
-
 @dataclass(frozen=True)
 class Direction:
     """What one reading of an entry needs: `left => right` under `names`."""

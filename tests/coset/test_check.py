@@ -29,6 +29,15 @@ def test_rounding_is_within_and_a_wrong_value_is_not() -> None:
     assert compare(x, x + np.float32(1e-3), noise=1e-4)
 
 
+def test_no_noise_excuses_another_number() -> None:
+    x = np.linspace(-3, 3, 50, dtype=np.float32)
+    assert difference("normal", "y", x, x + np.float32(1), 1.0, exact=False).ok
+    assert not difference("normal", "y", x, x + np.float32(1), 1.0, exact=False, usual=3.0).ok
+    assert difference("normal", "y", x, x + np.float32(0.2), 1.0, exact=False, usual=3.0).ok
+    tiny = x * np.float32(1e-9)
+    assert difference("zeros", "y", tiny, 3 * tiny, 1e-9, exact=False, usual=3.0).ok, "noise of what is 3 on other inputs"
+
+
 def test_exact_means_every_bit() -> None:
     x = np.array([0.0, np.nan, 1.0], np.float32)
     assert compare(x, x.copy(), exact=True)

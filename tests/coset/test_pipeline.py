@@ -18,7 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import coset
 from benchmarks import order
-from coset import pipeline
+from coset import flow, pipeline
+from coset import task as tasks
 from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
@@ -126,9 +127,9 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
         "  numerics real\n"
     )
     assert run(["check", str(mine)]) == 0
-    job = pipeline.Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
+    job = tasks.Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
     task = pipeline._read(job)
-    saturation, _ = pipeline.search_roots(task.program.roots, task.phases, task)
+    saturation, _ = tasks.search_roots(task.program.roots, task.phases, task)
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}
     without = pipeline._read(replace(job, numerics="reassociates"))
     assert "sech_squared" not in {rule.family for phase in without.phases for rule in phase.rules}
@@ -163,13 +164,31 @@ def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.Mo
     )
     nodes = [helper.make_node("Tanh", ["x"], ["t"]), helper.make_node("Tanh", ["t"], ["y"])]
     path = saved(model(nodes, {"x": [4, 64]}, {"y": [4, 64]}), tmp_path)
-    with pytest.raises(pipeline.Refused, match="rule `tanh_is_small` breaks the program") as caught:
+    with pytest.raises(flow.Refused, match="rule `tanh_is_small` breaks the program") as caught:
         coset.optimize(path, rules=[wrong])
     assert caught.value.rule == "tanh_is_small"
     out = tmp_path / "out.onnx"
     assert run(["optimize", str(path), "-o", str(out), "--rules", str(wrong)]) == 1
     assert not out.exists()
     assert run(["check", str(wrong)]) == 1
+
+
+def test_a_rule_of_the_library_that_breaks_a_program_is_left_out_and_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All channels of this network are equal and of the size 1e9 under its Softmax: one rounding in the mean before it decides."""
+    path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+    assert run(["optimize", str(path), "-o", str(tmp_path / "out.onnx"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["check"]["ok"] and report["check"]["max_abs"] <= 1e-4
+    left_out = {left["rule"]: left["problem"] for left in report["left_out"]}
+    assert "pool_as_mean" in left_out and all("allowed" in problem for problem in left_out.values())
+    assert not left_out.keys() & {rule["name"] for rule in report["rules"]}
+
+
+def test_a_network_that_every_rule_breaks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flow, "LEFT_OUT", 0)
+    path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
+    with pytest.raises(flow.Refused, match="pool_as_mean"):
+        coset.optimize(path)
 
 
 def test_two_runs_and_shuffled_rule_files_give_the_same_bytes(tmp_path: Path) -> None:

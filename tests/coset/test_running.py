@@ -23,6 +23,7 @@ from coset.frontends.onnx import import_model
 from coset.ir.errors import CosetError
 from coset.targets.running import ENTRIES, KEY, LEVELS, Running, parse_running
 from coset.targets.target import all_targets, get_target
+from coset.task import Job
 
 RUNNINGS = st.builds(
     Running,
@@ -187,7 +188,7 @@ def test_a_level_that_is_wrong_is_not_handed_out(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Oracle, "compare", compare)
     path = saved(model(), tmp_path / "in.onnx")
-    job = pipeline.Job(path, get_target("cpu-onnxruntime"), "reassociates", coset.Limits(), (), {}, lambda _: None)
+    job = Job(path, get_target("cpu-onnxruntime"), "reassociates", coset.Limits(), (), {}, lambda _: None)
     found = pipeline.optimize_file(job, tmp_path / "out.onnx")
     assert found["session"]["level"] == "basic"
     assert [refusal["level"] for refusal in found["session"]["refused"]] == ["all"]

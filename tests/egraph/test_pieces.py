@@ -13,9 +13,9 @@ from coset.egraph.pieces import Piece, cut
 from coset.egraph.saturate import Saturation, saturate
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.pipeline import permitted_phases
 from coset.rules.library import load
 from coset.rules.pattern import Application, applications
+from coset.task import permitted_phases
 
 assert coset.dialects
 LEFT_SIDES = [rule.left for rule in load().rules if isinstance(rule.left, Application)]

@@ -26,11 +26,11 @@ from coset.extract.select import reprice, select
 from coset.ir.dims import symbol
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import F32, tensor
-from coset.pipeline import RECOGNISE, permitted_phases
 from coset.regionwise import Solved, solve
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
 from coset.targets.target import get_target
+from coset.task import RECOGNISE, permitted_phases
 from coset.usage import used_rules
 
 assert coset.dialects

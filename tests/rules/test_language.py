@@ -15,7 +15,6 @@ from coset.egraph.search import Phase
 from coset.ir.dims import symbol
 from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, TensorType, tensor
-from coset.pipeline import COMPOSITE
 from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
@@ -23,6 +22,7 @@ from coset.rules.library import DEFAULT, check_files, load, rule_files
 from coset.rules.parser import parse
 from coset.rules.pattern import applications, variables
 from coset.rules.rule import RuleTypeError
+from coset.task import COMPOSITE
 
 FOLDER = Path(__file__).parent
 FILES = [*rule_files(DEFAULT), FOLDER / "samples.rules", FOLDER.parents[1] / "dialects" / "onnx.rules"]

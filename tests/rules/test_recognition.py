@@ -13,7 +13,7 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
 from coset.ir.term import Term, absent, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.pipeline import permitted_phases
+from coset.task import permitted_phases
 
 assert coset.dialects
 NUMBERS = np.random.default_rng(0)

@@ -1,0 +1,179 @@
+"""The one flow of an optimization, whatever the formats: read, search, extract, write, compare, and say what was done."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from coset import running
+from coset.check import CheckReport, breaking_rule
+from coset.extract.cost import Printable
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.regionwise import Solved
+from coset.report import Seconds, report_of
+from coset.rules.elaborated import DIALECTS, LIBRARY
+from coset.rules.rule import Rule
+from coset.targets.running import Running
+from coset.task import Task, finish, keeps_every_bit, solve_task
+from coset.usage import Usage, used_rules
+
+LEFT_OUT = 3  # rules without which a program is tried again
+
+
+class Refused(CosetError):
+    """The optimized program differs from the original beyond its tolerance and is not handed out."""
+
+    def __init__(self, message: str, *, rule: str | None, check: CheckReport, help: str = "") -> None:
+        super().__init__(message, help=help)
+        self.rule = rule
+        self.check = check
+
+
+class Compare(Protocol):
+    """The model at a path beside the original, on the original's cases."""
+
+    def __call__(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport: ...
+
+
+class Flow(Protocol):
+    """What depends on the formats of the model and of the result: the flow of `_run` is one for all."""
+
+    @property
+    def attempt(self) -> str:
+        """The name of a file in the format of the result."""
+
+    @property
+    def bitwise(self) -> bool:
+        """Whether what is compared has every bit where rules keep it: one program that runs both models."""
+
+    def read(self) -> Task:
+        """The model as it is searched."""
+
+    def printable(self, task: Task) -> Printable:
+        """What the format of the result can hold."""
+
+    def chosen(self, program: Program, seconds: float) -> Running | None:
+        """The options that the result is to be run with; None where it carries none."""
+
+    def write(self, program: Program, path: Path, options: Running | None) -> None:
+        """Write the result."""
+
+    def comparison(self, task: Task, folder: Path) -> Compare:
+        """How results are compared with the original, which may be put into `folder`."""
+
+    def count(self, program: Program) -> int:
+        """How many nodes a program has in the format that is written."""
+
+
+def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
+    """The optimized program and the report; the model that was compared is at `path`.
+
+    Raises:
+        CosetError: bad input. `Refused`: the result differs; the rule that breaks the program was found by replay.
+    """
+    task = flow.read()
+    progress = task.job.progress
+    read = time.perf_counter()
+    spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
+    left_out: list[dict[str, str]] = []
+    compare: Compare | None = None
+    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        while True:
+            made = _make(task, flow, path)
+            begun = time.perf_counter()
+            progress("comparing with the original")
+            compare = compare or flow.comparison(task, Path(folder))
+            check = compare(path, exact=made.exact)
+            if check.ok:
+                settled = _settled(task, flow, compare, made.program, path, made.wanted)
+                spent = spent.more(made.seconds, time.perf_counter() - begun)
+                break
+            progress("the result differs; looking for the rule that breaks it")
+            culprit = _culprit(task, flow, compare, Path(folder) / flow.attempt)
+            rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
+            if rule is None or not _ours(rule) or len(left_out) == LEFT_OUT:
+                raise refused(culprit, check)
+            progress(f"rule `{rule.name}` breaks this program; going on without it")
+            left_out.append({"rule": rule.family, "problem": str(check.worst)})
+            kept = [replace(phase, rules=tuple(each for each in phase.rules if each.family != rule.family)) for phase in task.phases]
+            task = replace(task, phases=kept)
+            spent = spent.more(made.seconds, time.perf_counter() - begun)
+    report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
+    return made.program, {**report, "session": None if settled is None else settled.summary(), "left_out": left_out}
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A program that was made and written with the options `wanted`: what it rests on, and the seconds of its stages."""
+
+    solved: Solved
+    usage: Sequence[Usage]
+    program: Program
+    folded: int
+    wanted: Running | None
+    exact: bool
+    seconds: Seconds
+
+
+def _make(task: Task, flow: Flow, path: Path) -> _Made:
+    started = time.perf_counter()
+    task.job.progress("searching equal programs")
+    solved, searched = solve_task(task, task.phases, flow.printable(task))
+    extracted = time.perf_counter()
+    program, folded = finish(task, solved)
+    usage = used_rules(solved)
+    wanted = flow.chosen(program, solved.cost)
+    flow.write(program, path, wanted)
+    exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+    seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
+    return _Made(solved, usage, program, folded, wanted, exact, seconds)
+
+
+def _ours(rule: Rule) -> bool:
+    """True for a rule of the library or the dialects: one of the user's that breaks the program is the user's to mend."""
+    return Path(rule.place.file).resolve().parent in (LIBRARY, DIALECTS)
+
+
+def _settled(task: Task, flow: Flow, compare: Compare, program: Program, path: Path, wanted: Running | None) -> running.Settled | None:
+    """The options with which `program`, written at `path` with those `wanted`, is handed out; written again where they are others.
+
+    The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
+    """
+    sessions = task.job.target.sessions
+    if wanted is None or sessions is None:
+        return None
+    task.job.progress("comparing as it will be run")
+    return running.settle(
+        wanted,
+        sessions.levels,
+        lambda options: compare(path, exact=False, running=options),
+        lambda options: flow.write(program, path, options),
+    )
+
+
+def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path) -> str | None:
+    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`."""
+
+    def passes(names: Sequence[str]) -> bool:
+        kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
+        solved, _ = solve_task(task, kept, flow.printable(task))
+        optimized, _ = finish(task, solved)
+        flow.write(optimized, attempt, None)
+        return compare(attempt, exact=False).ok
+
+    return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
+
+
+def refused(culprit: str | None, check: CheckReport) -> Refused:
+    what = str(check.worst) if check.worst else ""
+    if culprit is None:
+        return Refused(f"the program does not survive import and export unchanged ({what}); it is not handed out", rule=None, check=check)
+    return Refused(
+        f"rule `{culprit}` breaks the program ({what}); it is not handed out", rule=culprit, check=check,
+        help="leave the rule out or restrict --numerics; please report the model",
+    )  # fmt: skip

@@ -1,0 +1,132 @@
+"""What is optimized and how it is searched: the job, the program that was read, the rules that take part, search and extraction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import coset.dialects
+from coset.egraph.chains import Ordering, order_chains
+from coset.egraph.limits import Limits
+from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.saturated import Saturated
+from coset.egraph.search import Phase
+from coset.extract.cost import Printable
+from coset.extract.products import product_seconds
+from coset.extract.select import Selection, reprice, select
+from coset.fold import fold
+from coset.ir.errors import CosetError
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.lowering.onnx_named import first_version
+from coset.regionwise import Solved, solve
+from coset.rules.library import DEFAULT, load
+from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.targets.target import Target
+
+assert coset.dialects  # imported so that every op and definition is registered
+
+Progress = Callable[[str], None]
+COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
+RECOGNISE = ".recognise"  # the family of a definition read from right to left
+LAST = "recognise"  # the phase of those rules, and of rules that need what they find
+PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked for: the arguments of `optimize`."""
+
+    model: Any
+    target: Target
+    numerics: str
+    limits: Limits
+    rules: Sequence[str | Path]
+    dims: Mapping[str, int]
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class Task:
+    """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols."""
+
+    job: Job
+    program: Program
+    binding: Mapping[str, int]
+    phases: Sequence[Phase]
+
+
+def phases_for(job: Job, newest: int) -> list[Phase]:
+    """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use."""
+    return permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+
+
+def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
+    """The library's rules and those of `files` that promise no less than `numerics` and are `wanted`, by phase.
+
+    Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
+    composite kernels with the movement around named ops that they need, where one is wanted.
+
+    Raises:
+        CosetError: there are no such numerics, or a file has a mistake.
+    """
+    if numerics not in NUMERICS_ORDER:
+        raise CosetError(f"there are no numerics `{numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
+    library = load([*DEFAULT, *(Path(path) for path in files)])
+    usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
+    recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
+    plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}
+    named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
+    last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
+    phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
+    # movement around named ops is for those who ask for what they are parts of
+    return [*phases, Phase(COMPOSITE, (*moving, *composite))] if composite else phases
+
+
+def _wanted(rule: Rule, target: Target, newest: int) -> bool:
+    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold."""
+    if rule.definition is None or not rule.family.endswith(RECOGNISE):
+        return True
+    dialect = get_op(rule.definition).dialect
+    return dialect == PARTS or (dialect == target.dialect and first_version(rule.definition) <= newest)
+
+
+def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:
+    """The cheapest equal program found, region by region, and how many seconds of it were search."""
+    seconds = 0.0
+    target = task.job.target
+
+    def search(roots: Sequence[Term]) -> tuple[Saturation, Ordering]:
+        nonlocal seconds
+        started = time.perf_counter()
+        found = search_roots(roots, phases, task)
+        seconds += time.perf_counter() - started
+        task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
+        return found
+
+    def choose(graph: Saturated) -> Selection:
+        return select(graph, target, task.binding, task.job.limits, printable=printable)
+
+    return solve(task.program.roots, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
+
+
+def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Ordering]:
+    """The e-graph of what equals `roots`, whose chains of products were ordered first."""
+    active = [rule for phase in phases for rule in phase.rules]
+    ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
+    phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
+    return saturate(roots, phases, task.job.limits, equalities=ordering.equalities), ordering
+
+
+def finish(task: Task, solved: Solved) -> tuple[Program, int]:
+    """The chosen program with its constants computed, and how many were."""
+    roots, folded = fold(solved.terms, solved.storable, task.program.source)
+    return task.program.with_roots(roots), folded
+
+
+def keeps_every_bit(rule: Rule) -> bool:
+    return rule.numerics.word == "exact" and not rule.numerics.exceptions
