@@ -124,12 +124,13 @@ class Pricer:
         if rate.unit == "element/s":
             return max(self.sizes.elements(t) for t in (result, *operands)) / rate.value
         flops, rows = flops_of(op, attributes, result, operands, self.sizes)
-        speed = rate.value
+        # what holds it back more: a product of one row with little work waits for memory or for its threads, not for both
+        shares = [1.0]
         if kernel.rows is not None:
-            speed *= kernel.rows.at(max(1.0, rows))
+            shares.append(kernel.rows.at(max(1.0, rows)))
         if kernel.work is not None:
-            speed *= kernel.work.at(max(1.0, flops))
-        return flops / speed
+            shares.append(kernel.work.at(max(1.0, flops)))
+        return flops / (rate.value * min(shares))
 
     def _move(self, name: str, moved: float) -> float:
         kernel = self.target.kernels[name]

@@ -48,12 +48,12 @@ def _seconds(kernel: Kernel, dtype: DType, batch: int, m: int, k: Array, n: int)
     working = np.zeros_like(k)
     if rate is not None:
         flops = 2.0 * batch * m * k * max(n, PANEL)
-        speed = np.full_like(k, rate.value)
+        share = np.ones_like(k)
         if kernel.rows is not None:
-            speed *= kernel.rows.at(max(1.0, m))
+            share = np.minimum(share, kernel.rows.at(max(1.0, m)))
         if kernel.work is not None:
-            speed *= _at(kernel.work, np.maximum(1.0, flops))
-        working = flops / speed
+            share = np.minimum(share, _at(kernel.work, np.maximum(1.0, flops)))
+        working = flops / (rate.value * share)
     moving = np.zeros_like(k)
     if kernel.bandwidth is not None:
         moved = batch * (m * k + k * n + m * n) * dtype.bytes

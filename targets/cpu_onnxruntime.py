@@ -33,6 +33,11 @@ SWAPS = _curve((3e4, 44e9), (8e5, 40e9), (2e6, 18e9), (8e6, 4.6e9), (3.4e7, 3.2e
 ROWS = _curve((6e4, 35e9), (1e6, 50e9), (6e6, 32e9), (5e7, 15e9))
 WEIGHTS = _curve((3e4, 60e9), (3e5, 106e9), (4.2e6, 120e9), (9.5e6, 59e9), (3e7, 50e9))
 FEW_ROWS = _curve((1, 0.16), (2, 0.29), (4, 0.5), (8, 0.75), (16, 0.94), (64, 1.0), x="rows", unit="share")
+# A product of 0.1 MFLOP or more is shared out among the threads, which costs about 2.5 us
+LITTLE_PRODUCT = _curve(
+    (1e5, 0.4), (1.3e5, 0.12), (2.6e5, 0.24), (5.2e5, 0.37), (1e6, 0.5), (2e6, 0.52), (4e6, 0.65), (1.7e7, 0.68), (6e7, 1.0),
+    x="FLOP", unit="share",
+)  # fmt: skip
 LITTLE_WORK = _curve((5e5, 0.4), (1.7e7, 0.6), (6e7, 1.0), x="FLOP", unit="share")
 
 
@@ -65,7 +70,7 @@ KERNELS = {
     "scale": Kernel(_seconds(0.3e-6), _elements(6.3e9), STREAM),
     "reduce": Kernel(_seconds(0.5e-6), _elements(6e9), ROWS),
     "reduce_outer": Kernel(_seconds(0.5e-6), _elements(2.5e9), ROWS),
-    "matmul": Kernel(_seconds(0.3e-6), _products(400e9), WEIGHTS, FEW_ROWS, LITTLE_WORK),
+    "matmul": Kernel(_seconds(0.3e-6), _products(400e9), WEIGHTS, FEW_ROWS, LITTLE_PRODUCT),
     "conv": Kernel(_seconds(0.4e-6), _products(440e9), WEIGHTS, None, LITTLE_WORK),
     "conv_plain": Kernel(_seconds(0.4e-6), _products(270e9), WEIGHTS, None, LITTLE_WORK),  # im2col and a matmul
     "conv_grouped": Kernel(_seconds(0.4e-6), _products(280e9), WEIGHTS, None, LITTLE_WORK),

@@ -52,7 +52,8 @@ class Kernel:
 
     The work is the op's FLOP where a rate's unit is FLOP/s, and elements of the largest tensor where it is element/s.
     `rows`: the share of the rate that a contraction with few rows reaches. No rates: the bytes alone count. No
-    bandwidth: nothing moves. `work`: the share of the rate that little work reaches, before all threads join.
+    bandwidth: nothing moves. `work`: the share of the rate that little work reaches, before all threads join. The lower of both
+    shares counts.
     """
 
     launch: Rate
