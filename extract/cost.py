@@ -111,6 +111,7 @@ class Pricer:
         if form.reorder is not None:
             loose = [size for size, known in zip(read, fixed, strict=True) if not known]
             total += sum(self._move(form.reorder, 2 * size) for size in (*loose, written))
+        total += sum(self._move(name, written if place < 0 else read[place]) for name, place in form.passes)
         cast = [t for t in (*operands, result) if isinstance(t, TensorType) and t.dtype.name in self.target.casts]
         if cast and form.dtypes is not None and dtype == self.target.casts[cast[0].dtype.name]:
             width = DTYPES[dtype].bytes

@@ -45,6 +45,16 @@ def _one(name: str) -> Condition:
     return lambda attributes, _: attributes[name] == 1
 
 
+def _no_summand(_: Attributes, operands: Sequence[Type]) -> bool:
+    """A Gemm that is a product and nothing more."""
+    return not isinstance(operands[2], TensorType)
+
+
+def _left_as_it_is(attributes: Attributes, _: Sequence[Type]) -> bool:
+    """A Gemm that reads its left operand as it stands."""
+    return not attributes["transA"]
+
+
 def _last_dim_stays(attributes: Attributes, _: Sequence[Type]) -> bool:
     permutation = attributes["permutation"]
     return not permutation or permutation[-1] == len(permutation) - 1
@@ -96,6 +106,8 @@ CONDITIONS: dict[str, Condition] = {
     "matmul_swapped": _swapped,
     "lhs_dilation=1": _ones("lhs_dilation"),
     "batch_group_count=1": _one("batch_group_count"),
+    "no_summand": _no_summand,
+    "left_as_it_is": _left_as_it_is,
     "last_dim_stays": _last_dim_stays,
     "last_dim": _last_dim,
     "depthwise": _depthwise,

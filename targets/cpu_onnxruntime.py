@@ -71,6 +71,8 @@ KERNELS = {
     "reduce": Kernel(_seconds(0.5e-6), _elements(6e9), ROWS),
     "reduce_outer": Kernel(_seconds(0.5e-6), _elements(2.5e9), ROWS),
     "matmul": Kernel(_seconds(0.3e-6), _products(400e9), WEIGHTS, FEW_ROWS, LITTLE_PRODUCT),
+    # Gemm copies its summand to the result first, and turns a left operand that is transposed; from 10 kB on both by threads
+    "summand": Kernel(_seconds(0.0), bandwidth=_curve((1e3, 20e9), (4e3, 30e9), (9e3, 7e9), (2.6e5, 10e9), (2e6, 9e9))),
     "conv": Kernel(_seconds(0.4e-6), _products(440e9), WEIGHTS, None, LITTLE_WORK),
     "conv_plain": Kernel(_seconds(0.4e-6), _products(270e9), WEIGHTS, None, LITTLE_WORK),  # im2col and a matmul
     "conv_grouped": Kernel(_seconds(0.4e-6), _products(280e9), WEIGHTS, None, LITTLE_WORK),
@@ -170,7 +172,12 @@ _CONTRACTIONS: dict[str, tuple[Form, ...]] = {
         Form("matmul", FLOATS, ("matmul_swapped",)),
         Form("matmul", SUMMED, reorder="transpose_inner", nodes=2),
     ),
-    "onnx.Gemm": (Form("matmul", FLOATS, views=frozenset({2})),),
+    "onnx.Gemm": (
+        Form("matmul", FLOATS, ("no_summand", "left_as_it_is"), views=frozenset({2})),
+        Form("matmul", FLOATS, ("left_as_it_is",), views=frozenset({2}), passes=(("summand", -1),)),
+        Form("matmul", FLOATS, ("no_summand",), views=frozenset({2}), passes=(("summand", 0),)),
+        Form("matmul", FLOATS, views=frozenset({2}), passes=(("summand", 0), ("summand", -1))),
+    ),
 }
 
 

@@ -75,7 +75,8 @@ class Form:
     `conditions` are words of `coset.targets.condition`. `nodes`: how many nodes are printed. `views`: operands that
     may be a broadcast which is not materialised, because the kernel broadcasts as NumPy does; all dims
     but the last `kept`, which must be there in full. `reorder`: the kernel
-    that puts operands and result in order around this one, or None.
+    that puts operands and result in order around this one, or None. `passes`: kernels that go once more over an operand (its number)
+    or over the result (-1) before the op's own starts.
     """
 
     kernel: str
@@ -86,6 +87,7 @@ class Form:
     kept: int = 0
     typed: int = 0
     reorder: str | None = None
+    passes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

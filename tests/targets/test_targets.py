@@ -32,6 +32,7 @@ def test_every_form_speaks_of_things_that_exist(target: Target) -> None:
         assert form.nodes >= 1
         assert all(place < len(op.operands) for place in form.views), f"{name} has no operand {sorted(form.views)}"
         assert form.reorder is None or form.reorder in target.kernels
+        assert all(name in target.kernels for name, _ in form.passes)
 
 
 @EVERY_MACHINE
