@@ -121,8 +121,11 @@ class _Builder:
             self._add(number, 0.0, Origin(number, index, (self._with_ones(node.children[0], _trimmed(self._shape(number))),)))
             return
         for views in self._viewed(number, node, form):
-            read = tuple(self._read(child, views.get(place)) for place, child in enumerate(node.children))
             operands = tuple(self.views[child, views[place]] if place in views else child for place, child in enumerate(node.children))
+            read = tuple(  # the same again comes from the cache
+                0.0 if operand in operands[:place] else self._read(node.children[place], views.get(place))
+                for place, operand in enumerate(operands)
+            )
             self._add(number, self._seconds(number, node, form, read), Origin(number, index, operands))
 
     def _seconds(self, number: int, node: ENode, form: Form, read: tuple[float, ...]) -> float:
