@@ -227,7 +227,7 @@ def _piece_texts(piece: Piece, tables: Tables, pieces: dict[str, str], *, distin
     facts = _own_facts(piece, tables, pieces, distinct=distinct)
     if facts in pieces:
         return []
-    name = pieces[facts] = f"piece_{len(pieces)}"
+    name = pieces[facts] = f"piece_{len(pieces)}_"  # egglog puts numbers behind names: piece_1 and 8 would be piece_18
     nodes, holes = len(piece.all_nodes), len(piece.variables)
     columns = " ".join([*(f"e{i}" for i in range(nodes)), *(f"v{i}" for i in range(holes)), *(f"a{i}" for i in range(nodes))])
     return [
