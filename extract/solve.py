@@ -30,7 +30,7 @@ class Effort:
     states: int = STATES
     choices: int = 4_000
     relaxed: int = 20_000
-    nodes: int = 200
+    nodes: int = 50
     seconds: float = 60.0
 
 
