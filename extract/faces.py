@@ -17,6 +17,7 @@ from coset.extract.cost import Pricer
 from coset.extract.problem import Choice, Problem
 from coset.extract.storage import BROADCAST, Folded
 from coset.ir.dims import Poly, Shape
+from coset.ir.term import CONSTANT
 from coset.ir.types import TensorType
 from coset.targets.target import Form
 
@@ -40,6 +41,7 @@ class Origin:
 
 
 ITSELF, FOLDED = -1, -2
+STORED = 2e-13  # s/B of a large value made at build time: 411 MB of VGG's weights are not transposed for 3 us
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class _Builder:
                     self.views[number, view] = self._new()
         for number in range(len(self.saturated.nodes)):
             if number in self.folded.classes:
-                self._add(number, 0.0, Origin(number, FOLDED))
+                self._add(number, self._keeping(number), Origin(number, FOLDED))
             else:
                 for index, node in enumerate(self.saturated.nodes[number]):
                     self._add_node(number, index, node)
@@ -134,6 +136,12 @@ class _Builder:
         seconds = self.pricer.seconds(form, node.op, node.attributes, self.saturated.types[number], types, read=read, fixed=fixed)
         seconds += _computed_dims(node) * HOST_NODES * self.pricer.launch("host")
         return seconds if node.original else seconds + TIE
+
+    def _keeping(self, number: int) -> float:
+        """What a large value counts that is stored beside or instead of what the model has: it costs no time at run time, but a copy."""
+        made = self.saturated.nodes[number][self.folded.picks[number]].op is not CONSTANT and number in self.folded.stored
+        size = self.pricer.sizes.bytes(self.saturated.types[number]) if made else 0.0
+        return size * STORED if size > self.pricer.target.storing.small else 0.0
 
     def _copying(self, number: int, index: int, form: Form) -> Form:
         """Expand takes the trailing dims as they are: 1s in the middle are a Reshape more, another order a Transpose more."""

@@ -117,6 +117,18 @@ def test_a_summand_and_a_turned_operand_of_gemm_cost_a_pass_each() -> None:
 # ---------------------------------------------------------------- constants
 
 
+def test_a_large_weight_is_not_copied_for_nothing() -> None:
+    """A transposed weight saves Gemm's pass over its summand, 7 us: 64 MiB are not stored for that, 256 KiB are."""
+    for rows, size, copied in ((4, 4096, False), (64, 256, True)):
+        x, weight = tensor_input("x", rows, size), constant(np.ones((size, size), np.float32))
+        bias = constant(np.ones(size, np.float32))
+        joined = make("onnx.Gemm", (x, weight, bias), {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 1})
+        turned = transpose(weight, (1, 0))
+        apart = add(dot(x, turned, lhs_contract=(1,), rhs_contract=(0,)), broadcast(bias, (rows, size), (1,)))
+        chosen = select(saturated_with([joined], [(joined, apart)]), CPU, {})
+        assert (turned in chosen.storable and chosen.terms == (apart,)) is copied, size
+
+
 def test_what_is_known_at_build_time_costs_nothing() -> None:
     weight = constant(np.ones((64, 64), np.float32))
     x = tensor_input("x", 16, 64)
@@ -141,7 +153,7 @@ def test_a_constant_that_no_kernel_makes_is_stored_whatever_its_size() -> None:
     large = make("stablehlo.add", (broadcast(small, (4096, 1024), (1,)), broadcast(small, (4096, 1024), (1,))))
     storing = replace(CPU, folds_constants=False)
     chosen = select(saturated_with([large]), storing, {}, printable=lambda name, *_: "no" if name == "stablehlo.add" else None)
-    assert chosen.terms == (large,) and chosen.cost == 0 and large in chosen.storable
+    assert chosen.terms == (large,) and chosen.cost < 1e-5 and large in chosen.storable
 
 
 def test_constants_are_rebuilt_as_the_e_graph_has_them() -> None:
