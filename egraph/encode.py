@@ -198,19 +198,24 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
     for encoded in rules:
         assert isinstance(encoded.rule.left, Application)
         whole = cut(encoded.rule.left)
+        names: dict[int, str] = {}  # of the relations, by the root's index
         for piece in whole.deepest_first():
-            texts += _piece_texts(piece, tables, pieces, distinct=_builds(encoded.rule))
-        groups.setdefault((encoded.find, _facts(encoded, whole, tables, pieces)), []).append(encoded)
+            held = " ".join(_piece_facts(piece, _own_places(piece), piece.root.index, tables, names, distinct=_builds(encoded.rule)))
+            if held not in pieces:
+                pieces[held] = f"piece_{len(pieces)}_"  # egglog puts numbers behind names: piece_1 and 8 would be piece_18
+                texts += _piece_texts(piece, held, pieces[held])
+            names[piece.root.index] = pieces[held]
+        groups.setdefault((encoded.find, _facts(encoded, whole, tables, names)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
         found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.frame.bindings})" for encoded in group)
         texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
     return texts
 
 
-def _facts(encoded: EncodedRule, whole: Piece, tables: Tables, pieces: Mapping[str, str]) -> str:
-    """What a find rule looks for."""
+def _facts(encoded: EncodedRule, whole: Piece, tables: Tables, names: Mapping[int, str]) -> str:
+    """What a find rule looks for; `names` are the relations of its pieces by the index of their root."""
     rule, place = encoded.rule, _places(encoded)
-    facts = _piece_facts(whole, place, 0, tables, pieces, distinct=_builds(rule))
+    facts = _piece_facts(whole, place, 0, tables, names, distinct=_builds(rule))
     facts += [f"({FACTS[fact]} {place[name]})" for fact, name in rule.facts]
     if rule.numerics.word != "exact":
         facts.append("(live e0)")
@@ -222,12 +227,13 @@ def _builds(rule: Rule) -> bool:
     return not isinstance(rule.right, Variable)
 
 
-def _piece_texts(piece: Piece, tables: Tables, pieces: dict[str, str], *, distinct: bool) -> list[str]:
-    """The relation of a piece and the rule that fills it, unless they are there."""
-    facts = _own_facts(piece, tables, pieces, distinct=distinct)
-    if facts in pieces:
-        return []
-    name = pieces[facts] = f"piece_{len(pieces)}_"  # egglog puts numbers behind names: piece_1 and 8 would be piece_18
+def _own_places(piece: Piece) -> dict[str, str]:
+    """The egglog variable of each term variable in the rule of a piece."""
+    return {name: f"v{index}" for index, name in enumerate(piece.variables)}
+
+
+def _piece_texts(piece: Piece, facts: str, name: str) -> list[str]:
+    """The relation of a piece and the rule that fills it."""
     nodes, holes = len(piece.all_nodes), len(piece.variables)
     columns = " ".join([*(f"e{i}" for i in range(nodes)), *(f"v{i}" for i in range(holes)), *(f"a{i}" for i in range(nodes))])
     return [
@@ -236,14 +242,8 @@ def _piece_texts(piece: Piece, tables: Tables, pieces: dict[str, str], *, distin
     ]
 
 
-def _own_facts(piece: Piece, tables: Tables, pieces: Mapping[str, str], *, distinct: bool) -> str:
-    """What a piece holds, with its own numbers."""
-    place = {name: f"v{index}" for index, name in enumerate(piece.variables)}
-    return " ".join(_piece_facts(piece, place, piece.root.index, tables, pieces, distinct=distinct))
-
-
 def _piece_facts(
-    piece: Piece, place: Mapping[str, str], first: int, tables: Tables, pieces: Mapping[str, str], *, distinct: bool
+    piece: Piece, place: Mapping[str, str], first: int, tables: Tables, names: Mapping[int, str], *, distinct: bool
 ) -> list[str]:
     """The nodes of a piece, the pieces inside it, and what must be different classes (`distinct`); node n is called e(n - first)."""
     facts = [
@@ -254,7 +254,7 @@ def _piece_facts(
     for inner in piece.inner:
         numbers = [node.index - first for node in inner.all_nodes]
         columns = [*(f"e{n}" for n in numbers), *(place[name] for name in inner.variables), *(f"a{n}" for n in numbers)]
-        facts.append(f"({pieces[_own_facts(inner, tables, pieces, distinct=distinct)]} {' '.join(columns)})")
+        facts.append(f"({names[inner.root.index]} {' '.join(columns)})")
     return facts + [f"(!= {above} {below})" for above, below in (_paths(piece.nodes, place, first) if distinct else ())]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from coset.rules.pattern import Application, Pattern, Variable, applications, variables
+from coset.rules.pattern import Application, applications, variables
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,18 @@ def _piece(root: Application) -> tuple[Piece, int]:
     """The subtree as a piece, and how many constants meet in it."""
     if not root.operands:
         return Piece(root, (root,), ()), 1
-    below = [(_piece(operand), operand) for operand in root.operands if isinstance(operand, Application)]
-    total = sum(count for (_, count), _ in below)
+    below = [_piece(operand) for operand in root.operands if isinstance(operand, Application)]
+    total = sum(count for _, count in below)
     apart: set[int] = set()
-    for place in sorted(range(len(below)), key=lambda place: (-below[place][0][1], place)):
-        (_, count), operand = below[place]
-        if total > 1 and count and _has_variable(operand):
-            apart.add(place)
+    for piece, count in sorted(below, key=lambda each: -each[1]):
+        if total > 1 and count and piece.variables:
+            apart.add(piece.root.index)
             total -= count
     nodes, inner = [root], []
-    for place, ((piece, _), _) in enumerate(below):
-        if place in apart:
+    for piece, _ in below:
+        if piece.root.index in apart:
             inner.append(piece)
         else:
             nodes += piece.nodes
             inner += piece.inner
     return Piece(root, tuple(nodes), tuple(inner)), total
-
-
-def _has_variable(pattern: Pattern) -> bool:
-    return isinstance(pattern, Variable) or any(map(_has_variable, pattern.operands))

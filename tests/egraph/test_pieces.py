@@ -16,7 +16,7 @@ from coset.ir.op import all_ops
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.rules.library import load
-from coset.rules.pattern import Application, applications
+from coset.rules.pattern import Application, applications, variables
 from coset.task import permitted_phases
 
 assert coset.dialects
@@ -40,7 +40,7 @@ def test_where_constants_meet_nothing_is_left_to_cut() -> None:
     """Several constants are in a piece only as operands of one node, or under ops that hold nothing but them."""
     for left in LEFT_SIDES:
         for piece in (cut(left), *cut(left).deepest_first()):
-            more = [node for node in piece.nodes[1:] if _holds_variable(node) and any(not n.operands for n in _inside(node, piece))]
+            more = [node for node in piece.nodes[1:] if variables(node) and any(not n.operands for n in _inside(node, piece))]
             assert constants(piece) <= 1 or not more
 
 
@@ -48,10 +48,6 @@ def _inside(node: Application, piece: Piece) -> list[Application]:
     """The nodes of the piece at and under `node`."""
     own = set(map(id, piece.nodes))
     return [below for below in applications(node) if id(below) in own]
-
-
-def _holds_variable(node: Application) -> bool:
-    return any(not isinstance(operand, Application) or _holds_variable(operand) for operand in node.operands)
 
 
 def test_egglog_takes_the_find_rules_of_every_rule() -> None:
