@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coset.extract.groups import Group, groups_of
-from coset.extract.problem import Picks, Problem, cost_of, find_order
+from coset.extract.problem import Picks, Problem, cost_of, needed
 from coset.ir.op import Array
 
 WIDEST = 20  # neighbours of a class when it is eliminated: 2^21 entries a table, 16 MiB
@@ -137,8 +137,6 @@ def _picked(problem: Problem, groups: Sequence[Group], values: dict[int, int]) -
         if not fitting:
             return None
         picks.update(min(fitting)[1])
-    order = find_order(problem, picks)
-    assert order is not None, "ways of strong components have a cycle"
-    found = {number: picks[number] for number in order}
+    found = {number: picks[number] for number in needed(problem, picks)}
     assert np.isfinite(cost_of(problem, found))
     return found

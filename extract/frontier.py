@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coset.extract.groups import Group, groups_of
-from coset.extract.problem import Picks, Problem, find_order
+from coset.extract.problem import Picks, Problem, needed
 from coset.ir.op import Array
 
 SLOTS = 63  # bits of a state: classes that are needed at once in some state
@@ -218,7 +218,7 @@ class _Walk:
         return found
 
 
-def _picked(problem: Problem, steps: Sequence[_Step]) -> Picks | None:
+def _picked(problem: Problem, steps: Sequence[_Step]) -> Picks:
     """The picks that lead to the one state in which nothing is needed any more."""
     picks: Picks = {}
     at = 0
@@ -227,6 +227,4 @@ def _picked(problem: Problem, steps: Sequence[_Step]) -> Picks | None:
         if way >= 0:
             picks.update(step.group.ways[way].picks)
         at = int(step.parents[at])
-    order = find_order(problem, picks)
-    assert order is not None, "ways of strong components have a cycle"
-    return {number: picks[number] for number in order}
+    return {number: picks[number] for number in needed(problem, picks)}
