@@ -41,7 +41,7 @@ class Compare(Protocol):
 
 
 class Flow(Protocol):
-    """What depends on the formats of the model and of the result: the flow of `_run` is one for all."""
+    """What depends on the formats of the model and of the result: `run_flow` is one for all."""
 
     @property
     def attempt(self) -> str:
@@ -91,18 +91,13 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             check = compare(path, exact=made.exact)
             if check.ok:
                 settled = _settled(task, flow, compare, made.program, path, made.wanted)
-                spent = spent.more(made.seconds, time.perf_counter() - begun)
-                break
-            progress("the result differs; looking for the rule that breaks it")
-            culprit = _culprit(task, flow, compare, Path(folder) / flow.attempt)
-            rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
-            if rule is None or not _ours(rule) or len(left_out) == LEFT_OUT:
-                raise refused(culprit, check)
-            progress(f"rule `{rule.name}` breaks this program; going on without it")
-            left_out.append({"rule": rule.family, "problem": str(check.worst)})
-            kept = [replace(phase, rules=tuple(each for each in phase.rules if each.family != rule.family)) for phase in task.phases]
-            task = replace(task, phases=kept)
+            else:
+                family = _broken_by(task, flow, compare, check, Path(folder) / flow.attempt, len(left_out))
+                left_out.append({"rule": family, "problem": str(check.worst)})
+                task = _without(task, family)
             spent = spent.more(made.seconds, time.perf_counter() - begun)
+            if check.ok:
+                break
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
     return made.program, {**report, "session": None if settled is None else settled.summary(), "left_out": left_out}
 
@@ -132,6 +127,27 @@ def _make(task: Task, flow: Flow, path: Path) -> _Made:
     exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
     return _Made(solved, usage, program, folded, wanted, exact, seconds)
+
+
+def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int) -> str:
+    """The entry that breaks the program, where it may be left out after `left_out` others.
+
+    Raises:
+        Refused: it may not, or no rule is at fault.
+    """
+    task.job.progress("the result differs; looking for the rule that breaks it")
+    culprit = _culprit(task, flow, compare, attempt)
+    rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
+    if rule is None or not _ours(rule) or left_out == LEFT_OUT:
+        raise refused(culprit, check)
+    task.job.progress(f"rule `{rule.name}` breaks this program; going on without it")
+    return rule.family
+
+
+def _without(task: Task, family: str) -> Task:
+    """The task without the rules of one entry."""
+    kept = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.family != family)) for phase in task.phases]
+    return replace(task, phases=kept)
 
 
 def _ours(rule: Rule) -> bool:

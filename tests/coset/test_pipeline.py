@@ -184,7 +184,7 @@ def test_a_rule_of_the_library_that_breaks_a_program_is_left_out_and_named(capsy
     assert not left_out.keys() & {rule["name"] for rule in report["rules"]}
 
 
-def test_a_network_that_every_rule_breaks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_more_rules_may_be_left_out_the_program_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flow, "LEFT_OUT", 0)
     path = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"
     with pytest.raises(flow.Refused, match="pool_as_mean"):
