@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -60,18 +60,17 @@ def nudged(program: Program, seed: int) -> Program:
     Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones.
     """
     rng = np.random.default_rng(seed)
-    order = list(topological(program.roots))
-    fixed = {operand for term in order if _fixes(term) for operand in term.operands}
-    replaced: dict[Term, Term] = {}
     budget = TOTAL
-    for term in order:
-        value = None if term in fixed else _constant_value(term)
+
+    def change(term: Term, made: Term) -> Term:
+        nonlocal budget
+        value = _constant_value(term)
         if value is None or value.size > min(LARGEST, budget):
-            replaced[term] = rebuild(term, [replaced[operand] for operand in term.operands])
-            continue
+            return made
         budget -= value.size
-        replaced[term] = constant(constant_of(nudge(np.array(value), rng), term.tensor.dtype))
-    return program.with_roots(tuple(replaced[root] for root in program.roots))
+        return constant(constant_of(nudge(np.array(value), rng), term.tensor.dtype))
+
+    return _changed(program, change)
 
 
 def rounded(program: Program, seed: int) -> Program:
@@ -81,12 +80,21 @@ def rounded(program: Program, seed: int) -> Program:
     opaque node reads (a scale of Resize decides a shape).
     """
     rng = np.random.default_rng(seed)
+
+    def change(term: Term, made: Term) -> Term:
+        return make("stablehlo.multiply", (made, _near_one(made.tensor, rng))) if _rounds(term) else made
+
+    return _changed(program, change)
+
+
+def _changed(program: Program, change: Callable[[Term, Term], Term]) -> Program:
+    """`program` with `change(term, made)` for each term, of which `made` stands over the changed operands. What opaque nodes read stays."""
     order = list(topological(program.roots))
     fixed = {operand for term in order if _fixes(term) for operand in term.operands}
     replaced: dict[Term, Term] = {}
     for term in order:
         made = rebuild(term, [replaced[operand] for operand in term.operands])
-        replaced[term] = made if term in fixed or not _rounds(term) else make("stablehlo.multiply", (made, _near_one(made.tensor, rng)))
+        replaced[term] = made if term in fixed else change(term, made)
     return program.with_roots(tuple(replaced[root] for root in program.roots))
 
 
