@@ -20,7 +20,6 @@ from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.flow import Refused
-from coset.fold import fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
@@ -33,7 +32,7 @@ from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
-from coset.task import Job, Progress, Task, phases_for, solve_task
+from coset.task import Job, Progress, Task, finish, phases_for, solve_task
 from coset.usage import Usage, used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -93,12 +92,12 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
     solved, searched = solve_task(task, task.phases)
     saturation = solved.saturation
-    roots, folded = fold(solved.terms, solved.storable, program.source)
+    optimized, folded = finish(task, solved)
     usage = used_rules(solved)
     clock.mark("extract")
     clock.split("extract", "saturate", searched)
     facts = _facts(asked, usage)
-    emitted = _Emitted(asked, program.with_roots(roots), binding, facts)
+    emitted = _Emitted(asked, optimized, binding, facts)
     package = emitted.package(asked.code)
     clock.mark("lower")
     check: dict[str, Any] = {}

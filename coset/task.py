@@ -111,7 +111,8 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
     def choose(graph: Saturated) -> Selection:
         return select(graph, target, task.binding, task.job.limits, printable=printable)
 
-    return solve(task.program.roots, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
+    wanted = (*task.program.roots, *task.program.sources().values())
+    return solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
 
 
 def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Ordering]:
@@ -125,7 +126,8 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were."""
     roots, folded = fold(solved.terms, solved.storable, task.program.source)
-    return task.program.with_roots(roots), folded
+    count = len(task.program.roots)
+    return task.program.with_sources(roots[count:]).with_roots(roots[:count]), folded
 
 
 def keeps_every_bit(rule: Rule) -> bool:

@@ -77,7 +77,9 @@ def _position(value: Dim, dim: Dim, most: Most) -> Dim | None:
     if isinstance(value, int):
         if value >= _FAR:
             return dim
-        return maximum(0, dims.add(dim, value), most) if -_FAR < value < 0 else minimum(max(value, 0), dim, most)
+        if value == 0 or value <= -_FAR:
+            return 0  # also where the dim's text may be below 0: no tensor has such a dim
+        return maximum(0, dims.add(dim, value), most) if value < 0 else minimum(value, dim, most)
     lowest = least(value)
     if lowest is not None and lowest >= 0:
         return minimum(value, dim, most)
@@ -90,7 +92,7 @@ def _forward(x: Term, axis: int, start: Dim, end: Dim, step: int, most: Most) ->
     first, last = _position(start, dim, most), _position(end, dim, most)
     if first is None or last is None:
         return None
-    if not at_most(first, last, most):
+    if first != 0 and not at_most(first, last, most):
         last = maximum(first, last, most)
     return sliced(x, axis, first, last, step)
 

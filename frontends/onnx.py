@@ -10,11 +10,12 @@ import onnx
 
 from coset.dialects import onnx as dialect
 from coset.dialects.hub_terms import is_splat, literal
-from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, rename_free
+from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, free_names, rename_free
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
+from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model
@@ -42,29 +43,17 @@ def import_model(source: str | Path | bytes | Model, *, folder: Path | None = No
         CosetError: the file cannot be read, is no valid model, or its data lies outside its folder.
     """
     opened = open_model(source, folder=folder)
-    most: dict[str, int] = {}
-    while True:
-        try:
-            return _Importer(opened, most).program()
-        except _Bounded as fact:  # dims that were left open are known now: from the beginning
-            most[fact.symbol] = fact.most
-
-
-class _Bounded(Exception):
-    """Every run that does not fail has `symbol` at most `most`."""
-
-    def __init__(self, symbol: str, most: int) -> None:
-        super().__init__(symbol, most)
-        self.symbol, self.most = symbol, most
+    return read(lambda facts: _Importer(opened, facts).program())
 
 
 class _Importer:
     """The state of one import: what each name means so far."""
 
-    def __init__(self, opened: Opened, most: Mapping[str, int], *, outer: _Importer | None = None, graph: Model = None) -> None:
-        """`outer` is the importer of the graph that holds the node whose body `graph` is."""
+    def __init__(self, opened: Opened, facts: Facts, *, outer: _Importer | None = None, graph: Model = None, runs: bool = True) -> None:
+        """`outer` is the importer of the graph that holds the node whose body `graph` is; `runs`: the graph's nodes run in every run."""
         model = opened.proto
-        self.most = most
+        self.facts = facts
+        self.runs = runs
         self.opened = opened
         self.graph = model.graph if outer is None else graph
         self.opsets = _opsets(opened)
@@ -98,26 +87,51 @@ class _Importer:
         source = {
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
-            "introduces": self.introduces, "most": dict(self.most), "external": self.external, "folder": self.opened.folder,
+            "introduces": self.introduces, "most": dict(self.facts.most), "external": self.external, "folder": self.opened.folder,
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
 
     def body(self, captured: Mapping[str, Term]) -> Region | None:
         """The graph as a function of its inputs and then of the captured values; None where it has an effect or an unknown node."""
-        initializers = self._initializers()
         parameters = [make(PARAMETER, (), {"index": i, "type": self._formal(value)}) for i, value in enumerate(self.graph.input)]
         self.scope.update(zip((value.name for value in self.graph.input), parameters, strict=True))
         for name, term in captured.items():
             parameters.append(make(PARAMETER, (), {"index": len(parameters), "type": term.type}))
             known = term.op is CONSTANT or is_splat(term) is not None
             self.scope.setdefault(name, term if known else parameters[-1])
-        self.pending = {name: tensor for name, tensor in initializers.items() if name not in self.scope}
+        results = tuple(self._results("a body's output"))
+        unknown = any(term.op is OPAQUE for term in topological(results))
+        return None if self.token is not None or unknown else Region(tuple(parameters), results)
+
+    def _chosen(self, node: Model, operands: Sequence[Term]) -> Model | None:
+        """The branch of an If whose condition is known."""
+        host = values.host_value(operands[0]) if operands else None
+        truth = self.facts.branches.get(node.output[0]) if host is None or host.size != 1 else host.item()
+        if truth is None:
+            return None
+        wanted = "then_branch" if truth else "else_branch"
+        return next((attribute.g for attribute in node.attribute if attribute.name == wanted and attribute.HasField("g")), None)
+
+    def _inlined(self, branch: Model) -> list[Term]:
+        """The results of a branch that is always taken: its nodes, of any kind, become nodes of this graph.
+
+        Its names are given up: another body that stays may use them too.
+        """
+        inner = _Importer(self.opened, self.facts, outer=self, graph=branch, runs=self.runs)
+        inner.introduces, inner.made, inner.token = self.introduces, self.made, self.token
+        inner.scope = {name: self._value(name, "a branch of If") for name in free_names(branch)}
+        results = inner._results("a branch's output")
+        self.token, self.external = inner.token, self.external or inner.external
+        self.reserved |= inner.reserved
+        return results
+
+    def _results(self, what: str) -> list[Term]:
+        """The terms of the graph's outputs; `scope` holds its inputs."""
+        self.pending = {name: tensor for name, tensor in self._initializers().items() if name not in self.scope}
         self.wanted = used_names(self.graph)
         for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
             self._node(node)
-        results = tuple(self._value(value.name, "a body's output") for value in self.graph.output)
-        unknown = any(term.op is OPAQUE for term in topological(results))
-        return None if self.token is not None or unknown else Region(tuple(parameters), results)
+        return [self._value(value.name, what) for value in self.graph.output]
 
     def _formal(self, value: Model) -> Type:
         return (
@@ -197,10 +211,19 @@ class _Importer:
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
         standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
-        seen = self._seen(node, domain, operands) if standard else None
-        results = None if seen is None else self._known(seen)
+        branching = standard and node.op_type == "If"
+        chosen = self._chosen(node, operands) if branching else None
+        seen = self._seen(node, domain, operands) if standard and chosen is None else None
+        if chosen is not None:
+            results: Sequence[Term] | None = self._inlined(chosen)
+        else:
+            results = None if seen is None else self._known(seen)
         if results is None:
+            if self.facts.trying and self.runs and standard and wrong_rank(node.op_type, operands):
+                raise Impossible
             results = self._opaque(node, domain, operands, what, seen)
+            if branching and self.runs and self.facts.asks and node.output[0] not in self.facts.branches and _without_rank(results):
+                raise Undecided(node.output[0])
         for name, term in zip(node.output, results, strict=False):
             if name:
                 self._define(name, term)
@@ -225,7 +248,7 @@ class _Importer:
             operands = [*operands, *(self._value(name, node.op_type) for name in captured_names(node))]
         wanted = max((i + 1 for i, name in enumerate(node.output) if name in self.wanted), default=1)
         host = tuple(values.host_value(operand) for operand in operands)
-        return dialect.Node(name, tuple(operands), attributes, host, since, wanted, len(node.output), self.most)
+        return dialect.Node(name, tuple(operands), attributes, host, since, wanted, len(node.output), self.facts.most)
 
     def _regions(self, node: Model, domain: str) -> Attributes | None:
         """The bodies of a node whose op has a definition, by attribute, and how many values they capture; None where one stays unknown."""
@@ -236,7 +259,7 @@ class _Importer:
         regions: Attributes = {CAPTURED: len(captured)}
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.GRAPH:
-                region = _Importer(self.opened, self.most, outer=self, graph=attribute.g).body(captured)
+                region = _Importer(self.opened, self.facts, outer=self, graph=attribute.g, runs=False).body(captured)
                 if region is None:
                     return None
                 regions[attribute.name] = region
@@ -248,8 +271,8 @@ class _Importer:
             return (folded,)
         built = dialect.build(node)
         bound = bounds_of(node) if built is None else None
-        if bound is not None and self.most.get(bound[0], bound[1] + 1) > bound[1]:
-            raise _Bounded(*bound)
+        if bound is not None and self.facts.most.get(bound[0], bound[1] + 1) > bound[1]:
+            raise Bounded(*bound)
         return built
 
     def _folded(self, name: str, operands: Sequence[Term], host: Sequence[values.Host | None], attributes: Attributes) -> Term | None:
@@ -361,6 +384,10 @@ class _Importer:
         for function in header.functions:
             self._embed_nodes(function.node)
         return bytes(header.SerializeToString(deterministic=True))
+
+
+def _without_rank(results: Sequence[Term]) -> bool:
+    return any(isinstance(term.type, TensorType) and term.type.shape is None for term in results)
 
 
 def _is_external(tensor: Model) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 
 from coset.dialects.onnx_bounds import implied_bound, least
+from coset.dialects.onnx_moves import axes_of_pad
 from coset.dialects.onnx_node import Node, constant_elements, define
 from coset.frontends.onnx_types import UNKNOWN
 from coset.ir import dims
@@ -173,7 +174,18 @@ def _tile(node: Node, shape: Sequence[Dim]) -> Dims:
     return [dims.multiply(dim, repeat) for dim, repeat in zip(shape, repeats, strict=True)]
 
 
+def _padded(node: Node, shape: Sequence[Dim]) -> Dims:
+    """In every mode the dim and what is added to it, which is below 0 where it is cut."""
+    axes, pads = axes_of_pad(node, len(shape)), node.attributes.get("pads", node.ints(1))
+    if axes is None or pads is None or len(pads) != 2 * len(axes):
+        return None
+    result = list(shape)
+    for position, axis in enumerate(axes):
+        result[axis] = dims.add(result[axis], pads[position] + pads[position + len(axes)])
+    return result
+
+
 _RULES: dict[str, Callable[[Node, Sequence[Dim]], Dims]] = {
     "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool, "ConvTranspose": _transposed_convolution, "Resize": _resize,
-    "Upsample": _resize, "Tile": _tile,
+    "Upsample": _resize, "Tile": _tile, "Pad": _padded,
 }  # fmt: skip

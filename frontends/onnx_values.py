@@ -217,6 +217,7 @@ _RULES: dict[str, Callable[[Sequence[Any], Attributes], Host]] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Reshape": _reshape,
+    "Transpose": lambda xs, a: np.transpose(xs[0], a.get("perm")),
     "Expand": lambda xs, _: _expand(*xs),
     "Range": lambda xs, _: _range(*xs),
     "ConstantOfShape": lambda xs, a: _filled(xs[0], a),
@@ -224,6 +225,15 @@ _RULES: dict[str, Callable[[Sequence[Any], Attributes], Host]] = {
     "Where": lambda xs, _: _map(lambda c, a, b: a if c else b, *xs),
     "Cast": lambda xs, _: xs[0],
 }
+
+
+def _truth(element: Any) -> bool:
+    """A number as a condition."""
+    if isinstance(element, Poly):
+        low = least(element)
+        _ensure(low is not None and low >= 1)
+        return True
+    return bool(element)
 
 
 def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes, result: DType) -> Term | None:
@@ -236,6 +246,8 @@ def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes,
     try:
         if name in _BINARY:
             host = _fold(_BINARY[name], operands)
+        elif name == "Cast" and result is BOOL:
+            host = _map(_truth, operands[0])
         elif name in _RULES:
             host = _RULES[name](operands, attributes)
         else:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.ir import dims
-from coset.ir.term import Term, topological
-from coset.ir.types import TensorType
+from coset.ir.term import INPUT, Term, topological
+from coset.ir.types import TensorType, TupleType, Type
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,29 @@ class Program:
         """Every term that the roots need, operands before users."""
         return topological(self.roots)
 
+    def sources(self) -> dict[str, Term]:
+        """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
+        introduces: Mapping[str, Term] = self.source.get("introduces", {})
+        found: dict[str, Term] = {}
+        while introduces:
+            spoken: set[str] = set()
+            spelled = set(self.symbols())
+            for term in topological((*self.roots, *found.values())):
+                shapes = [dim for type in _tensors(term.type) for dim in type.shape or ()]
+                spoken.update(symbols_of(term), *map(dims.symbols, shapes))
+                if term.op is INPUT or term.op.has("foreign"):
+                    spelled.update(name for dim in shapes if (name := dims.alone(dim)) is not None)
+            more = {name: introduces[name] for name in sorted(spoken - spelled - set(found)) if name in introduces}
+            if not more:
+                break
+            found |= more
+        return found
+
+    def with_sources(self, terms: Sequence[Term]) -> "Program":
+        """The same program with `terms` in place of its `sources`, in their order."""
+        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources(), terms, strict=True))}
+        return replace(self, source={**self.source, "introduces": introduces})
+
     def with_roots(self, roots: tuple[Term, ...]) -> "Program":
         """The same interface over other root terms, in the order of `roots`."""
         outputs = tuple((name, term) for (name, _), term in zip(self.outputs, roots, strict=False))
@@ -47,3 +70,20 @@ class Program:
                 for dim in term.type.shape:
                     found |= dims.symbols(dim)
         return tuple(sorted(found))
+
+
+def symbols_of(term: Term) -> set[str]:
+    """The symbols in the attributes of `term`."""
+    found: set[str] = set()
+    stack = [value for _, value in term.attributes]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            stack += value
+        elif isinstance(value, dims.Poly):
+            found |= dims.symbols(value)
+    return found
+
+
+def _tensors(type: Type) -> list[TensorType]:
+    return [item for item in (type.items if isinstance(type, TupleType) else (type,)) if isinstance(item, TensorType)]

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coset.ir.dims import Dim, alone, symbols
+from coset.ir.dims import Dim, alone
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
-from coset.ir.program import Program
+from coset.ir.program import Program, symbols_of
 from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.aten_contractions import CONTRACTIONS
@@ -201,15 +201,7 @@ class Writer:
 
     def _symbols_of(self, term: Term) -> set[str]:
         """The symbols that the term's expression speaks of: those in its attributes and, of movement, in its type."""
-        found: set[str] = set()
-        stack = [value for _, value in term.attributes]
-        while stack:
-            value = stack.pop()
-            if isinstance(value, tuple):
-                stack += value
-            elif not isinstance(value, int | float | str | bytes | bool | type(None)):
-                found |= symbols(value) if hasattr(value, "terms") else set()
-        return found if not term.op.name.startswith("stablehlo.dynamic_") else set()
+        return set() if term.op.name.startswith("stablehlo.dynamic_") else symbols_of(term)
 
     def _known(self, term: Term) -> bool:
         return self._symbols_of(term) <= self.symbols.keys()

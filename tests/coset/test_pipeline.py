@@ -109,6 +109,21 @@ def test_transposes_that_undo_each_other_go_without_composite_kernels_in_the_sea
     assert coset.optimize(model(nodes, {"x": [2, 3, 4]}, {"y": [2, 3, 4]})).report["nodes"]["after"] == 1
 
 
+def test_what_only_gives_a_dim_is_optimized_too_and_computed_once() -> None:
+    """How many numbers are above 0 is a dim of the result; NonZero itself is used nowhere else."""
+    nodes = [
+        helper.make_node("Mul", ["x", "one"], ["m"]), helper.make_node("Transpose", ["m"], ["t"]), helper.make_node("Transpose", ["t"], ["u"]),
+        helper.make_node("Relu", ["u"], ["h"]), helper.make_node("NonZero", ["h"], ["z"]), helper.make_node("Shape", ["z"], ["s"]),
+        helper.make_node("Expand", ["half", "s"], ["e"]), helper.make_node("Exp", ["h"], ["y"]),
+    ]  # fmt: skip
+    proto = model(nodes, {"x": [5, 7]}, {"e": [2, None], "y": [5, 7]}, one=np.float32(1), half=np.float32(0.5))
+    optimized = coset.optimize(proto)
+    written = onnx.load(optimized._draft.path)
+    assert [node.op_type for node in written.graph.node if node.op_type in ("Mul", "Transpose", "Relu", "NonZero")] == ["Relu", "NonZero"]
+    x = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
+    assert optimized.run({"x": x})["e"].shape == (2, (x > 0).sum())
+
+
 def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     """tanh(x) * tanh(x) has no rule in the library; a file of one entry gives it one, and it is used."""
     nodes = [

@@ -153,6 +153,61 @@ def test_new_names_do_not_meet_names_inside_bodies() -> None:
         round_trip(model, {"x": X[0, 0, :3], "p": np.array(flag)})
 
 
+@pytest.mark.parametrize("side", [True, False])
+def test_a_branch_that_is_always_taken_becomes_part_of_the_graph(side: bool) -> None:
+    """With what has no definition in it, and an effect; its names may be those of a body that stays."""
+    then = branch("then", node("Trilu", ["x"], ["h"]), node("RandomNormalLike", ["h"], ["r"]), node("Add", ["h", "r"], ["t"]), output="t")
+    other = branch("other", node("Neg", ["x"], ["h"]), node("NonZero", ["h"], ["z"]), node("Cast", ["z"], ["e"], to=FLOAT), output="e")
+    stays = [branch(name, node(op, ["y0"], ["h"]), output="h") for name, op in (("a", "Neg"), ("b", "Abs"))]
+    nodes = [
+        node("Cast", ["number"], ["known"], to=BOOL), node("If", ["known"], ["y0"], then_branch=then, else_branch=other),
+        node("If", ["p"], ["y"], then_branch=stays[0], else_branch=stays[1]),
+    ]  # fmt: skip
+    model = model_of(
+        nodes, [value("x", FLOAT, 2, 3), value("p", BOOL)], [helper.make_tensor_value_info("y", FLOAT, None)],
+        weights={"number": np.array(7 if side else 0)},
+    )  # fmt: skip
+    program, result = exported(model)
+    assert kept(program) == sorted(["If", *(["RandomNormalLike", "Trilu"] if side else ["NonZero"])])
+    assert (program.effects is not None) is side
+    Session(result.SerializeToString()).run({"x": X[0, :2, :3], "p": np.array(True)})
+
+
+def recurrent(condition: str) -> Any:
+    """As exporters write a recurrent cell: the last dim goes where it is 1, and only then the operand has the rank that the op takes."""
+    then = branch("then", node("Squeeze", ["x", "last"], ["t"]), output="t")
+    other = branch("other", node("Identity", ["x"], ["e"]), output="e")
+    nodes = [
+        node("Shape", ["x"], ["s"]), node("Gather", ["s", "last"], ["n"]), node("Equal", ["n", "one"], ["c"]),
+        node("If", [condition], ["h"], then_branch=then, else_branch=other), node("Unsqueeze", ["h", "first"], ["u"]),
+        node("LSTM", ["u", "w", "r"], ["", "y"], hidden_size=2),
+    ]  # fmt: skip
+    rng = np.random.default_rng(0)
+    weights = {
+        "last": np.array([-1]), "one": np.array([1]), "first": np.array([0]), "w": rng.normal(size=(1, 8, 4)).astype(np.float32),
+        "r": rng.normal(size=(1, 8, 2)).astype(np.float32),
+    }  # fmt: skip
+    inputs = [value("x", FLOAT, "B", 4, "T"), value("p", BOOL)]
+    return model_of(nodes, inputs, [helper.make_tensor_value_info("y", FLOAT, None)], weights=weights)
+
+
+@pytest.mark.parametrize("condition", ["c", "p"])
+def test_a_branch_that_makes_every_run_fail_is_never_taken(condition: str) -> None:
+    program, result = round_trip(recurrent(condition), {"x": X[:, :1].transpose(0, 2, 1)[..., :1], "p": np.array(True)})
+    assert "If" not in kept(program) and output(program).tensor.dims[0] == 1
+    with pytest.raises(Exception, match=r"[Ss]queeze|[Dd]imension"):
+        Session(result.SerializeToString()).run({"x": np.zeros((2, 4, 3), np.float32), "p": np.array(True)})
+
+
+def test_both_branches_stay_where_both_can_be_taken() -> None:
+    model = recurrent("p")
+    model.graph.node[-1].CopyFrom(node("ReduceSum", ["h"], ["y"], keepdims=0))
+    model.graph.output[0].name = "y"
+    for flag, length in ((True, 1), (False, 3)):
+        program, _ = round_trip(model, {"x": X[:, :, :length].repeat(2, 1)[:, :4], "p": np.array(flag)})
+    assert "If" in kept(program)
+
+
 def test_loops_and_bodies_in_bodies() -> None:
     inner = branch("then", node("Add", ["v_in", "x"], ["t"]), output="t")
     skip = branch("else", node("Identity", ["v_in"], ["e"]), output="e")
@@ -204,6 +259,28 @@ def imported_shape(nodes: list[Any], *shape: int | str, opset: int = 17, **weigh
     program = import_model(model)
     Session(lower(program).SerializeToString())
     return program, shape_of(output(program))
+
+
+def test_a_slice_of_a_whole_dim_is_nothing_whatever_its_text() -> None:
+    """No tensor has a dim below 0, though the text of a convolution's may be."""
+    w = np.ones((1, 2, 5), np.float32)
+    nodes = [node("Conv", ["x", "w"], ["c"], strides=[2]), node("Slice", ["c", "a", "b", "axes"], ["y"])]
+    program, _ = imported_shape(nodes, "B", 2, "S", w=w, a=np.array([0]), b=np.array([2**63 - 1]), axes=np.array([2]))
+    assert output(program).op.name == "onnx.Conv"
+
+
+@pytest.mark.parametrize("mode", ["reflect", "edge", "wrap"])
+def test_padding_has_dims_in_every_mode(mode: str) -> None:
+    nodes = [node("Pad", ["x", "pads"], ["y"], mode=mode)]
+    _, shape = imported_shape(nodes, "B", "S", opset=19, pads=np.array([0, 1, 0, 2]))
+    assert shape == ["B", "S + 3"]
+
+
+def test_a_turned_table_of_numbers_is_numbers() -> None:
+    """torch's way to pads: a table of them is reversed and turned over."""
+    nodes = [node("Transpose", ["table"], ["t"]), node("Reshape", ["t", "flat"], ["pads"]), node("Pad", ["x", "pads"], ["y"])]
+    program, shape = imported_shape(nodes, "B", "S", table=np.array([[0, 2], [1, 3]]), flat=np.array([-1]))
+    assert shape == ["B + 2", "S + 4"] and not kept(program)
 
 
 def test_shape_gather_concat_reshape_becomes_dims() -> None:

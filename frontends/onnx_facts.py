@@ -1,0 +1,90 @@
+"""What every run of an ONNX model that does not fail tells of it: bounds of dims, and the branch of an If that is always taken.
+
+Such a fact shows while the model is read, often behind the place that it is about. So it is thrown, and the model is read
+again with it. Of an If whose branches differ in rank each branch is assumed in turn: one after which a node that always runs
+must fail is never taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.ir.types import TensorType
+
+_RECURRENT = {"LSTM", "GRU", "RNN"}  # ops over [steps, batch, features]
+_CONVOLUTIONS = {"Conv", "ConvTranspose"}  # the filters have as many dims as the data
+_ASKED = 8  # Ifs of a model for which the two branches are tried: each is two readings
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`most`: symbol -> number that it is never above. `branches`: an If, by its first result -> what its condition is, None where it may
+    be both. `trying`: the last branch is an assumption."""
+
+    most: Mapping[str, int] = field(default_factory=dict)
+    branches: Mapping[str, bool | None] = field(default_factory=dict)
+    trying: bool = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether a further If may be asked about."""
+        return not self.trying and len(self.branches) < _ASKED
+
+
+class Bounded(Exception):
+    """Every run that does not fail has `symbol` at most `most`."""
+
+    def __init__(self, symbol: str, most: int) -> None:
+        super().__init__(symbol, most)
+        self.symbol, self.most = symbol, most
+
+
+class Undecided(Exception):
+    """What comes behind the If whose first result is called `name` depends on which of its branches is taken."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Impossible(Exception):
+    """A node that always runs must fail."""
+
+
+def read(once: Callable[[Facts], Program]) -> Program:
+    """What `once` reads with all facts that it meets.
+
+    Raises:
+        CosetError: as `once` does.
+    """
+    facts = Facts()
+    while True:
+        try:
+            return once(facts)
+        except Bounded as found:
+            facts = replace(facts, most={**facts.most, found.symbol: found.most})
+        except Undecided as found:
+            possible = [side for side in (True, False) if _possible(once, facts, found.name, side)]
+            facts = replace(facts, branches={**facts.branches, found.name: possible[0] if len(possible) == 1 else None})
+
+
+def _possible(once: Callable[[Facts], Program], facts: Facts, name: str, side: bool) -> bool:
+    """False where a run in which the condition of the If is `side` always fails."""
+    try:
+        once(replace(facts, branches={**facts.branches, name: side}, trying=True))
+    except Impossible:
+        return False
+    except Bounded:
+        return True
+    return True
+
+
+def wrong_rank(name: str, operands: Sequence[Term]) -> bool:
+    """True where the ONNX op `name` fails because an operand has another rank than it takes, whatever the sizes."""
+    ranks = [None if not isinstance(one.type, TensorType) or one.type.shape is None else one.type.rank for one in operands[:2]]
+    if name in _RECURRENT:
+        return ranks[0] not in (None, 3)
+    return name in _CONVOLUTIONS and len(ranks) == 2 and None not in ranks and ranks[0] != ranks[1]
