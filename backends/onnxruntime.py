@@ -54,9 +54,11 @@ class Session:
         profile: bool = False,
         disabled: Sequence[str] = (),
         entries: Mapping[str, str] | None = None,
+        arena: bool = True,
     ) -> None:
         """Load a file, or serialized bytes whose external data lies in `folder`. `disabled` are optimizers of the level that are left
         out, `entries` further session options, both by their ONNX Runtime names; with `profile` each node is timed (see `node_times`).
+        Without an `arena` memory goes back when a value is not needed any more: an arena grows by doubling, and keeps what it has.
 
         Raises:
             CosetError: there is no such level, or ONNX Runtime does not load the model.
@@ -68,6 +70,7 @@ class Session:
         options.intra_op_num_threads = threads
         options.log_severity_level = 4
         options.enable_profiling = profile
+        options.enable_cpu_mem_arena = arena
         if profile:
             options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
         if folder is not None:
@@ -90,14 +93,14 @@ class Session:
         self._silent.log_severity_level = 4
 
     @classmethod
-    def told(cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None) -> Session:
+    def told(cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None, arena: bool = True) -> Session:
         """The model of a file under the options `running`; `entries` over those that it names.
 
         Raises:
             CosetError: ONNX Runtime does not load the model so.
         """
         given = {**dict(running.entries), **(entries or {})}
-        return cls(model, level=running.level, threads=running.threads or THREADS, disabled=running.disabled, entries=given)
+        return cls(model, level=running.level, threads=running.threads or THREADS, disabled=running.disabled, entries=given, arena=arena)
 
     def __call__(self, feed: Feed) -> dict[str, Any]:
         """As `run`."""

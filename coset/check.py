@@ -136,7 +136,7 @@ class Oracle:
         Only the outputs are kept: one copy of the weights at a time is in memory.
         """
         refusal = ""
-        session = Session(model, level="off", entries=WAITING)
+        session = _session(model)
         for binding in bindings(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
             for case in cases(program, binding):
@@ -161,7 +161,7 @@ class Oracle:
         Most programs stay within a few roundings of their outputs. Only for one that does not is the original's own noise measured, which
         takes as long as all the rest.
         """
-        session = Session.told(model, running or UNOPTIMIZED, entries=WAITING)
+        session = _session(model, running)
         results = [session.run(run.case.feed) for run in self.runs]
         del session  # before the original is loaded again
         while True:
@@ -172,7 +172,7 @@ class Oracle:
 
     def _beside(self, report: CheckReport, results: Sequence[Feed], running: Running) -> CheckReport:
         """`results` against the original run with the same options, or `report` where they differ from that too."""
-        session = Session.told(self._model, running, entries=WAITING)
+        session = _session(self._model, running)
         own = [replace(run, outputs=session.run(run.case.feed)) for run in self.runs]
         again = self._report(results, own, exact=False)
         return replace(again, apart=str(report.worst)) if again.ok else report
@@ -191,7 +191,7 @@ class Oracle:
         return report
 
     def _move_inputs(self) -> None:
-        session = Session(self._model, level="off", entries=WAITING)
+        session = _session(self._model)
         for run in self.runs:
             _listen(run, session, moved(run.case.feed))
 
@@ -203,11 +203,16 @@ class Oracle:
 
     def _shake(self, shake: Callable[[Program, int], Program]) -> None:
         for path in _shaken(self._program, shake):
-            session = Session(path, level="off", entries=WAITING)
+            session = _session(path)
             for run in self.runs:
                 _listen(run, session, run.case.feed)
                 _listen(run, session, moved(run.case.feed))
             del session  # before the next one is made
+
+
+def _session(model: str | Path, running: Running | None = None) -> Session:
+    """A session for few runs, which asks for no more memory than it needs."""
+    return Session.told(model, running or UNOPTIMIZED, entries=WAITING, arena=False)
 
 
 def _listen(run: Run, session: Session, feed: Feed) -> None:

@@ -112,7 +112,8 @@ def test_transposes_that_undo_each_other_go_without_composite_kernels_in_the_sea
 def test_what_only_gives_a_dim_is_optimized_too_and_computed_once() -> None:
     """How many numbers are above 0 is a dim of the result; NonZero itself is used nowhere else."""
     nodes = [
-        helper.make_node("Mul", ["x", "one"], ["m"]), helper.make_node("Transpose", ["m"], ["t"]), helper.make_node("Transpose", ["t"], ["u"]),
+        helper.make_node("Mul", ["x", "one"], ["m"]),
+        helper.make_node("Transpose", ["m"], ["t"]), helper.make_node("Transpose", ["t"], ["u"]),
         helper.make_node("Relu", ["u"], ["h"]), helper.make_node("NonZero", ["h"], ["z"]), helper.make_node("Shape", ["z"], ["s"]),
         helper.make_node("Expand", ["half", "s"], ["e"]), helper.make_node("Exp", ["h"], ["y"]),
     ]  # fmt: skip
