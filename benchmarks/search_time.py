@@ -84,10 +84,11 @@ def main() -> None:
         ordering = order_chains([root], rules, product_seconds(target), {})
         ordered = time.perf_counter()
         kept = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
-        found = saturate([root], kept, Limits(), equalities=ordering.equalities)
+        found = saturate([root], kept, Limits(), equalities=[] if ordering.entered is None else ordering.entered.pairs)
         selection = select(found.graph, target, {})
         ended = time.perf_counter()
-        by_work = order_chains([root], rules, by_flop, {}).equalities
+        by_flops = order_chains([root], rules, by_flop, {}).entered
+        by_work = [] if by_flops is None else by_flops.pairs
         seconds.append((ordered - started, ended - started))
         work.append((flop(root), flop(by_work[0][1]), optimum(sizes), selection.input_cost, selection.cost))
         assert flop(by_work[0][1]) == optimum(sizes)

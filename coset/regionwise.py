@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from coset.egraph.chains import Ordering, find_chains, inner_products
+from coset.egraph.chains import Entered, find_chains, inner_products
 from coset.egraph.regions import Cut, Filling, Pair, cut
 from coset.egraph.saturate import Saturation
 from coset.egraph.saturated import Saturated
@@ -21,7 +21,7 @@ from coset.ir.term import Term, topological
 
 ATTEMPTS = 3  # at borders
 SAME = 1e-6  # relative difference of costs that are one: new e-nodes are priced a little above equal ones of the input
-Search = Callable[[Sequence[Term]], tuple[Saturation, Ordering]]
+Search = Callable[[Sequence[Term]], tuple[Saturation, Sequence[Entered]]]
 Select = Callable[[Saturated], Selection]
 Price = Callable[[Sequence[Term]], float]
 
@@ -44,7 +44,7 @@ class Solved:
     terms: tuple[Term, ...]
     storable: frozenset[Term]
     saturation: Saturation
-    ordering: Ordering
+    entered: Sequence[Entered]
     parts: tuple[Part, ...]
 
     def _sum(self, name: str) -> float:
@@ -92,16 +92,16 @@ def solve(roots: Sequence[Term], search: Search, select: Select, price: Price) -
         pieces = cut(roots, whole=avoid)
         if pieces is None:
             break
-        saturation, ordering = search([root for region in pieces.regions for root in region.roots])
+        saturation, entered = search([root for region in pieces.regions for root in region.roots])
         parts = list(_parts(pieces, saturation, select))
         lossy = [pair for pair in pieces.pairs if _loses(pieces, pair, parts, price)]
         if not lossy or saturation.stop in ("time", "memory", "interrupt"):
-            return _joined(roots, pieces, parts, saturation, ordering)
+            return _joined(roots, pieces, parts, saturation, entered)
         avoid |= {term for pair in lossy for term in pieces.borders(pair)}
-    saturation, ordering = search(roots)
+    saturation, entered = search(roots)
     selection = select(saturation.graph)
     part = Part(selection, 1, selection.chosen, saturation.source)
-    return Solved(selection.terms, selection.storable, saturation, ordering, (part,))
+    return Solved(selection.terms, selection.storable, saturation, entered, (part,))
 
 
 def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part]:
@@ -132,7 +132,7 @@ def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool
     return parts[pair.joined.region].selection.cost < apart * (1 - SAME)
 
 
-def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[Part], saturation: Saturation, ordering: Ordering) -> Solved:
+def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[Part], saturation: Saturation, entered: Sequence[Entered]) -> Solved:
     fillings = [Filling.of(region, part.selection.terms) for region, part in zip(pieces.regions, parts, strict=True)]
     built: dict[Term, Term] = {}
     storable: set[Term] = set()
@@ -140,4 +140,4 @@ def _joined(roots: Sequence[Term], pieces: Cut, parts: Sequence[Part], saturatio
         made = fillings[place.region].fill(place, built)
         storable.update(made[term] for term in parts[place.region].selection.storable if term in made)
     terms = tuple(built.get(root, root) for root in roots)
-    return Solved(terms, frozenset(storable), saturation, ordering, tuple(part for part in parts if part.times))
+    return Solved(terms, frozenset(storable), saturation, entered, tuple(part for part in parts if part.times))

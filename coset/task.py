@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.egraph.chains import Ordering, order_chains
+from coset.egraph.chains import Entered, order_chains
 from coset.egraph.limits import Limits
+from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
@@ -100,7 +101,7 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
     seconds = 0.0
     target = task.job.target
 
-    def search(roots: Sequence[Term]) -> tuple[Saturation, Ordering]:
+    def search(roots: Sequence[Term]) -> tuple[Saturation, Sequence[Entered]]:
         nonlocal seconds
         started = time.perf_counter()
         found = search_roots(roots, phases, task)
@@ -115,12 +116,15 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
     return solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
 
 
-def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Ordering]:
-    """The e-graph of what equals `roots`, whose chains of products were ordered first."""
+def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Sequence[Entered]]:
+    """The e-graph of what equals `roots`, whose chains of products were ordered and whose products of one operand were merged first."""
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
     phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
-    return saturate(roots, phases, task.job.limits, equalities=ordering.equalities), ordering
+    rows = task.job.target.merges
+    merged = None if rows is None else merge_products(roots, active, rows.value, task.binding)
+    entered = [found for found in (ordering.entered, merged) if found is not None]
+    return saturate(roots, phases, task.job.limits, equalities=[pair for found in entered for pair in found.pairs]), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

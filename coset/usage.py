@@ -25,13 +25,14 @@ class Usage:
 
 
 def used_rules(solved: Solved) -> list[Usage]:
-    """The rules that made a chosen e-node, or made a value of the input one with a cheaper one; and the rule of re-ordered chains.
+    """The rules that made a chosen e-node, or made a value of the input one with a cheaper one; and the rules of
+    equalities that were entered.
     What a region uses counts at each of its places.
 
     Where several rules made the same node the first in the order of the search counts. An upper bound, not a derivation: a
     proof (the certificate) may need fewer.
     """
-    saturation, chain_rule = solved.saturation, solved.ordering.rule
+    saturation = solved.saturation
     counts: Counter[Rule] = Counter()
     for part in solved.parts:
         for place in part.chosen.items():
@@ -43,7 +44,8 @@ def used_rules(solved: Solved) -> list[Usage]:
             hits = sum(c in replaced for c in classes)
             if hits:
                 counts[saturation.rules[number]] += hits * part.times
-        ordered = sum(old in part.source for old, _ in solved.ordering.equalities)
-        if chain_rule is not None and ordered:
-            counts[chain_rule] += ordered * part.times
+        for entered in solved.entered:
+            hits = sum(old in part.source and part.source[old][0] in replaced for old, _ in entered.pairs)
+            if hits:
+                counts[entered.rule] += hits * part.times
     return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)

@@ -179,12 +179,18 @@ def product(left: Term, right: Term, *, batched: bool) -> Term:
 
 
 @dataclass(frozen=True)
-class Ordering:
-    """What ordering the chains of a program gave: equal terms (old, in the best order), the rule that makes them equal, and the
-    number of leaves of the longest chain."""
+class Entered:
+    """Equalities (a term of the program, what it equals) that follow from `rule` and are entered without a search for them."""
 
-    equalities: tuple[tuple[Term, Term], ...] = ()
-    rule: Rule | None = None
+    rule: Rule
+    pairs: tuple[tuple[Term, Term], ...]
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """What ordering the chains of a program gave: the chains that change, and the number of leaves of the longest chain."""
+
+    entered: Entered | None = None
     longest: int = 0
 
     def keeps(self, rule: Rule) -> bool:
@@ -204,4 +210,4 @@ def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost
     chains = find_chains(roots)
     pairs = [(chain.root, best_order(chain, cost, binding, known.__contains__)) for chain in chains]
     changed = tuple((old, new) for old, new in pairs if old is not new)
-    return Ordering(changed, rule, max((len(chain.leaves) for chain in chains), default=0))
+    return Ordering(Entered(rule, changed) if changed else None, max((len(chain.leaves) for chain in chains), default=0))

@@ -170,7 +170,8 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: s
     types = search.tables.types.values[:shared_types] + snapshot.new_types
     payloads = search.tables.payloads.values[:shared_payloads] + snapshot.new_payloads
     ops = {name: get_op(op) for name, (op, _) in snapshot.constructors.items()}
-    original = set(snapshot.source.values())
+    given = {term: number for term in topological(search.request.roots) if (number := search.numbers[term]) in snapshot.source}
+    original = {snapshot.source[number] for number in given.values()}  # not the equal terms that were entered
     classes = []
     for number, nodes in enumerate(snapshot.nodes):
         entries = []
@@ -182,17 +183,13 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: s
         assert len(found) == 1, f"class {number} has {len(found)} types"
     graph = Saturated(
         [types[found[0]] for found in snapshot.types], classes, tuple(snapshot.roots), frozenset(snapshot.known),
-        tuple(snapshot.source[n] for n in _root_numbers(search) if n in snapshot.source),
+        tuple(snapshot.source[number] for number in given.values()),
     )  # fmt: skip
-    source = {term: snapshot.source[n] for term, n in search.numbers.items() if n in snapshot.source}
+    source = {term: snapshot.source[number] for term, number in given.items()}
     return Saturation(
         graph, rules, stop, snapshot.iterations, snapshot.enodes, snapshot.eclasses, seconds,
         snapshot.fired, snapshot.origins, snapshot.collapses, source,
     )  # fmt: skip
-
-
-def _root_numbers(search: Search) -> list[int]:
-    return [search.numbers[term] for term in topological(search.request.roots)]
 
 
 def _untouched(search: Search, rules: tuple[Rule, ...], stop: str, seconds: float) -> Saturation:

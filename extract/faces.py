@@ -16,16 +16,17 @@ from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer
 from coset.extract.problem import Choice, Problem
 from coset.extract.storage import BROADCAST, Folded
-from coset.ir.dims import Poly, Shape
+from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.term import CONSTANT
 from coset.ir.types import TensorType
 from coset.targets.target import Form
 
-RESHAPE = "stablehlo.reshape"
+RESHAPE, SLICE = "stablehlo.reshape", "stablehlo.slice"
 COMBINATIONS = 64  # of views of one node's operands
 KEEPS_DIMS = frozenset({"stablehlo.reduce", "onnx.ReduceMean"})
 
 
+Cut = tuple[int, int, Dim, Dim]  # class, axis, start, limit
 HOST_NODES = 3  # Shape, Gather and a share of Concat: what a number of the host takes, less what it shares with others
 TIE = 1e-12  # s: of two equally dear forms the one that the user wrote
 
@@ -68,6 +69,8 @@ class _Builder:
         self.broadcasts = [self._broadcasts(number) for number in range(len(saturated.nodes))]
         self.views: dict[tuple[int, Shape], int] = {}
         self.ones: dict[tuple[int, Shape], int] = {}
+        self.lines = _lines(saturated)
+        self.apart: dict[tuple[Cut, ...], int] = {}
 
     def build(self) -> Faces:
         for number, broadcasts in enumerate(self.broadcasts):
@@ -121,6 +124,12 @@ class _Builder:
             form = self._copying(number, index, form)
         if node.op.name == RESHAPE and self._is_kept(node, self._shape(number)):
             self._add(number, 0.0, Origin(number, index, (self._with_ones(node.children[0], _trimmed(self._shape(number))),)))
+            return
+        if form.joint and (cut := _cut(self.saturated, node)) in self.lines:
+            assert cut is not None
+            launch = self.pricer.launch(form.kernel)
+            seconds = self._seconds(number, node, form, (self._read(cut[0]),))
+            self._add(number, max(0.0, seconds - launch), Origin(number, index, (self._taken_apart(self.lines[cut], launch),)))
             return
         for views in self._viewed(number, node, form):
             operands = tuple(self.views[child, views[place]] if place in views else child for place, child in enumerate(node.children))
@@ -204,6 +213,14 @@ class _Builder:
                 as_it_is = view == _trimmed(self._shape(child)) or child in self.folded.classes
                 self._add(face, 0.0, Origin(number, index, (child if as_it_is else self._with_ones(child, view),)))
 
+    def _taken_apart(self, line: tuple[Cut, ...], launch: float) -> int:
+        """The face of a value that one node takes apart: it costs the launch, whatever of it is used."""
+        face = self.apart.get(line)
+        if face is None:
+            face = self.apart[line] = self._new()
+            self._add(face, launch, Origin(line[0][0], ITSELF, (line[0][0],)))
+        return face
+
     def _with_ones(self, number: int, view: Shape) -> int:
         """The face of a class whose value has the shape `view`."""
         found = self.ones.get((number, view))
@@ -236,6 +253,37 @@ class _Builder:
         if form is not None:
             read = tuple(self._read(child) for child in node.children)
             self._add(face, self._seconds(number, node, form, read), Origin(number, index, node.children))
+
+
+def _cut(saturated: Saturated, node: ENode) -> Cut | None:
+    """The value, the one axis and the stretch of it that a slice without steps takes."""
+    given, type = dict(node.attributes), saturated.types[node.children[0]]
+    if not isinstance(type, TensorType) or any(step != 1 for step in given["strides"]):
+        return None
+    columns = zip(given["start"], given["limit"], type.dims, strict=True)
+    axes = [axis for axis, (start, limit, dim) in enumerate(columns) if (start, limit) != (0, dim)]
+    return (node.children[0], axes[0], given["start"][axes[0]], given["limit"][axes[0]]) if len(axes) == 1 else None
+
+
+def _lines(saturated: Saturated) -> dict[Cut, tuple[Cut, ...]]:
+    """The slices that are together all of one value, each with all in order."""
+    found: dict[tuple[int, int], dict[Dim, Cut]] = {}
+    for nodes in saturated.nodes:
+        for node in nodes:
+            if node.op.name == SLICE and (cut := _cut(saturated, node)) is not None:
+                found.setdefault(cut[:2], {}).setdefault(cut[2], cut)
+    lines: dict[Cut, tuple[Cut, ...]] = {}
+    for (value, axis), by_start in found.items():
+        type = saturated.types[value]
+        assert isinstance(type, TensorType)
+        line: list[Cut] = []
+        position: Dim = 0
+        while position in by_start and by_start[position] not in line:
+            line.append(by_start[position])
+            position = line[-1][3]
+        if len(line) > 1 and position == type.dims[axis]:
+            lines.update(dict.fromkeys(line, tuple(line)))
+    return lines
 
 
 def _computed_dims(node: ENode) -> int:

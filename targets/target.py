@@ -76,7 +76,7 @@ class Form:
     may be a broadcast which is not materialised, because the kernel broadcasts as NumPy does; all dims
     but the last `kept`, which must be there in full. `reorder`: the kernel
     that puts operands and result in order around this one, or None. `passes`: kernels that go once more over an operand (its number)
-    or over the result (-1) before the op's own starts.
+    or over the result (-1) before the op's own starts. `joint`: slices that are together all of one value are one node.
     """
 
     kernel: str
@@ -88,6 +88,7 @@ class Form:
     typed: int = 0
     reorder: str | None = None
     passes: tuple[tuple[str, int], ...] = ()
+    joint: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ class Storing:
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
-    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `sessions`: how it is told to
-    run a program; None where there is nothing to tell."""
+    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `merges`: the rows up to which
+    products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
+    where there is nothing to tell."""
 
     name: str
     title: str
@@ -118,6 +120,7 @@ class Target:
     numbers: Mapping[str, Rate]
     folds_constants: bool = False
     storing: Storing = Storing()
+    merges: Rate | None = None
     sessions: Sessions | None = None
     notes: str = ""
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import coset.dialects
 from coset import regionwise
 from coset.dialects.stablehlo import broadcast, splat, transpose
-from coset.egraph.chains import Ordering, order_chains, product
+from coset.egraph.chains import Entered, order_chains, product
 from coset.egraph.limits import Limits
 from coset.egraph.regions import Filling, cut
 from coset.egraph.repeats import SHORTEST, find_runs
@@ -185,10 +185,11 @@ def library() -> tuple[Phase, ...]:
 def solved(roots: Sequence[Term], limits: Limits = DEFAULT, phases: Sequence[Phase] | None = None) -> Solved:
     used = library() if phases is None else phases
 
-    def search(terms: Sequence[Term]) -> tuple[Saturation, Ordering]:
+    def search(terms: Sequence[Term]) -> tuple[Saturation, list[Entered]]:
         ordering = order_chains(terms, [rule for phase in used for rule in phase.rules], product_seconds(CPU), {})
         kept = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in used]
-        return saturate(terms, kept, limits, equalities=ordering.equalities), ordering
+        entered = [] if ordering.entered is None else [ordering.entered]
+        return saturate(terms, kept, limits, equalities=[pair for found in entered for pair in found.pairs]), entered
 
     return solve(roots, search, lambda graph: select(graph, CPU, {}, limits), lambda terms: reprice(terms, CPU, {}))
 

@@ -57,6 +57,16 @@ def test_a_broadcast_that_is_also_used_in_memory_is_copied_once() -> None:
     assert seconds(joined, joined) == seconds(joined)
 
 
+def test_parts_that_are_together_all_of_a_value_share_one_launch() -> None:
+    """Split; parts that leave something out are nodes of their own."""
+    bounds = ((0, 64), (64, 100), (100, 128))
+    parts = [make("stablehlo.slice", (X,), {"start": (start, 0), "limit": (end, 768), "strides": (1, 1)}) for start, end in bounds]
+    alone = [seconds(part) for part in parts]
+    launch = CPU.kernels["copy"].launch.value
+    assert seconds(*parts) == pytest.approx(sum(alone) - 2 * launch)
+    assert seconds(*parts[1:]) == pytest.approx(sum(alone[1:]))
+
+
 def test_ones_in_the_middle_are_one_reshape() -> None:
     assert seconds(add(X, TALL)) - seconds(add(X, WIDE)) < 2 * LAUNCH
     assert seconds(add(X, TALL)) > seconds(add(X, WIDE)) - 1e-6
