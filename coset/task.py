@@ -122,7 +122,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
     phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
     rows = task.job.target.merges
-    merged = None if rows is None else merge_products(roots, active, rows.value, task.binding)
+    merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
     return saturate(roots, phases, task.job.limits, equalities=[pair for found in entered for pair in found.pairs]), entered
 

@@ -6,7 +6,8 @@ product with these columns, each way is a consequence of it; the one of all prod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 
 from coset.egraph.chains import Entered, kind, product
 from coset.ir import dims
@@ -30,9 +31,9 @@ def takes_columns(rule: Rule) -> bool:
     return isinstance(first, Variable) and inner.operands == (first, columns.operands[0])
 
 
-def merge_products(roots: Sequence[Term], rules: Iterable[Rule], rows: float, binding: Mapping[str, int]) -> Entered | None:
-    """The products under `roots` of at most `rows` rows that share their left operand, as columns of one; None where there are none or no
-    rule of `rules` says that columns can be taken."""
+def merge_products(roots: Sequence[Term], rules: Iterable[Rule], rows: float) -> Entered | None:
+    """The products under `roots` of at most `rows` rows (a number, no symbol) that share their left operand, as columns of one; None where
+    there are none or no rule of `rules` says that columns can be taken."""
     rule = next((rule for rule in rules if takes_columns(rule)), None)
     if rule is None:
         return None
@@ -41,14 +42,15 @@ def merge_products(roots: Sequence[Term], rules: Iterable[Rule], rows: float, bi
     for term in topological(roots):
         if term.op.name == "builtin.constant" or (term.operands and term.op.meaning and all(o in known for o in term.operands)):
             known.add(term)
-        elif kind(term) == "plain" and term.operands[1] in known and term.operands[0] not in known and _rows(term, binding) <= rows:
+        elif kind(term) == "plain" and term.operands[1] in known and term.operands[0] not in known and _rows(term) <= rows:
             groups.setdefault(term.operands[0], []).append(term)
     pairs = [pair for operand, products in groups.items() if len(products) > 1 for pair in _merged(operand, products)]
     return Entered(rule, tuple(pairs)) if pairs else None
 
 
-def _rows(term: Term, binding: Mapping[str, int]) -> int:
-    return dims.evaluate(dims.product(term.tensor.dims[:-1]), binding)
+def _rows(term: Term) -> float:
+    rows = dims.product(term.tensor.dims[:-1])
+    return rows if isinstance(rows, int) else inf
 
 
 def _merged(operand: Term, products: Sequence[Term]) -> list[tuple[Term, Term]]:

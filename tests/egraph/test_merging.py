@@ -40,7 +40,7 @@ def test_one_rule_of_the_library_says_it() -> None:
 @given(st.sampled_from([(1,), (3,), (2, 2), (1, 1, 4)]), st.integers(1, 5), st.lists(st.integers(1, 4), min_size=2, max_size=5))
 def test_each_product_is_columns_of_the_merged_one(rows: tuple[int, ...], inner: int, columns: list[int]) -> None:
     x, terms = products(rows, inner, columns)
-    entered = merge_products(terms, RULES, 4, {})
+    entered = merge_products(terms, RULES, 4)
     assert entered is not None and [old for old, _ in entered.pairs] == list(dict.fromkeys(terms))
     assert len({new.operands[0] for _, new in entered.pairs}) == 1
     given_x = {x: np.random.default_rng(0).normal(size=(*rows, inner))}
@@ -61,14 +61,13 @@ def test_nothing_is_merged(why: str) -> None:
         terms[1] = product(input_term("y", tensor(F64, 1, 3)), terms[1].operands[1], batched=False)
     if why == "known":
         terms = [product(constant(np.ones((1, 3)), F64), term.operands[1], batched=False) for term in terms]
-    assert merge_products(terms, without(RULES) if why == "no rule" else RULES, 4, {}) is None
+    assert merge_products(terms, without(RULES) if why == "no rule" else RULES, 4) is None
 
 
-def test_rows_are_counted_with_the_numbers_of_the_dims() -> None:
+def test_a_batch_that_is_not_known_is_not_few_rows() -> None:
     x = input_term("x", tensor(F64, dims.symbol("B"), 3))
     terms = [product(x, constant(np.full((3, 2), value), F64), batched=False) for value in (1.0, 2.0)]
-    assert merge_products(terms, RULES, 4, {"B": 2}) is not None
-    assert merge_products(terms, RULES, 4, {"B": 5}) is None
+    assert merge_products(terms, RULES, 4) is None
 
 
 def gates(rows: int) -> onnx.ModelProto:
