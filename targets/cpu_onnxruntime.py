@@ -286,8 +286,9 @@ register(
         merges=Rate(
             4,
             "rows",
-            "merge_projections of benchmarks/hand on optimized models, blocks in turn, 2026-11-21: taso_nasrnn_narrow (1 row) takes 0.60 of "
-            "the time, bert_12l_d192, bert_2l, vit_ti16 (128 to 197 rows) 1.01 to 1.02: Split costs a copy, and the products gain nothing",
+            "merge_projections of benchmarks/hand on optimized models, blocks in turn, 2026-11-21: taso_nasrnn_narrow (1 row) takes 0.60 "
+            "of the time, bert_12l_d192, bert_2l and vit_ti16 (128 to 197 rows) take 1.01 to 1.02: Split costs a copy, and the products "
+            "gain nothing",
         ),
         storing=STORING,
         sessions=SESSIONS,
