@@ -18,14 +18,15 @@ from coset.extract.cost import Printable
 from coset.feeds import bindings
 from coset.flow import Compare, run_flow
 from coset.frontends.onnx import import_model
+from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lowering.onnx import count_nodes, highest_opset, printable, write
+from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.reference import is_stablehlo, values_of
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target, get_target
-from coset.task import Job, Progress, Task, phases_for
+from coset.task import Job, Progress, Task, finish, phases_for, solve_task
 
 DEFAULT_TARGET = "cpu-onnxruntime"
 
@@ -149,8 +150,23 @@ def _read(job: Job) -> Task:
     if job.target.dialect != "onnx":
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help="use `coset lower` for it")
     job.progress("reading the model")
-    program = import_model(job.model)
+    program = import_model(job.model, rewrite=_inner(job))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, highest_opset(program)))
+
+
+def _inner(job: Job) -> Rewrite:
+    """Bodies of control flow with their constants computed and their known branches taken; no rule looks into them."""
+
+    def read(body: Any) -> Program:
+        return import_model(body, rewrite=rewrite)
+
+    def write_body(program: Program) -> Any:
+        task = Task(job, program, dict(next(bindings(program, {}))), ())
+        solved, _ = solve_task(task, (), _printable(task))
+        return lower(finish(task, solved)[0])
+
+    rewrite = written_anew(read, write_body)
+    return rewrite
 
 
 def _printable(task: Task) -> Printable:

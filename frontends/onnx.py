@@ -16,6 +16,7 @@ from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
 from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read, wrong_rank
+from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model
@@ -30,8 +31,9 @@ STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "co
 _DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
 
 
-def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None) -> Program:
+def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None) -> Program:
     """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
+    Bodies of nodes that stay as they came are written anew by `rewrite`.
 
     Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the serialized
     model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
@@ -43,17 +45,21 @@ def import_model(source: str | Path | bytes | Model, *, folder: Path | None = No
         CosetError: the file cannot be read, is no valid model, or its data lies outside its folder.
     """
     opened = open_model(source, folder=folder)
-    return read(lambda facts: _Importer(opened, facts).program())
+    return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program())
 
 
 class _Importer:
     """The state of one import: what each name means so far."""
 
-    def __init__(self, opened: Opened, facts: Facts, *, outer: _Importer | None = None, graph: Model = None, runs: bool = True) -> None:
+    def __init__(
+        self, opened: Opened, facts: Facts, *, rewrite: Rewrite | None = None, outer: _Importer | None = None, graph: Model = None,
+        runs: bool = True,
+    ) -> None:  # fmt: skip
         """`outer` is the importer of the graph that holds the node whose body `graph` is; `runs`: the graph's nodes run in every run."""
         model = opened.proto
         self.facts = facts
         self.runs = runs
+        self.rewrite: Rewrite | None = rewrite if outer is None else outer.rewrite
         self.opened = opened
         self.graph = model.graph if outer is None else graph
         self.opsets = _opsets(opened)
@@ -289,6 +295,8 @@ class _Importer:
         return values.evaluate(name, host, attributes, _result_dtype(name, type, operands, attributes))
 
     def _opaque(self, node: Model, domain: str, operands: Sequence[Term], what: str, seen: dialect.Node | None) -> tuple[Term, ...]:
+        if seen is None and self.rewrite is not None:  # else its bodies have a meaning already, over what they capture
+            node = self._rewritten(node, self.rewrite, what)
         captured = captured_names(node)
         for body in bodies(node):
             self.reserved |= all_names(body)
@@ -309,6 +317,20 @@ class _Importer:
             self.token = results[-1]
             return results[:-1]
         return results
+
+    def _rewritten(self, node: Model, rewrite: Rewrite, what: str) -> Model:
+        """The node with its bodies written anew. Small constants that they capture become their own."""
+        if not any(True for _ in bodies(node)):
+            return node
+        result = onnx.NodeProto()
+        result.CopyFrom(node)
+        for body in bodies(result):
+            self._embed(body)
+            captured = {name: self._value(name, what) for name in free_names(body)}
+            shown = {name: proto for name, term in captured.items() if (proto := _shown(term)) is not None}
+            types = {name: term.type for name, term in captured.items() if name not in shown}
+            body.CopyFrom(rewritten(body, types, shown, self.opened.proto, rewrite))
+        return result
 
     def _payload(self, node: Model, captured: Sequence[str]) -> bytes:
         """The attributes of `node` as a NodeProto without the names of its operands and results; captured names are numbered."""

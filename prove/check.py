@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
+FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 6  # comparisons for an entry with one variant, and for each of very many
 
 
@@ -95,7 +99,37 @@ def check_rules(
     for rule in rules:
         if wanted(rule):
             entries.setdefault(entry_of(rule), []).append(rule)
-    return [_kept(name, entries[name], known) or _verdict(name, entries[name], seed, proofs, repaired) for name in sorted(entries)]
+    kept = {name: found for name, own in entries.items() if (found := _kept(name, own, known)) is not None}
+    made = _made(
+        {name: own for name, own in entries.items() if name not in kept}, lambda name: _verdict(name, entries[name], seed, proofs, repaired)
+    )
+    return [kept.get(name) or made[name] for name in sorted(entries)]
+
+
+def _made(entries: Mapping[str, Sequence[Rule]], judge: Callable[[str], Verdict]) -> dict[str, Verdict]:
+    """The verdicts of `judge` on the entries, by all processors where there are many."""
+    workers = min(len(os.sched_getaffinity(0)), len(entries) // FEWEST) if hasattr(os, "fork") else 0
+    if workers < 2:
+        return {name: judge(name) for name in entries}
+    global _JUDGE
+    _JUDGE = judge  # what a forked process takes along: rules are not sent
+    try:
+        with multiprocessing.get_context("fork").Pool(workers, _worker) as pool:
+            return {verdict.name: verdict for verdict in pool.imap_unordered(_judge, sorted(entries))}
+    finally:
+        _JUDGE = None
+
+
+_JUDGE: Callable[[str], Verdict] | None = None
+
+
+def _worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
+
+
+def _judge(name: str) -> Verdict:
+    assert _JUDGE is not None
+    return _JUDGE(name)
 
 
 def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:

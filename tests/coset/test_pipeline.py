@@ -125,6 +125,47 @@ def test_what_only_gives_a_dim_is_optimized_too_and_computed_once() -> None:
     assert optimized.run({"x": x})["e"].shape == (2, (x > 0).sum())
 
 
+def branches() -> onnx.ModelProto:
+    """An If whose branches compute with constants, look at known shapes and take a value from outside."""
+
+    def info(name: str) -> Any:
+        return helper.make_tensor_value_info(name, FLOAT, None)
+
+    def side(op: str, name: str) -> Any:
+        kinds = ("Neg", "Abs")
+        inner = [helper.make_graph([helper.make_node(kind, ["s"], [kind + name])], kind, [], [info(kind + name)]) for kind in kinds]
+        nodes = [
+            helper.make_node("Mul", ["two", "two"], ["four"]), helper.make_node(op, ["h", "four"], ["s"]),
+            helper.make_node("Shape", ["h"], ["d"]), helper.make_node("Size", ["d"], ["rank"]),
+            helper.make_node("Cast", ["rank"], ["known"], to=9),
+            helper.make_node("If", ["known"], [name], then_branch=inner[0], else_branch=inner[1]),
+        ]  # fmt: skip
+        return helper.make_graph(nodes, name, [], [info(name)])
+
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["h"]), helper.make_node("Cast", ["p"], ["q"], to=9),
+        helper.make_node("If", ["q"], ["y"], then_branch=side("Add", "t"), else_branch=side("Mul", "e")),
+    ]  # fmt: skip
+    return model(nodes, {"x": [3, 4], "p": [1]}, {"y": [3, 4]}, two=np.float32(2))
+
+
+def test_bodies_of_what_stays_are_written_anew() -> None:
+    proto = branches()
+    random = helper.make_node("RandomNormalLike", ["s"], ["noise"])  # an effect, so that the If stays as it came
+    for attribute in proto.graph.node[-1].attribute:
+        attribute.g.node.insert(2, random)
+    optimized = coset.optimize(proto)
+    written = onnx.load(optimized._draft.path)
+    (stays,) = [node for node in written.graph.node if node.op_type == "If"]
+    for attribute in stays.attribute:
+        ops = [node.op_type for node in attribute.g.node]
+        assert "If" not in ops and "Neg" in ops and "RandomNormalLike" in ops and len(ops) == 3, ops
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    for p in (0.0, 1.0):
+        expected = -(np.tanh(x) + 4 if p else np.tanh(x) * 4)
+        np.testing.assert_allclose(optimized.run({"x": x, "p": np.array([p], np.float32)})["y"], expected, rtol=1e-5)
+
+
 def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
     """tanh(x) * tanh(x) has no rule in the library; a file of one entry gives it one, and it is used."""
     nodes = [
