@@ -165,7 +165,10 @@ def finished(path: Path | None, *, timing: bool) -> dict[str, Row]:
     """The rows of an earlier run that need not be made again, by name."""
     if path is None or not path.exists():
         return {}
-    rows = json.loads(path.read_text())["rows"]
+    try:
+        rows = json.loads(path.read_text())["rows"]
+    except (ValueError, KeyError, TypeError):
+        raise SystemExit(f"{path} holds no rows of an earlier run: take another name, or remove it") from None
     return {row["name"]: row for row in rows if "error" not in row and ("ms" in row or not timing)}
 
 

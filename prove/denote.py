@@ -289,6 +289,11 @@ class Denotation:
         finally:
             self.known = before
         floats = type.dtype.kind == "float"
+        # a sum begins with 0, and 0 + -0 is 0: where signs of zeros count, a sum of one element is not that element
+        if combiner != "add" or not floats or self.real or "signed_zero" in self.exceptions:
+            once: dict[str, Dim] = {name: 0 for name, extent in variables if extent == 1}
+            variables = tuple((name, extent) for name, extent in variables if name not in once)
+            inner = self.folds.renamed(inner, once, before.with_variables(dict(variables))) if once else inner
         ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
         if not variables:
             return inner
@@ -300,7 +305,10 @@ class Denotation:
             names: dict[str, Dim] = {old: dims.symbol(f"o:{i}") for i, (old, _) in enumerate(variables)}
             plain = tuple((f"o:{i}", extent) for i, (_, extent) in enumerate(variables))
             inside = before.with_variables(dict(plain))
-            return scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, self.folds.renamed(inner, names, inside)))
+            flipped = inner.call("negate") if combiner == "add" and "signed_zero" in self.exceptions else None
+            added = self.folds.renamed(flipped.arguments[0] if flipped else inner, names, inside)
+            result = scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, added))
+            return functions.exact("negate", (result,), self.exceptions) if flipped else result  # rounding knows no sign
         kind = type.dtype if functions.wraps(type.dtype) else type.dtype.kind
         return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
 
@@ -358,6 +366,8 @@ def _unwrapped(form: Form, dtype: DType) -> bool:
     if len(form.terms) != 1:
         return False
     ((monomial, coefficient),) = form.terms
+    if coefficient == 1 and dtype.bits >= 64 and all(isinstance(factor, Size) and degree.denominator == 1 for factor, degree in monomial):
+        return all(degree > 0 for _, degree in monomial)  # no tensor has more elements
     if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
         return False
     factor = monomial[0][0]

@@ -17,11 +17,13 @@ from coset.ir.types import TensorType, TupleType
 from coset.prove import scalar
 from coset.prove.denote import Denotation, Split
 from coset.prove.error_bound import coarsest
-from coset.prove.functions import Unprovable
+from coset.prove.functions import Unprovable, exact, sorted_call
 from coset.prove.index import Known
 from coset.prove.scalar import Base, Form
 from coset.prove.solver import solved
+from coset.prove.substitution import assumed, truths
 
+MOST_PREDICATES = 4  # of which both values are looked at
 MOST_CASES = 64  # of conditions on the index
 ROUNDINGS = 8  # of constants to the element type at hand, by which coefficients may differ
 
@@ -89,13 +91,30 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: 
     solver = False
     real = sense.real and left.tensor.dtype.kind == "float"  # integers wrap around, and no rounding excuses them
     tolerance = Fraction(ROUNDINGS * coarsest((left, right))) if real else Fraction(0)
-    if not equal(a, b, real=real, tolerance=tolerance):
+    if not equal(a, b, real=real, tolerance=tolerance) and not (not real and _by_cases(a, b, left.tensor)):
         if not solved(a, b, real=real):
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True
     if sense.real and sense.domains:
         _same_domain(*(side.domain for side in sides))
     return solver
+
+
+def _by_cases(a: Form, b: Form, type: TensorType, depth: int = 0) -> bool:
+    """Whether the forms are one for both values of each predicate that they speak of: `select` goes in and out of what has no laws."""
+
+    def rebuild(function: str, arguments: tuple[Form, ...]) -> Form | None:
+        if type.dtype.kind == "float" and function in ("add", "multiply", "negate", "maximum", "minimum", "divide", "abs"):
+            return exact(function, arguments, frozenset())
+        return sorted_call(function, *arguments) if function.split()[0] in ("maximum", "minimum", "and", "or") else None
+
+    if a == b:
+        return True
+    predicates = sorted({*truths(a), *truths(b)}, key=lambda one: (len(one.key), one.key))
+    if not predicates or depth == MOST_PREDICATES:
+        return False
+    sides = [[assumed(form, predicates[0], value, rebuild) for form in (a, b)] for value in (0, 1)]
+    return all(_by_cases(left, right, type, depth + 1) for left, right in sides)
 
 
 def equal(a: Form, b: Form, *, real: bool, tolerance: Fraction) -> bool:

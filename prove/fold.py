@@ -19,7 +19,9 @@ from coset.prove import scalar
 from coset.prove.index import Known
 from coset.prove.scalar import Atom, Fold, Form, Where
 from coset.prove.substitution import atom_variables, replaced
+from coset.prove.substitution import variables as free
 
+_IDEMPOTENT = ("maximum", "minimum", "and", "or")
 MOST_ORDERS = 24  # of bound variables: more are ordered by where they first occur
 Variables = tuple[tuple[str, Dim], ...]
 
@@ -160,7 +162,11 @@ class Folds:
                 variables += tuple((own[name], extent) for name, extent in same.variables)
                 body = self.renamed(same.body, {a: dims.symbol(b) for a, b in own.items()}, known)
                 return self.extreme(combiner, variables, body, known)
-            return self._joined(combiner, variables, body, known)
+            if combiner.split()[0] in _IDEMPOTENT:  # the same again changes nothing
+                inside = free(body)
+                needless = {name for name, extent in variables if name not in inside and known.nonnegative(dims.subtract(extent, 1))}
+                variables = tuple((name, extent) for name, extent in variables if name not in needless)
+            return self._joined(combiner, variables, body, known) if variables else body
         moving = [(m, c) for m, c in body.terms if any(atom_variables(a) & names for a, _ in m)]
         fixed = Form(tuple(term for term in body.terms if term not in moving))
         inner = Form(tuple(moving))

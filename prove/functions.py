@@ -34,11 +34,17 @@ class Domain:
     other: set[Form] = field(default_factory=set)
 
     def needs_nonzero(self, form: Form) -> None:
+        root = _power_of_one(form)
+        form = form if root is None else root[0]  # a power is 0 where its base is
         if not self.surely_positive(form):
             self.nonzero.add(self.closed(_normal(form)))
 
     def needs_nonnegative(self, form: Form) -> None:
-        if not self.surely_positive(form):
+        root = _power_of_one(form)
+        if root is not None and (root[1].denominator % 2 == 0 or (root[1].denominator == 1 and int(root[1]) % 2 == 0)):
+            return  # a root is not negative (what it is of was asked for when it was made), nor is a square
+        form = root[0] if root is not None and root[1].denominator == 1 else form
+        if not self._surely_nonnegative(form):
             self.nonnegative.add(self.closed(form))
 
     def needs(self, form: Form) -> None:
@@ -47,6 +53,13 @@ class Domain:
     def surely_positive(self, form: Form) -> bool:
         """True when every term is a positive number times positive atoms."""
         return bool(form.terms) and all(c > 0 and all(self._positive(atom) for atom, _ in m) for m, c in form.terms)
+
+    def _surely_nonnegative(self, form: Form) -> bool:
+        """True when every term is a positive number times atoms that are positive, or sums of what is not negative."""
+        return all(c > 0 and all(self._positive(a) or self._sums_up(a) for a, _ in m) for m, c in form.terms)
+
+    def _sums_up(self, atom: scalar.Atom) -> bool:
+        return isinstance(atom, scalar.Fold) and atom.combiner == "add" and self._surely_nonnegative(atom.body)
 
     def _positive(self, atom: scalar.Atom) -> bool:
         return self.positive(atom) if isinstance(atom, scalar.Size) else scalar.positive(atom)
@@ -267,6 +280,14 @@ class Reals:
 _PARTIAL = frozenset({"tan", "asin", "acos", "acosh", "atanh", "erf_inv", "remainder", "lgamma", "digamma", "polygamma", "zeta"})
 
 
+def _power_of_one(form: Form) -> tuple[Form, Fraction] | None:
+    """The base and the exponent of a form that is a positive number times the power of one atom."""
+    if len(form.terms) != 1 or form.terms[0][1] <= 0 or len(form.terms[0][0]) != 1:
+        return None
+    ((factor, exponent),) = form.terms[0][0]
+    return factor.form if isinstance(factor, scalar.Base) else scalar.atom(factor), exponent
+
+
 def _normal(form: Form) -> Form:
     """The form up to a factor."""
     return scalar.scale(form, 1 / form.terms[0][1]) if form.terms else form
@@ -335,6 +356,8 @@ def _negated(a: Form) -> Form:
 
 
 def _added(a: Form, b: Form, exceptions: frozenset[str]) -> Form:
+    if a == b == ZERO:
+        return ZERO
     for one, other in ((a, b), (b, a)):
         if other == MINUS_ZERO or (other == ZERO and "signed_zero" in exceptions):
             return one
@@ -347,6 +370,8 @@ def _multiplied(a: Form, b: Form) -> Form:
             return one
         if other.number == -1:
             return _negated(one)
+        if one == ZERO and other.number is not None and other.number != 0:
+            return ZERO if other.number > 0 else MINUS_ZERO
     flips = [x.call("negate") for x in (a, b)]
     a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
     product = scalar.atom(Apply("multiply", tuple(sorted((a, b), key=lambda form: form.key))))

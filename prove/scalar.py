@@ -333,7 +333,11 @@ def exponential(form: Form) -> Form:
                 value = (Decimal(coefficient.numerator) / Decimal(coefficient.denominator)).exp()
             result = scale(result, Fraction(value))
         else:
-            result = multiply(result, atom(Exponential(_form({monomial: Fraction(1)})), coefficient))
+            inner = _form({monomial: Fraction(1)}).call("log")
+            if inner is not None:  # e^(c log y) = y^c, where y has a logarithm
+                result = multiply(result, power(inner.arguments[0], coefficient))
+            else:
+                result = multiply(result, atom(Exponential(_form({monomial: Fraction(1)})), coefficient))
     return result
 
 
@@ -348,7 +352,13 @@ def logarithm(form: Form) -> Form:
             else:
                 rest.append((factor, degree))
         inner = _form({tuple(rest): coefficient})
-        return total if inner == ONE else add(total, atom(Apply("log", (inner,))))
+        if inner == ONE:
+            return total
+        if coefficient == 1 and len(rest) == 1 and (rest[0][1].denominator != 1 or int(rest[0][1]) % 2):  # positive where its base is
+            ((factor, degree),) = rest
+            base = factor.form if isinstance(factor, Base) else atom(factor)
+            return add(total, scale(atom(Apply("log", (base,))), degree))
+        return add(total, atom(Apply("log", (inner,))))
     return atom(Apply("log", (form,)))
 
 

@@ -42,6 +42,51 @@ def _replaced(factor: Atom, change: Callable[[Dim], Dim], again: Again) -> Form:
     return again(factor, variables, replaced(factor.body, change, again))
 
 
+def truths(form: Form) -> list[Apply]:
+    """The predicates in `form` that no fold binds, each once."""
+    found: dict[Apply, None] = {}
+    stack = [form]
+    while stack:
+        for factor in stack.pop().atoms():
+            if isinstance(factor, Apply):
+                if factor.truth:
+                    found[factor] = None
+                stack += factor.arguments
+            elif isinstance(factor, Base):
+                stack.append(factor.form)
+            elif isinstance(factor, Exponential):
+                stack.append(factor.exponent)
+    return list(found)
+
+
+def assumed(form: Form, predicate: Apply, value: int, rebuild: Callable[[str, tuple[Form, ...]], Form | None]) -> Form:
+    """`form` where `predicate` is 0 or 1, also inside of other atoms but not inside of folds. `rebuild` makes an application of a function
+    to new arguments in normal form; None: it has no laws."""
+    total = scalar.ZERO
+    for monomial, coefficient in form.terms:
+        part = scalar.number(coefficient)
+        for factor, exponent in monomial:
+            part = scalar.multiply(part, scalar.power(_assumed(factor, predicate, value, rebuild), exponent))
+        total = scalar.add(total, part)
+    return total
+
+
+def _assumed(factor: Atom, predicate: Apply, value: int, rebuild: Callable[[str, tuple[Form, ...]], Form | None]) -> Form:
+    if factor == predicate:
+        return scalar.number(value)
+    if isinstance(factor, Apply):
+        arguments = tuple(assumed(a, predicate, value, rebuild) for a in factor.arguments)
+        if arguments == factor.arguments:
+            return scalar.atom(factor)
+        made = None if factor.truth else rebuild(factor.function, arguments)
+        return made if made is not None else scalar.atom(Apply(factor.function, arguments, factor.truth))
+    if isinstance(factor, Base):
+        return assumed(factor.form, predicate, value, rebuild)
+    if isinstance(factor, Exponential):
+        return scalar.exponential(assumed(factor.exponent, predicate, value, rebuild))
+    return scalar.atom(factor)
+
+
 def variables(form: Form) -> frozenset[str]:
     """The dim symbols and index variables that occur free in `form`."""
     found: set[str] = set()
