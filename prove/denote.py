@@ -200,8 +200,10 @@ class Denotation:
         if type.dtype.kind == "float":
             unsigned = frozenset({"signed_zero"}) if type.dtype.name.endswith("fnuz") else frozenset[str]()  # it has one zero only
             return functions.exact(name, operands, self.exceptions | unsigned)
-        if name == "negate":
+        if name in ("negate", "add", "subtract"):  # of complex numbers, part by part
             return functions.exact(name, operands, self.exceptions)
+        if name in ("maximum", "minimum"):
+            return functions.sorted_call(f"{name} {type.dtype}", *operands)
         return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
 
     def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
-from coset.prove import pointwise
+from coset.prove import numbers, pointwise
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Literal, parts
@@ -70,7 +71,12 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
             if proof.cases:
                 return proof
     proof = _shown(rule, generic, KINDS, seconds)
-    return _shown(rule, generic, (*KINDS, *WIDTHS), seconds) if proof.bits else proof
+    proof = _shown(rule, generic, (*KINDS, *WIDTHS), seconds) if proof.bits else proof
+    marks = numbers.marks(rule)
+    if proof.assurance != "bounded" or not marks or not {f"`{name}`" for name in marks} & set(proof.gaps):
+        return proof
+    again = _shown(rule, generic, KINDS, seconds, marks)  # beside the numbers that were looked at, all
+    return again if again.assurance and len(again.gaps) < len(proof.gaps) and not again.bits else proof
 
 
 def _computes(rule: Rule, generic: frozenset[str]) -> bool:
@@ -79,14 +85,17 @@ def _computes(rule: Rule, generic: frozenset[str]) -> bool:
     return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in nodes)
 
 
-def _shown(rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float) -> Proof:
+def _shown(
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, marks: Mapping[str, float] = numbers.NONE
+) -> Proof:
     start = time.perf_counter()
-    search = Search(dtypes=1, elements=elements, most_rank=RANKS, exhaustive=True, budget=QUESTIONS)
+    search = Search(dtypes=1, elements=elements, most_rank=RANKS, exhaustive=True, budget=QUESTIONS, numbers=marks)
     seen: set[tuple[Term, Term]] = set()
     solver = bits = False
     idle = 0  # instances that do not fire with symbols
     untested = 0  # instances of element types that nothing speaks about
     word = rule.numerics.word
+    open_ranks = _open_ranks(rule)
     elementwise = _Elementwise(rule.numerics.exceptions)
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
     for instance in instances(rule, search):
@@ -96,6 +105,8 @@ def _shown(rule: Rule, generic: frozenset[str], elements: tuple[str, ...], secon
             pair = _with_numbers(rule, instance)
             if pair is not None:
                 search.gaps.add("sizes that a condition tells apart")
+        if pair is not None and marks:
+            pair = numbers.any_number(pair, marks)
         if pair is None or pair in seen:
             continue
         seen.add(pair)
@@ -113,7 +124,7 @@ def _shown(rule: Rule, generic: frozenset[str], elements: tuple[str, ...], secon
             bits |= any(type.dtype.kind in ("int", "uint") for type in instance.variable_types if isinstance(type, TensorType))
             search.gaps |= {found} - {BIT_BY_BIT}
             untested += found != BIT_BY_BIT
-        search.gaps |= _positional(pair)
+        search.gaps |= _positional(pair) if open_ranks else set()
     gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
     gaps |= _ranks_named(rule)
     elapsed = time.perf_counter() - start
@@ -131,8 +142,8 @@ def _with_numbers(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
     names = sorted({name for type in instance.variable_types if isinstance(type, TensorType) for d in type.dims for name in symbols(d)})
     if not names:
         return None
-    numbers = sorted({1, 2, 3, 4, *_integers(rule)})
-    for chosen in [*((n,) * len(names) for n in numbers), numbers * len(names)]:
+    sizes = sorted({1, 2, 3, 4, *_integers(rule)})
+    for chosen in [*((n,) * len(names) for n in sizes), sizes * len(names)]:
         binding: dict[str, Dim] = dict(zip(names, chosen, strict=False))
         fixed = Instance(
             bound(instance.attributes, binding), bound(instance.left_types, binding), bound(instance.variable_types, binding), {}
@@ -201,6 +212,12 @@ def _generic(rule: Rule) -> frozenset[str]:
     found = re.search(r"\[([\w.]+)\]", rule.name)
     op = find_op(found.group(1)) if found else None
     return frozenset({op.name}) if op is not None and op.has("elementwise") and not op.has("commutative") else frozenset()
+
+
+def _open_ranks(rule: Rule) -> bool:
+    """Whether some rank is not written down: else the instances have all ranks that there are."""
+    items = [item for pattern in rule.compiled.types for item in pattern.dims.items]
+    return any(kind.word in ("pack", "dims") for kind in rule.compiled.kinds.values()) or any(getattr(i, "value", i) is None for i in items)
 
 
 def _positional(pair: tuple[Term, Term]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,7 @@ class Search:
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
+    numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -313,6 +314,9 @@ def _open_values(
     for name, value in items:
         for part in parts(value):
             if not isinstance(part, Ref) or part.name in scope.values or part.name in names:
+                continue
+            if part.name in search.numbers:
+                names[part.name] = [search.numbers[part.name]]
                 continue
             kind = rule.compiled.kinds[part.name]
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
