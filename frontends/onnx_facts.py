@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import TensorType
@@ -72,12 +73,12 @@ def read(once: Callable[[Facts], Program]) -> Program:
 
 
 def _possible(once: Callable[[Facts], Program], facts: Facts, name: str, side: bool) -> bool:
-    """False where a run in which the condition of the If is `side` always fails."""
+    """False where a run in which the condition of the If is `side` always fails. What cannot be read under the assumption is possible."""
     try:
         once(replace(facts, branches={**facts.branches, name: side}, trying=True))
     except Impossible:
         return False
-    except Bounded:
+    except (Bounded, CosetError):
         return True
     return True
 
