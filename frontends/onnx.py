@@ -11,7 +11,6 @@ import onnx
 from coset.dialects import onnx as dialect
 from coset.dialects.hub_terms import is_splat, literal
 from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_names, free_names, rename_free
-from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
@@ -19,16 +18,15 @@ from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, re
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, result_dims
-from coset.frontends.onnx_tensors import Model, Opened, open_model
-from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, type_of
+from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
+from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.program import Program
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
-from coset.ir.types import BOOL, I64, AbsentType, DType, TensorType, TokenType, TupleType, Type
+from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
 STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
-_DATA_ELEMENTS = 1024  # constants up to this size are shown to shape inference
 
 
 def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None) -> Program:
@@ -62,7 +60,7 @@ class _Importer:
         self.rewrite: Rewrite | None = rewrite if outer is None else outer.rewrite
         self.opened = opened
         self.graph = model.graph if outer is None else graph
-        self.opsets = _opsets(opened)
+        self.opsets = opsets_of(opened)
         self.functions = {(function.domain, function.name, function.overload): function for function in model.functions}
         self.random = random_functions(self.functions)
         named = named_dims([value.type for value in (*self.graph.input, *self.graph.output)])
@@ -292,7 +290,7 @@ class _Importer:
             return values.term_of(vector if name == "Shape" else values.host_array([type.elements], ()), I64)
         if any(value is None and operand.op is not ABSENT for value, operand in zip(host, operands, strict=True)):
             return None
-        return values.evaluate(name, host, attributes, _result_dtype(name, type, operands, attributes))
+        return values.evaluate(name, host, attributes, values.result_dtype(name, type, operands, attributes))
 
     def _opaque(self, node: Model, domain: str, operands: Sequence[Term], what: str, seen: dialect.Node | None) -> tuple[Term, ...]:
         if seen is None and self.rewrite is not None:  # else its bodies have a meaning already, over what they capture
@@ -327,9 +325,9 @@ class _Importer:
         for body in bodies(result):
             self._embed(body)
             captured = {name: self._value(name, what) for name in free_names(body)}
-            shown = {name: proto for name, term in captured.items() if (proto := _shown(term)) is not None}
-            types = {name: term.type for name, term in captured.items() if name not in shown}
-            body.CopyFrom(rewritten(body, types, shown, self.opened.proto, rewrite))
+            constants = {name: proto for name, term in captured.items() if (proto := shown(term)) is not None}
+            types = {name: term.type for name, term in captured.items() if name not in constants}
+            body.CopyFrom(rewritten(body, types, constants, self.opened.proto, rewrite))
         return result
 
     def _payload(self, node: Model, captured: Sequence[str]) -> bytes:
@@ -375,8 +373,8 @@ class _Importer:
         del question.input[:]
         question.input.extend(name if operand.op is not ABSENT else "" for name, operand in zip(inputs, operands, strict=True))
         question.output.extend(f"o{index}" if name else "" for index, name in enumerate(node.output))
-        data = [_shown(operand) for operand in operands]
-        known_operands = tuple(operand if shown is not None else None for operand, shown in zip(operands, data, strict=True))
+        data = [shown(operand) for operand in operands]
+        known_operands = tuple(operand if proto is not None else None for operand, proto in zip(operands, data, strict=True))
         key = (payload, tuple(map(bool, node.output)), known_operands)
         inferred, spelled = self.inference.results(question, [operand.type for operand in operands], data, key)
         types: list[Type] = []
@@ -414,38 +412,3 @@ def _without_rank(results: Sequence[Term]) -> bool:
 
 def _is_external(tensor: Model) -> bool:
     return isinstance(tensor, onnx.TensorProto) and tensor.data_location == onnx.TensorProto.EXTERNAL
-
-
-def _opsets(opened: Opened) -> dict[str, int]:
-    result: dict[str, int] = {}
-    for entry in opened.proto.opset_import:
-        domain = "" if entry.domain == "ai.onnx" else entry.domain
-        if result.setdefault(domain, entry.version) != entry.version:
-            raise opened.error(f"the domain `{domain or 'ai.onnx'}` is imported in two versions", help="import one version")
-    if "" not in result and (opened.proto.ir_version < 3 or any(not node.domain for node in opened.proto.graph.node)):
-        if opened.proto.ir_version >= 3:
-            raise opened.error("the model imports no version of the default domain", help="set opset_import")
-        result[""] = 1
-    return result
-
-
-def _result_dtype(name: str, type: Type, operands: Sequence[Term], attributes: Attributes) -> DType:
-    """The element type of the result of shape arithmetic."""
-    if name == "Cast":
-        return DTYPE_OF_CODE.get(attributes["to"], I64) if attributes["to"] in DTYPE_OF_CODE else BOOL
-    if name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not"):
-        return BOOL
-    if name == "ConstantOfShape":
-        return attributes["value"].type.dtype if "value" in attributes else DTYPE_OF_CODE[1]
-    if name == "Where":
-        type = operands[1].type
-    assert isinstance(type, TensorType)
-    return type.dtype
-
-
-def _shown(term: Term) -> Model | None:
-    """A small constant as a TensorProto, for shape inference."""
-    elements = dialect.constant_elements(term, _DATA_ELEMENTS)
-    if elements is None or term.tensor.dtype.bits < 8 or term.tensor.dtype.kind == "string":
-        return None
-    return onnx.TensorProto(data_type=CODE_OF_DTYPE[term.tensor.dtype], dims=elements.shape, raw_data=elements.tobytes())

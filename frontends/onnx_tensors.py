@@ -257,3 +257,16 @@ def _parse(view: memoryview, name: str) -> Model:
     if not model.HasField("graph"):
         raise CosetError("the model has no graph", place=Place(name), help=help)
     return model
+
+
+def opsets_of(opened: Opened) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for entry in opened.proto.opset_import:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        if result.setdefault(domain, entry.version) != entry.version:
+            raise opened.error(f"the domain `{domain or 'ai.onnx'}` is imported in two versions", help="import one version")
+    if "" not in result and (opened.proto.ir_version < 3 or any(not node.domain for node in opened.proto.graph.node)):
+        if opened.proto.ir_version >= 3:
+            raise opened.error("the model imports no version of the default domain", help="set opset_import")
+        result[""] = 1
+    return result

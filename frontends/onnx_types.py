@@ -11,10 +11,13 @@ import onnx
 
 from coset.dialects.onnx_bodies import CAPTURE
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE, DTYPE_OF_CODE
+from coset.dialects.onnx_node import constant_elements
 from coset.frontends.onnx_tensors import Model, Opened
 from coset.ir.dims import Dim, symbol
+from coset.ir.term import Term
 from coset.ir.types import AbsentType, ForeignType, TensorType, Type
 
+_SHOWN = 1024  # elements of constants that shape inference is told
 UNKNOWN = ForeignType("onnx", b"")  # the type of a value of which nothing is known: all that consumes it stays opaque
 
 
@@ -180,3 +183,11 @@ def _stated(proto: Model, spelled: Mapping[str, Dim]) -> list[Dim | None]:
 def _first(column: Sequence[Dim | None], symbols: Symbols) -> Dim:
     found = next((dim for dim in column if dim is not None), None)
     return symbols.fresh() if found is None else found
+
+
+def shown(term: Term) -> Model | None:
+    """A small constant as a TensorProto, for shape inference."""
+    elements = constant_elements(term, _SHOWN)
+    if elements is None or term.tensor.dtype.bits < 8 or term.tensor.dtype.kind == "string":
+        return None
+    return onnx.TensorProto(data_type=CODE_OF_DTYPE[term.tensor.dtype], dims=elements.shape, raw_data=elements.tobytes())

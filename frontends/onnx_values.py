@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.onnx_bounds import at_most, least, maximum, minimum
+from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.term import CONSTANT, DIMS, Term, constant, make
-from coset.ir.types import BOOL, DTYPES, DType, TensorType
+from coset.ir.types import BOOL, DTYPES, I64, DType, TensorType, Type
 
 LIMIT = 64  # elements
 Host = np.ndarray[Any, Any]  # of objects: Dim, or bool for a boolean tensor
@@ -256,3 +257,17 @@ def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes,
         return None  # not exact, or the node is wrong: then it stays opaque and whoever runs it reports it
     truths = all(isinstance(item, bool) for item in host.ravel().tolist())
     return None if host.size > LIMIT or (result is BOOL and not truths) else term_of(host, result)
+
+
+def result_dtype(name: str, type: Type, operands: Sequence[Term], attributes: Attributes) -> DType:
+    """The element type of the result of shape arithmetic."""
+    if name == "Cast":
+        return DTYPE_OF_CODE.get(attributes["to"], I64) if attributes["to"] in DTYPE_OF_CODE else BOOL
+    if name in ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Not"):
+        return BOOL
+    if name == "ConstantOfShape":
+        return attributes["value"].type.dtype if "value" in attributes else DTYPE_OF_CODE[1]
+    if name == "Where":
+        type = operands[1].type
+    assert isinstance(type, TensorType)
+    return type.dtype
