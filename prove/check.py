@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,13 +100,11 @@ def check_rules(
         if wanted(rule):
             entries.setdefault(entry_of(rule), []).append(rule)
     kept = {name: found for name, own in entries.items() if (found := _kept(name, own, known)) is not None}
-    made = _made(
-        {name: own for name, own in entries.items() if name not in kept}, lambda name: _verdict(name, entries[name], seed, proofs, repaired)
-    )
+    made = _made(sorted(entries.keys() - kept.keys()), lambda name: _verdict(name, entries[name], seed, proofs, repaired))
     return [kept.get(name) or made[name] for name in sorted(entries)]
 
 
-def _made(entries: Mapping[str, Sequence[Rule]], judge: Callable[[str], Verdict]) -> dict[str, Verdict]:
+def _made(entries: Sequence[str], judge: Callable[[str], Verdict]) -> dict[str, Verdict]:
     """The verdicts of `judge` on the entries, by all processors where there are many."""
     workers = min(len(os.sched_getaffinity(0)), len(entries) // FEWEST) if hasattr(os, "fork") else 0
     if workers < 2:
@@ -115,7 +113,7 @@ def _made(entries: Mapping[str, Sequence[Rule]], judge: Callable[[str], Verdict]
     _JUDGE = judge  # what a forked process takes along: rules are not sent
     try:
         with multiprocessing.get_context("fork").Pool(workers, _worker) as pool:
-            return {verdict.name: verdict for verdict in pool.imap_unordered(_judge, sorted(entries))}
+            return {verdict.name: verdict for verdict in pool.imap_unordered(_judge, entries)}
     finally:
         _JUDGE = None
 

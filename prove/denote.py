@@ -202,8 +202,8 @@ class Denotation:
             return functions.exact(name, operands, self.exceptions | unsigned)
         if name in ("negate", "add", "subtract"):  # of complex numbers, part by part
             return functions.exact(name, operands, self.exceptions)
-        if name in ("maximum", "minimum"):
-            return functions.sorted_call(f"{name} {type.dtype}", *operands)
+        if name in ("maximum", "minimum") and operands[0] == operands[1]:  # which of two it is where a part is NaN is not said
+            return operands[0]
         return scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
 
     def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:
@@ -291,8 +291,10 @@ class Denotation:
         finally:
             self.known = before
         floats = type.dtype.kind == "float"
-        # a sum begins with 0, and 0 + -0 is 0: where signs of zeros count, a sum of one element is not that element
-        if combiner != "add" or not floats or self.real or "signed_zero" in self.exceptions:
+        # a sum begins with 0, and 0 + -0 is 0: where signs of zeros count, a sum of one element is not that element; nor is of complex
+        # numbers a product, whose 1 has a 0 that makes NaN of infinity
+        plain_first = self.real or combiner != "add" or "signed_zero" in self.exceptions
+        if type.dtype.kind != "complex" and (plain_first or not floats):
             once: dict[str, Dim] = {name: 0 for name, extent in variables if extent == 1}
             variables = tuple((name, extent) for name, extent in variables if name not in once)
             inner = self.folds.renamed(inner, once, before.with_variables(dict(variables))) if once else inner

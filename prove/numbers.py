@@ -37,7 +37,7 @@ def any_number(pair: tuple[Term, Term], marks: Mapping[str, float]) -> tuple[Ter
     for term in topological((left, right)):
         name = _marked(term, marks)
         operands = [changed[operand] for operand in term.operands]
-        changed[term] = rebuild(term, operands) if name is None else input_term(f"number {name}", term.tensor)
+        changed[term] = rebuild(term, operands) if name is None else input_term(f"number {name} {term.tensor.dtype}", term.tensor)
     return changed[left], changed[right]
 
 

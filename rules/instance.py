@@ -315,10 +315,10 @@ def _open_values(
         for part in parts(value):
             if not isinstance(part, Ref) or part.name in scope.values or part.name in names:
                 continue
-            if part.name in search.numbers:
+            kind = rule.compiled.kinds[part.name]
+            if part.name in search.numbers and kind.word == "float":  # in a mirror the name may be that of something else
                 names[part.name] = [search.numbers[part.name]]
                 continue
-            kind = rule.compiled.kinds[part.name]
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
