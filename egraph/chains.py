@@ -203,11 +203,17 @@ def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost
     rule = next((rule for rule in rules if is_associativity(rule)), None)
     if rule is None:
         return Ordering()
-    known: set[Term] = set()
-    for term in topological(roots):
-        if term.op.name == "builtin.constant" or (term.operands and term.op.meaning and all(o in known for o in term.operands)):
-            known.add(term)
+    known = known_terms(roots)
     chains = find_chains(roots)
     pairs = [(chain.root, best_order(chain, cost, binding, known.__contains__)) for chain in chains]
     changed = tuple((old, new) for old, new in pairs if old is not new)
     return Ordering(Entered(rule, changed) if changed else None, max((len(chain.leaves) for chain in chains), default=0))
+
+
+def known_terms(roots: Sequence[Term]) -> set[Term]:
+    """The terms that constants alone make."""
+    known: set[Term] = set()
+    for term in topological(roots):
+        if term.op.name == "builtin.constant" or (term.operands and term.op.meaning and all(o in known for o in term.operands)):
+            known.add(term)
+    return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf
 
-from coset.egraph.chains import Entered, kind, product
+from coset.egraph.chains import Entered, kind, known_terms, product
 from coset.ir import dims
 from coset.ir.term import Term, make, topological
 from coset.rules.pattern import Application, Variable
@@ -38,11 +38,9 @@ def merge_products(roots: Sequence[Term], rules: Iterable[Rule], rows: float) ->
     if rule is None:
         return None
     groups: dict[Term, list[Term]] = {}
-    known: set[Term] = set()
+    known = known_terms(roots)
     for term in topological(roots):
-        if term.op.name == "builtin.constant" or (term.operands and term.op.meaning and all(o in known for o in term.operands)):
-            known.add(term)
-        elif kind(term) == "plain" and term.operands[1] in known and term.operands[0] not in known and _rows(term) <= rows:
+        if kind(term) == "plain" and term.operands[1] in known and term.operands[0] not in known and _rows(term) <= rows:
             groups.setdefault(term.operands[0], []).append(term)
     pairs = [pair for operand, products in groups.items() if len(products) > 1 for pair in _merged(operand, products)]
     return Entered(rule, tuple(pairs)) if pairs else None

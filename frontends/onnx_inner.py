@@ -7,6 +7,7 @@ from hashlib import sha256
 
 import onnx
 
+from coset.dialects.onnx_bodies import bodies
 from coset.frontends.onnx_tensors import Model
 from coset.frontends.onnx_types import type_proto
 from coset.ir.errors import CosetError
@@ -54,7 +55,7 @@ def _count(graph: Model) -> int:
     while stack:
         for node in stack.pop().node:
             count += node.op_type != "Constant"
-            stack += [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+            stack += bodies(node)
     return count
 
 
