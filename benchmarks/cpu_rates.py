@@ -59,7 +59,7 @@ def model_of(case: Case, length: int) -> onnx.ModelProto:
         [onnx.ValueInfoProto(name=f"x{length}")],
         [numpy_helper.from_array(value, name) for name, value in constants],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)], ir_version=8)
     return onnx.shape_inference.infer_shapes(model)
 
 

@@ -93,7 +93,8 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     if rule.definition is None or not rule.family.endswith(RECOGNISE):
         return True
     dialect = get_op(rule.definition).dialect
-    return dialect == PARTS or (dialect == target.dialect and first_version(rule.definition) <= newest)
+    runs = rule.definition in target.forms or dialect == target.dialect
+    return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
 
 
 def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:

@@ -11,6 +11,7 @@ from coset.ir.op import Attributes, Op
 from coset.ir.types import TensorType, TupleType, Type
 
 ASSUMED_DIM = 16  # for a symbol that the caller gives no number for (a data-dependent count, say)
+SOFTMAX = 110  # FLOP of a product that take as long as one element of a softmax does, its mask included
 PANEL = 16  # columns that MLAS multiplies at once: a product with fewer costs as much
 
 
@@ -104,12 +105,43 @@ CONTRACTIONS: dict[str, Contraction] = {
 }
 
 
+def _heads(attributes: Attributes, operands: Sequence[Type], width: float, sizes: Sizes) -> float:
+    """FLOP of attention to `operands[1]` by queries of `width` elements: the scores, their softmax, and the weighted values."""
+    query, key = operands[0], operands[1]
+    assert isinstance(query, TensorType) and isinstance(key, TensorType)
+    scores = sizes.product([*query.dims[:2], key.dims[1]])
+    return scores * (4 * width + SOFTMAX * attributes["num_heads"])
+
+
+def _multi_head(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> float:
+    query = operands[0]
+    assert isinstance(query, TensorType)
+    return _heads(attributes, operands, sizes.number(query.dims[2]), sizes)
+
+
+def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> float:
+    """Those of the projections, and attention to the operand itself."""
+    x, weights = operands[0], operands[1]
+    assert isinstance(x, TensorType) and isinstance(weights, TensorType)
+    projected = sizes.number(weights.dims[1])
+    return 2 * sizes.elements(x) * projected + _heads(attributes, (x, x), projected / 3, sizes)
+
+
+KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], float]] = {
+    "ort.MultiHead": _multi_head,
+    "ort.SelfAttention": _self_attention,
+}
+
+
 def flops_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
     """FLOP, and the rows of a contraction (infinite for other ops, which have no panels to fill)."""
     contraction = CONTRACTIONS.get(op.name)
     if contraction is not None:
         product = contraction(attributes, result, operands, sizes)
         return product.flops, product.rows
+    kernel = KERNELS.get(op.name)
+    if kernel is not None:
+        return kernel(attributes, result, operands, sizes), float("inf")
     if op.flops is not None:
         return float(sizes.number(op.flops(result, operands, attributes))), float("inf")
     return sizes.elements(result), float("inf")

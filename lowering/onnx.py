@@ -231,6 +231,7 @@ def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]
         new = {name: weights.pop(name) for name in list(weights) if name not in listed}
         model.graph.node.extend(_constant_nodes(new, graph.opset, taken))
     model.graph.node.extend(graph.nodes)
+    _import_domains(model, {node.domain for node in graph.nodes})
     large = {}
     for name, constant in weights.items():
         if constant.type.dtype.kind == "string" or stored_bytes(constant) <= small:
@@ -279,6 +280,12 @@ def _set_opset(model: Model, opset: int) -> None:
         model.opset_import.add(domain="", version=opset)
     imports = [entry for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     model.ir_version = max(model.ir_version, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))
+
+
+def _import_domains(model: Model, used: set[str]) -> None:
+    """Import ONNX Runtime's own ops, in their only version, where nodes of ours are such."""
+    if "com.microsoft" in used - {entry.domain for entry in model.opset_import}:
+        model.opset_import.add(domain="com.microsoft", version=1)
 
 
 def _note(model: Model, metadata: Mapping[str, str]) -> None:

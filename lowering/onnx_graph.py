@@ -212,7 +212,7 @@ class Graph:
         inputs = [self._input(given) for given in call.inputs]
         while inputs and not inputs[-1]:
             inputs.pop()
-        key = (call.op, tuple(inputs), exact_key(tuple(sorted(call.attributes.items()))))
+        key = (call.domain, call.op, tuple(inputs), exact_key(tuple(sorted(call.attributes.items()))))
         self.needs_opset = max(self.needs_opset, call.since)
         if call.results:
             return self._emit_parts(call, inputs, key, term)
@@ -220,7 +220,7 @@ class Graph:
         if key in self._calls and not early:
             return self._calls[key]
         name = self._fresh(call.op.lower()) if term is None else self._name_early(term)
-        self._append(call.op, inputs, [name], call.attributes)
+        self._append(call.op, inputs, [name], call.attributes, call.domain)
         self._calls.setdefault(key, name)
         return name
 
@@ -229,12 +229,12 @@ class Graph:
         assert term is not None, "a call with several results is the value of a term"
         if key not in self._calls:
             names = [self._name_early(part) for part in call.results]
-            self._append(call.op, inputs, names, call.attributes)
+            self._append(call.op, inputs, names, call.attributes, call.domain)
             self._calls[key] = names[0]
         return self._names[term]
 
-    def _append(self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
-        node = onnx.NodeProto(op_type=op, input=inputs, output=outputs)
+    def _append(self, op: str, inputs: Sequence[str], outputs: Sequence[str], attributes: Mapping[str, Any], domain: str = "") -> None:
+        node = onnx.NodeProto(op_type=op, input=inputs, output=outputs, domain=domain)
         node.attribute.extend(attribute_proto(key, value) for key, value in sorted(attributes.items()))
         self.nodes.append(node)
 

@@ -69,7 +69,21 @@ def _print_clip(term: Term, context: Context) -> Input:
     return Call("Clip", (term.operands[0],), attributes, since=6)
 
 
+def _print_attention(term: Term, _: Context) -> Input:
+    """Operands that we never give stand between those that we give: a bias of the projections, masks, caches."""
+    scale = term.attribute("scale")
+    if scale == 0:
+        raise Refused("a scale of 0 means another one to the kernel")
+    given = _given(term)
+    attributes = {"num_heads": term.attribute("num_heads"), "scale": scale}
+    return Call(_CONTRIB[term.op.name], (*given[:3], None, None, *given[3:]), attributes, domain="com.microsoft")
+
+
+_CONTRIB = {"ort.MultiHead": "MultiHeadAttention", "ort.SelfAttention": "Attention"}
+
+
 PRINTERS: dict[str, Printer] = {
+    **dict.fromkeys(_CONTRIB, _print_attention),
     **dict.fromkeys((f"onnx.{name}" for name in _SIMPLE), _print_simple),
     "onnx.Relu": _print_relu,
     "onnx.Softmax": _print_softmax,

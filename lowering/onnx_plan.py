@@ -19,13 +19,14 @@ FOLD_BYTES = 64 << 20  # larger constants are moved by a node of the model and n
 @dataclass(frozen=True, eq=False)
 class Call:
     """One ONNX node. `since`: the version of the default domain in which it can first be written so. `results` are the terms that its
-    results are, where it has several (all calls of one node name the same ones); else it has one."""
+    results are, where it has several (all calls of one node name the same ones); else it has one. `domain`: empty for the default one."""
 
     op: str
     inputs: tuple["Input", ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     since: int = 1
     results: tuple[Term, ...] = ()
+    domain: str = ""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ LITTLE_PRODUCT = _curve(
 )  # fmt: skip
 LITTLE_WORK = _curve((5e5, 0.4), (1.7e7, 0.6), (6e7, 1.0), x="FLOP", unit="share")
 
+# Attention with its projections, by what makes it as much faster or slower than the parts as `python -m benchmarks.cpu_attention
+# --threads 1` found it to be: 0.5 to 0.8 of their time up to 4 MFLOP, 0.9 to 1.0 up to 200, slower from 500 on (768 wide)
+LITTLE_ATTENTION = _curve(
+    (2e5, 0.3), (2e6, 0.45), (1.4e7, 0.6), (4e7, 0.7), (1e8, 0.78), (2e8, 0.87), (5e8, 1.0), x="FLOP", unit="share"
+)  # fmt: skip
+
 
 def _products(f32: float) -> dict[str, Rate]:
     """FLOP/s of MLAS, half of it in f64, Eigen's loops for integers."""
@@ -78,6 +84,7 @@ KERNELS = {
     "conv_grouped": Kernel(_seconds(0.4e-6), _products(280e9), WEIGHTS, None, LITTLE_WORK),
     "conv_depthwise": Kernel(_seconds(0.4e-6), _products(210e9), STREAM, None, LITTLE_WORK),
     "conv_unblocked": Kernel(_seconds(0.6e-6), _products(60e9), STREAM),
+    "attention": Kernel(_seconds(2e-6), _products(350e9), WEIGHTS, None, LITTLE_ATTENTION),
     "opaque": Kernel(_seconds(1e-6), bandwidth=ROWS),
 }
 
@@ -219,6 +226,11 @@ _ROWS: dict[str, tuple[Form, ...]] = {
     "onnx.GroupNormalization": (Form("normalize", FLOATS, nodes=28),),
 }
 
+_ATTENTION: dict[str, tuple[Form, ...]] = {
+    "ort.MultiHead": (),  # it is looked for, but MultiHeadAttention takes 0.9 to 1.07 of the time of its parts: never chosen
+    "ort.SelfAttention": (Form("attention", F32),),
+}
+
 _ACTIVATIONS: dict[str, tuple[Form, ...]] = {
     "onnx.Relu": _unary("add", FLOATS | _set("i8 i32")),
     "onnx.Clip": _unary("add", EXTREMES | _set("f16")),
@@ -273,7 +285,7 @@ register(
         title="this machine's CPU under ONNX Runtime",
         dialect="onnx",
         kernels=KERNELS,
-        forms={**_ELEMENTWISE, **_MOVEMENT, **_CONTRACTIONS, **_CONVOLUTIONS, **_ROWS, **_ACTIVATIONS, **_BUILTINS},
+        forms={**_ELEMENTWISE, **_MOVEMENT, **_CONTRACTIONS, **_CONVOLUTIONS, **_ROWS, **_ATTENTION, **_ACTIVATIONS, **_BUILTINS},
         default=Form("opaque"),
         casts={"f16": "f32"},
         numbers={
