@@ -110,7 +110,8 @@ def _heads(attributes: Attributes, operands: Sequence[Type], width: float, sizes
     query, key = operands[0], operands[1]
     assert isinstance(query, TensorType) and isinstance(key, TensorType)
     scores = sizes.product([*query.dims[:2], key.dims[1]])
-    return scores * (4 * width + SOFTMAX * attributes["num_heads"])
+    heads: int = attributes["num_heads"]
+    return scores * (4 * width + SOFTMAX * heads)
 
 
 def _multi_head(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> float:
