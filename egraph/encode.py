@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.egraph import door
+from coset.egraph.edges import Edge, edges_of
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.tables import Tables, is_static
 from coset.ir.term import Term
@@ -54,7 +55,8 @@ class EncodedRule:
     phase: int
     left: tuple[Application, ...]  # by index
     right: tuple[Application, ...]
-    needs: tuple[str, ...]  # the constructors of the left side
+    needs: frozenset[str]  # the constructors of the left side
+    edges: frozenset[Edge]  # and which of them stands above which
 
     @property
     def frame(self) -> Frame:
@@ -63,12 +65,17 @@ class EncodedRule:
 
     @property
     def find(self) -> str:
-        """The ruleset of its find rule: one of its own where the rule has a limit, else the one of its phase."""
-        return f"find_{self.number}" if self.rule.limit is not None else f"find_all_{self.phase}"
+        """The ruleset of its find rule: it is run in the same iterations as all others of it."""
+        return f"find_{self.rule.limit}_in_{self.phase}" if self.rule.limit is not None else f"find_all_{self.phase}"
 
     @property
     def apply(self) -> str:
-        """The ruleset that turns matches into nodes and unions."""
+        """The ruleset that turns matches into nodes and unions, with those of all rules of its phase."""
+        return f"apply_all_{self.phase}"
+
+    @property
+    def apply_alone(self) -> str:
+        """The ruleset that does the same for this rule only."""
         return f"apply_{self.number}"
 
     @property
@@ -159,7 +166,8 @@ def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedR
     """Name the tables of `rule` and enter the constructors that it mentions."""
     left, right = tuple(applications(rule.left)), tuple(applications(rule.right))
     names = [tables.constructor(node.op, len(node.operands)) for node in (*left, *right)]
-    return EncodedRule(rule, number, phase, left, right, tuple(dict.fromkeys(names[: len(left)])))
+    own = dict(enumerate(names[: len(left)]))
+    return EncodedRule(rule, number, phase, left, right, frozenset(own.values()), edges_of(left[0], own))
 
 
 def declarations(tables: Tables) -> list[str]:
@@ -193,7 +201,7 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
 
     `pieces` are the relations of those that were declared before, by what they hold.
     """
-    texts = [f"(ruleset {encoded.find})" for encoded in rules if encoded.rule.limit is not None]
+    texts: list[str] = []
     groups: dict[tuple[str, str], list[EncodedRule]] = {}
     for encoded in rules:
         assert isinstance(encoded.rule.left, Application)
@@ -263,8 +271,8 @@ def plan_text(encoded: EncodedRule) -> str:
     return f"(relation {encoded.plan} (i64 {'i64 ' * (encoded.frame.width + 2 * len(encoded.right))}))"
 
 
-def apply_text(encoded: EncodedRule, tables: Tables) -> list[str]:
-    """The egglog declarations that act on a rule's matches; needed once a key has a plan."""
+def apply_text(encoded: EncodedRule, tables: Tables, ruleset: str) -> str:
+    """The egglog rule that acts on a rule's matches, as one of `ruleset`; needed once a key has a plan."""
     rule, n, frame, place = encoded.rule, encoded.number, encoded.frame, _places(encoded)
     right = range(len(encoded.right))
     plan = " ".join([*(f"b{i}" for i in right), *(f"s{i}" for i in right)])
@@ -274,11 +282,10 @@ def apply_text(encoded: EncodedRule, tables: Tables) -> list[str]:
         build.append(f"(type_of n{node.index} s{node.index})")
     result = place[rule.right.name] if isinstance(rule.right, Variable) else "n0"
     match = f"({frame.match} {n} {frame.row})"
-    return [
-        f"(ruleset apply_{n})",
+    return (
         f"(rule ({match} ({encoded.plan} {n} {frame.situation} {plan}))"
-        f' ({" ".join(build)} (union e0 {result}) ({frame.done} {n} {frame.row}) (delete {match})) :ruleset apply_{n} :name "apply_{n}")',
-    ]
+        f' ({" ".join(build)} (union e0 {result}) ({frame.done} {n} {frame.row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
+    )
 
 
 def _places(encoded: EncodedRule) -> dict[str, str]:

@@ -61,7 +61,7 @@ def saturate(roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, 
     started = time.monotonic()
     search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits))
     snapshot, stop = _in_child(search, limits) if hasattr(os, "fork") else _in_process(search)
-    rules = tuple(encoded.rule for encoded in search.rules.values())
+    rules = tuple(encoded.rule for encoded in search.rules)
     if snapshot is None:
         return _untouched(search, rules, stop, time.monotonic() - started)
     return _decode(search, snapshot, rules, stop or snapshot.stop, time.monotonic() - started)

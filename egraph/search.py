@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coset.egraph import door
+from coset.egraph import door, edges
 from coset.egraph.encode import (
     ANALYSIS,
     FORGETTING,
@@ -62,9 +62,10 @@ class Search:
     stepwise: bool = False  # look for conflicts after each rule, to name the culprit
     tables: Tables = field(default_factory=Tables)
     engine: door.Engine = field(init=False)
+    edges: edges.Edges = field(init=False)
     numbers: dict[Term, int] = field(default_factory=dict)
     phases: tuple[Phase, ...] = ()
-    rules: dict[str, EncodedRule] = field(default_factory=dict)
+    rules: list[EncodedRule] = field(default_factory=list)  # by number
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
     frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
     sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
@@ -72,6 +73,7 @@ class Search:
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
     refusing: bool = False  # some key was refused
+    apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
     _static: tuple[int, int] = (0, 0)
@@ -83,13 +85,15 @@ class Search:
         self.phases = relevant(self.request.phases, {f"{term.op.name}/{len(term.operands)}" for term in order})
         for number, phase in enumerate(self.phases):
             for rule in phase.rules:
-                assert rule.name not in self.rules, f"rule {rule.name} is in two phases"
-                self.rules[rule.name] = encode_rule(rule, len(self.rules), number, self.tables)
+                self.rules.append(encode_rule(rule, len(self.rules), number, self.tables))
+        assert len({encoded.rule.name for encoded in self.rules}) == len(self.rules), "a rule is in two phases"
         for term in order:
             self.numbers[term] = len(self.numbers)
             self.tables.constructor(term.op, len(term.operands))
             self.tables.payload(term.attributes, term.regions)
             self.tables.types.number(term.type)
+        arities = {name: arity for name, (_, arity) in self.tables.constructors.items()}
+        self.edges = edges.Edges({edge for encoded in self.rules for edge in encoded.edges}, arities)
         self.shared = (len(self.tables.types.values), len(self.tables.payloads.values))
 
     def run(self) -> Iterator[str]:
@@ -97,7 +101,7 @@ class Search:
         deadline = time.monotonic() + self.request.limits.seconds
         self._load()
         stop = "saturated"  # only when every phase is
-        for phase in self.phases:
+        for phase in range(len(self.phases)):
             for iteration in range(self.request.limits.iterations):
                 outcome = self._iterate(phase, iteration, deadline)
                 self.iterations += 1
@@ -120,8 +124,9 @@ class Search:
     def _load(self) -> None:
         self.engine = door.Engine()
         self.engine.parse(PRELUDE)
-        for number in range(len(self.phases)):
-            self.engine.parse(f"(ruleset find_all_{number})")
+        self.engine.parse(edges.PRELUDE)
+        for ruleset in dict.fromkeys(name for encoded in self.rules for name in (encoded.find, encoded.apply)):
+            self.engine.parse(f"(ruleset {ruleset})")
         self._parse(declarations(self.tables))
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
@@ -133,8 +138,9 @@ class Search:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
             self.engine.parse(text)
 
-    def _iterate(self, phase: Phase, iteration: int, deadline: float) -> str:
-        active = self._ready([self.rules[r.name] for r in phase.rules if r.limit is None or iteration < r.limit])
+    def _iterate(self, phase: int, iteration: int, deadline: float) -> str:
+        allowed = [each for each in self.rules if each.phase == phase and (each.rule.limit is None or iteration < each.rule.limit)]
+        active = self._ready(allowed)
         if self.pieces:
             self.engine.ruleset(PIECES, saturate=True)  # one piece may be inside another
         for ruleset in dict.fromkeys(encoded.find for encoded in active):
@@ -158,9 +164,11 @@ class Search:
         return "idle" if self._progress(self.engine.sizes()) == before else "changed"
 
     def _ready(self, rules: Sequence[EncodedRule]) -> list[EncodedRule]:
-        """The rules whose left side is made of ops that the e-graph has by now; a rule is declared when it first is."""
+        """The rules whose left side is made of ops and edges that the e-graph has by now; a rule is declared when it first is."""
         sizes = self.engine.sizes()
-        ready = [encoded for encoded in rules if all(sizes.get(name) for name in encoded.needs)]
+        self.edges.update(self.engine, sizes)
+        there = {name for name in self.tables.constructors if sizes.get(name)}
+        ready = [encoded for encoded in rules if encoded.needs <= there and encoded.edges <= self.edges.present]
         new = [encoded for encoded in ready if encoded.number not in self.sought]
         for frame in dict.fromkeys(encoded.frame for encoded in new):
             if frame not in self.frames:
@@ -173,8 +181,14 @@ class Search:
     def _apply(self, acting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
         """Build the right sides of all matches that the limit of e-nodes leaves room for; true when some are left, for later."""
         room = self.request.limits.nodes - self.enodes(sizes)
+        near = sum(sizes[frame.match] * most for frame, most in self.frames.items()) > room
+        if not (near or self.apart):
+            for ruleset in dict.fromkeys(encoded.apply for encoded in acting):
+                self.engine.ruleset(ruleset)
+            return False
+        self._set_apart()
         chosen = acting
-        if sum(sizes[frame.match] * most for frame, most in self.frames.items()) > room:  # then it is worth the time to count by rule
+        if near:  # then it is worth the time to count by rule
             chosen = []
             counts = self._matches()
             for encoded in sorted(acting, key=lambda e: (counts[e.number] * len(e.right), e.number)):
@@ -184,11 +198,18 @@ class Search:
                     chosen.append(encoded)
         if self.stepwise:
             for encoded in chosen:
-                self.engine.ruleset(encoded.apply)
+                self.engine.ruleset(encoded.apply_alone)
                 self._analyse(encoded)
         else:
-            self.engine.together(f"all_apply_{self.iterations}", [encoded.apply for encoded in chosen])
+            self.engine.together(f"apply_some_{self.iterations}", [encoded.apply_alone for encoded in chosen])
         return len(chosen) < len(acting)
+
+    def _set_apart(self) -> None:
+        """From now on rules are applied one by one, or some of them: each gets a ruleset of its own, which sees all rows that are left."""
+        if not self.apart:
+            self.apart = True
+            for number in sorted(self.planned):
+                self._declare_alone(self.rules[number])
 
     def _matches(self) -> Counter[int]:
         """How many matches wait, by rule."""
@@ -209,10 +230,9 @@ class Search:
         if not keys:
             return
         self.engine.ruleset(FORGETTING)  # so that each is read once or few times
-        rules = list(self.rules.values())
         rows = []
         for number, *situation in keys:
-            encoded, key = rules[number], tuple(situation)
+            encoded, key = self.rules[number], tuple(situation)
             plans = self.plans.setdefault(number, {})
             if key in plans:
                 continue
@@ -230,7 +250,14 @@ class Search:
         if encoded.plan not in self.plan_tables:
             self.plan_tables.add(encoded.plan)
             self.engine.parse(plan_text(encoded))
-        self._parse(apply_text(encoded, self.tables))
+        if self.apart:
+            self._declare_alone(encoded)
+        else:
+            self.engine.parse(apply_text(encoded, self.tables, encoded.apply))
+
+    def _declare_alone(self, encoded: EncodedRule) -> None:
+        self.engine.parse(f"(ruleset {encoded.apply_alone})")
+        self.engine.parse(apply_text(encoded, self.tables, encoded.apply_alone))
 
     def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
         n = len(encoded.left)

@@ -116,9 +116,8 @@ def _provenance(
     origins: dict[tuple[int, int], list[int]] = {}
     collapses: dict[int, list[int]] = {}
     values_of = list(dense)
-    rules = list(search.rules.values())
     for number, every in applied.items():
-        encoded = rules[number]
+        encoded = search.rules[number]
         rows = [row for row in every if row[0] in dense]
         if isinstance(encoded.rule.right, Variable):
             if rows:
