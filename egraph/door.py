@@ -121,6 +121,12 @@ class Engine:
         (output,) = self.run([egg.PrintSize(_SPAN, None)])
         return dict(output.sizes)
 
+    def size(self, table: str) -> int:
+        """Rows of one table."""
+        (output,) = self.run([egg.PrintSize(_SPAN, table)])
+        size: int = output.size
+        return size
+
     def integers(self, relation: str) -> Iterator[tuple[int, ...]]:
         """The rows of a relation over integers."""
         (output,) = self.run([egg.PrintFunction(_SPAN, relation, None, None, egg.DefaultPrintFunctionMode())])

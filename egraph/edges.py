@@ -51,7 +51,7 @@ class Edges:
             engine.parse(text)
         engine.ruleset(HEADS)
         engine.ruleset(EDGES)
-        if engine.sizes()["edge"] > len(self.present):
+        if engine.size("edge") > len(self.present):
             self.present = {(self.names[above], place, self.names[below]) for above, place, below in engine.integers("edge")}
 
     def _texts(self, new: Iterable[str]) -> Iterable[str]:

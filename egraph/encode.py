@@ -3,12 +3,14 @@
 The find rule only looks at structure and leaves its bindings in `found_S`. The typing rule joins the types of all that it bound
 (there, and not in the find rule: each fact of a rule is one more join for every new row, and most rules find nothing), moves
 them to `match_S` and leaves the numbers that the rule's conditions depend on (attribute lists and types) in `key_S`. Python decides
-each *distinct* key once (`Rule.decide`) and answers with a row of `plan_S_R` (the numbers of the right side) or `refuse_S`; the apply
-rule joins both and does the work inside egglog. So shapes, permutations and conditions cost Python time by the number of
-different situations, not of matches; and an apply rule is declared when its rule is first allowed to act.
+each *distinct* key once (`Rule.decide`) and answers with a row of `plan_S_R` (the numbers of the right side); the apply rule joins both
+and does the work inside egglog. Matches that were refused stay where they are until there are many: then `refuse_S` drops them. So
+shapes, permutations and conditions cost Python time by the number of different situations, not of matches; and an apply rule is
+declared when its rule is first allowed to act.
 
-The tables belong to a frame S (so many nodes and variables on the left side; R on the right), not to a rule: their first column is the
-rule's number. To declare a rule costs egglog time by the number of tables (0.14 ms with 40, 0.37 ms with 1,500: each is looked at).
+The tables belong to a frame S (so many nodes on the left side that bind so many classes; R nodes on the right), not to a rule: their
+first column is the rule's number. To declare a rule costs egglog time by the number of names (0.14 ms with 40, 0.37 ms with 1,500: it
+copies them all, relations and rulesets, to look for one that is used twice).
 """
 
 from __future__ import annotations
@@ -60,8 +62,13 @@ class EncodedRule:
 
     @property
     def frame(self) -> Frame:
-        """The tables that it shares with all rules of as many nodes and variables."""
-        return Frame(len(self.left), len(self.rule.variables))
+        """The tables that it shares with all rules of as many nodes and classes."""
+        return Frame(len(self.left), len(self.rule.typed) + len(self.rule.variables))
+
+    @property
+    def classes(self) -> str:
+        """What it binds: the root, the nodes below it whose types decide, and the variables."""
+        return " ".join([*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))])
 
     @property
     def find(self) -> str:
@@ -86,29 +93,35 @@ class EncodedRule:
 
 @dataclass(frozen=True)
 class Frame:
-    """The tables of all rules with so many nodes and variables on the left side."""
+    """The tables of all rules with so many nodes on the left side, which bind so many classes."""
 
     nodes: int
-    variables: int
+    classes: int
 
     @property
     def name(self) -> str:
-        return f"{self.nodes}_{self.variables}"
+        return f"{self.nodes}_{self.classes}"
 
     @property
     def found(self) -> str:
-        """The relation of what the find rules found: rule, nodes, variables and payloads of the left side, types not yet looked at."""
+        """The relation of what the find rules found: rule, classes and payloads of the left side, types not yet looked at."""
         return f"found_{self.name}"
 
     @property
     def match(self) -> str:
-        """The relation of matches: rule, root, variables, key."""
+        """The relation of matches: rule, classes, key."""
         return f"match_{self.name}"
 
     @property
     def key(self) -> str:
-        """The relation of the distinct new situations: rule, payloads of the left side, its types, the variables' types."""
-        return f"key_{self.name}"
+        """The relation of the distinct new situations: rule, payloads of the left side, types of the classes, and zeros: it is one for
+        frames of several widths, since each that has rows is read by itself."""
+        return f"key_{self.key_width}"
+
+    @property
+    def key_width(self) -> int:
+        """How many numbers a row of the keys has, with the rule's: a power of two."""
+        return 1 << self.width.bit_length()
 
     @property
     def refused(self) -> str:
@@ -117,49 +130,56 @@ class Frame:
 
     @property
     def done(self) -> str:
-        """The relation of the matches that were applied: rule, root, variables, key."""
+        """The relation of the matches that were applied: rule, classes, key."""
         return f"done_{self.name}"
 
     @property
     def width(self) -> int:
         """How many numbers a key has, without the rule's."""
-        return 2 * self.nodes + self.variables
+        return self.nodes + self.classes
 
     @property
     def declarations(self) -> list[str]:
-        """The tables, and the rules that type what was found, drop what was refused and forget keys that were read."""
-        left, inner = range(self.nodes), range(self.variables)
-        found = f"({self.found} r {self.bindings})"
-        match, key = f"({self.match} r {self.row})", f"({self.key} r {self.situation})"
-        types = " ".join([*(f"(type_of e{i} t{i})" for i in left), *(f"(type_of v{i} u{i})" for i in inner)])
-        row = f"i64 T {'T ' * self.variables}{'i64 ' * self.width}"
+        """The tables, and the rule that types what was found."""
+        classes = " ".join(f"c{i}" for i in range(self.classes))
+        found, match = f"({self.found} r {classes} {self.payloads})", f"({self.match} r {classes} {self.situation})"
+        key = f"({self.key} r {self.situation} {'0 ' * (self.key_width - self.width - 1)})"
+        types = " ".join(f"(type_of c{i} t{i})" for i in range(self.classes))
+        row = f"i64 {'T ' * self.classes}{'i64 ' * self.width}"
         return [
-            f"(relation {self.found} (i64 {'T ' * (self.nodes + self.variables)}{'i64 ' * self.nodes}))",
+            f"(relation {self.found} (i64 {'T ' * self.classes}{'i64 ' * self.nodes}))",
             f"(relation {self.match} ({row}))",
             f"(relation {self.done} ({row}))",
-            f"(relation {self.key} (i64 {'i64 ' * self.width}))",
-            f"(relation {self.refused} (i64 {'i64 ' * self.width}))",
             f'(rule ({found} {types}) ({match} {key} (delete {found})) :ruleset {TYPING} :name "typing_{self.name}")',
-            f'(rule ({match} ({self.refused} r {self.situation})) ((delete {match})) :ruleset {REFUSING} :name "refuse_{self.name}")',
-            f'(rule ({key}) ((delete {key})) :ruleset {FORGETTING} :name "forget_{self.name}")',
         ]
 
     @property
-    def bindings(self) -> str:
-        """The columns of what was found, after the rule."""
-        left = range(self.nodes)
-        return " ".join([*(f"e{i}" for i in left), *(f"v{i}" for i in range(self.variables)), *(f"a{i}" for i in left)])
+    def key_declarations(self) -> list[str]:
+        """The table of keys, and the rule that forgets those that were read."""
+        key = f"({self.key} {' '.join(f'k{i}' for i in range(self.key_width))})"
+        return [
+            f"(relation {self.key} ({'i64 ' * self.key_width}))",
+            f'(rule ({key}) ((delete {key})) :ruleset {FORGETTING} :name "forget_{self.key_width}")',
+        ]
+
+    @property
+    def refusal_declarations(self) -> list[str]:
+        """The table of keys that were refused, and the rule that drops their matches."""
+        match = f"({self.match} r {' '.join(f'c{i}' for i in range(self.classes))} {self.situation})"
+        return [
+            f"(relation {self.refused} (i64 {'i64 ' * self.width}))",
+            f'(rule ({match} ({self.refused} r {self.situation})) ((delete {match})) :ruleset {REFUSING} :name "refuse_{self.name}")',
+        ]
+
+    @property
+    def payloads(self) -> str:
+        """The last columns of what was found."""
+        return " ".join(f"a{i}" for i in range(self.nodes))
 
     @property
     def situation(self) -> str:
         """The columns of a key, after the rule."""
-        left = range(self.nodes)
-        return " ".join([*(f"a{i}" for i in left), *(f"t{i}" for i in left), *(f"u{i}" for i in range(self.variables))])
-
-    @property
-    def row(self) -> str:
-        """The columns of a match, after the rule."""
-        return " ".join(["e0", *(f"v{i}" for i in range(self.variables)), self.situation])
+        return " ".join([self.payloads, *(f"t{i}" for i in range(self.classes))])
 
 
 def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
@@ -168,6 +188,11 @@ def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedR
     names = [tables.constructor(node.op, len(node.operands)) for node in (*left, *right)]
     own = dict(enumerate(names[: len(left)]))
     return EncodedRule(rule, number, phase, left, right, frozenset(own.values()), edges_of(left[0], own))
+
+
+def rulesets(rules: Sequence[EncodedRule]) -> list[str]:
+    """The rulesets that `rules` are in."""
+    return [f"(ruleset {name})" for name in dict.fromkeys(name for encoded in rules for name in (encoded.find, encoded.apply))]
 
 
 def declarations(tables: Tables) -> list[str]:
@@ -215,7 +240,7 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
             names[piece.root.index] = pieces[held]
         groups.setdefault((encoded.find, _facts(encoded, whole, tables, names)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
-        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.frame.bindings})" for encoded in group)
+        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.frame.payloads})" for encoded in group)
         texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
     return texts
 
@@ -281,10 +306,11 @@ def apply_text(encoded: EncodedRule, tables: Tables, ruleset: str) -> str:
         build.append(f"(let n{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'n', place)} b{node.index}))")
         build.append(f"(type_of n{node.index} s{node.index})")
     result = place[rule.right.name] if isinstance(rule.right, Variable) else "n0"
-    match = f"({frame.match} {n} {frame.row})"
+    row = f"{encoded.classes} {frame.situation}"
+    match = f"({frame.match} {n} {row})"
     return (
         f"(rule ({match} ({encoded.plan} {n} {frame.situation} {plan}))"
-        f' ({" ".join(build)} (union e0 {result}) ({frame.done} {n} {frame.row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
+        f' ({" ".join(build)} (union e0 {result}) ({frame.done} {n} {row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
     )
 
 
@@ -335,7 +361,6 @@ def static_facts(tables: Tables, types_from: int, payloads_from: int) -> list[do
     return commands
 
 
-def plan_row(encoded: EncodedRule, key: Sequence[int], plan: Sequence[int] | None) -> door.Command:
-    """The answer to one key: a plan, or a refusal."""
-    name = encoded.frame.refused if plan is None else encoded.plan
-    return door.insert(name, *(door.integer(i) for i in (encoded.number, *key, *(plan or ()))))
+def row(relation: str, *numbers: int) -> door.Command:
+    """A row of a relation over integers."""
+    return door.insert(relation, *map(door.integer, numbers))

@@ -23,8 +23,9 @@ from coset.egraph.encode import (
     encode_rule,
     find_texts,
     graph_commands,
-    plan_row,
     plan_text,
+    row,
+    rulesets,
     static_facts,
 )
 from coset.egraph.limits import Limits
@@ -34,6 +35,8 @@ from coset.egraph.tables import Tables
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, topological
 from coset.rules.rule import Rule
+
+WAITING = 10_000  # matches, above which those that were refused are dropped
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,11 @@ class Search:
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
-    refusing: bool = False  # some key was refused
+    keys: dict[str, None] = field(default_factory=dict)  # the relations of keys that are declared
+    refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
+    told: int = 0
+    refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
+    sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
@@ -125,14 +132,13 @@ class Search:
         self.engine = door.Engine()
         self.engine.parse(PRELUDE)
         self.engine.parse(edges.PRELUDE)
-        for ruleset in dict.fromkeys(name for encoded in self.rules for name in (encoded.find, encoded.apply)):
-            self.engine.parse(f"(ruleset {ruleset})")
-        self._parse(declarations(self.tables))
+        self._parse([*rulesets(self.rules), *declarations(self.tables)])
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
             self.engine.run([door.union(*ends)])
         self._analyse()
+        self.sizes = self.engine.sizes()
 
     def _parse(self, texts: Sequence[str]) -> None:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
@@ -140,6 +146,7 @@ class Search:
 
     def _iterate(self, phase: int, iteration: int, deadline: float) -> str:
         allowed = [each for each in self.rules if each.phase == phase and (each.rule.limit is None or iteration < each.rule.limit)]
+        before = self._progress()
         active = self._ready(allowed)
         if self.pieces:
             self.engine.ruleset(PIECES, saturate=True)  # one piece may be inside another
@@ -148,40 +155,63 @@ class Search:
             if time.monotonic() > deadline:
                 return "time"
         self.engine.ruleset(TYPING)
-        sizes = self.engine.sizes()
-        before = self._progress(sizes)
-        if not any(sizes[frame.match] for frame in self.frames):
+        self.sizes = self.engine.sizes()
+        if not any(self.sizes[frame.match] for frame in self.frames):
             return "idle"
-        self._decide(sizes)
-        if self.refusing:
-            self.engine.ruleset(REFUSING)
-            sizes = self.engine.sizes()
+        self._decide()
+        self._drop_refused()
         self._flush_static()
-        full = self._apply([encoded for encoded in active if encoded.number in self.planned], sizes)
+        full = self._apply([encoded for encoded in active if encoded.number in self.planned])
         self._analyse()
         if full:
             return "nodes"
-        return "idle" if self._progress(self.engine.sizes()) == before else "changed"
+        self.sizes = self.engine.sizes()
+        return "idle" if self._progress() == before else "changed"
 
     def _ready(self, rules: Sequence[EncodedRule]) -> list[EncodedRule]:
         """The rules whose left side is made of ops and edges that the e-graph has by now; a rule is declared when it first is."""
-        sizes = self.engine.sizes()
-        self.edges.update(self.engine, sizes)
-        there = {name for name in self.tables.constructors if sizes.get(name)}
+        self.edges.update(self.engine, self.sizes)
+        there = {name for name in self.tables.constructors if self.sizes.get(name)}
         ready = [encoded for encoded in rules if encoded.needs <= there and encoded.edges <= self.edges.present]
         new = [encoded for encoded in ready if encoded.number not in self.sought]
         for frame in dict.fromkeys(encoded.frame for encoded in new):
             if frame not in self.frames:
                 self.frames[frame] = 0
+                if frame.key not in self.keys:
+                    self.keys[frame.key] = None
+                    self._parse(frame.key_declarations)
                 self._parse(frame.declarations)
         self.sought.update(encoded.number for encoded in new)
         self._parse(find_texts(new, self.tables, self.pieces))
         return ready
 
-    def _apply(self, acting: Sequence[EncodedRule], sizes: dict[str, int]) -> bool:
+    def _room(self) -> int:
+        """How many e-nodes more there may be."""
+        return self.request.limits.nodes - sum(self.sizes.get(name, 0) for name in self.tables.constructors)
+
+    def _near(self) -> bool:
+        """True when all matches together might make more e-nodes than there may be."""
+        return sum(self.sizes[frame.match] * most for frame, most in self.frames.items()) > self._room()
+
+    def _drop_refused(self) -> None:
+        """Drop the matches that were refused, where matches are many: they do no harm, and telling egglog of each refusal takes time."""
+        if not self.refused or not (self._near() or sum(self.sizes[frame.match] for frame in self.frames) > WAITING):
+            return
+        rows = []
+        for encoded, key in self.refused[self.told :]:
+            if encoded.frame not in self.refusing:
+                self.refusing.add(encoded.frame)
+                self._parse(encoded.frame.refusal_declarations)
+            rows.append(row(encoded.frame.refused, encoded.number, *key))
+        self.told = len(self.refused)
+        if rows:
+            self.engine.run(rows)
+        self.engine.ruleset(REFUSING)
+        self.sizes = self.engine.sizes()
+
+    def _apply(self, acting: Sequence[EncodedRule]) -> bool:
         """Build the right sides of all matches that the limit of e-nodes leaves room for; true when some are left, for later."""
-        room = self.request.limits.nodes - self.enodes(sizes)
-        near = sum(sizes[frame.match] * most for frame, most in self.frames.items()) > room
+        room, near = self._room(), self._near()
         if not (near or self.apart):
             for ruleset in dict.fromkeys(encoded.apply for encoded in acting):
                 self.engine.ruleset(ruleset)
@@ -216,31 +246,30 @@ class Search:
         tables, read = self.engine.frozen()
         return Counter(read(row.inputs[0]) for frame in self.frames for row in tables[frame.match].rows)
 
-    def _progress(self, sizes: dict[str, int]) -> tuple[int, ...]:
+    def _progress(self) -> tuple[tuple[str, int], ...]:
         names = [*self.tables.constructors, *(frame.done for frame in self.frames), "known"]
-        return tuple(sizes.get(name, 0) for name in names)
+        return tuple((name, size) for name in names if (size := self.sizes.get(name)))
 
-    def enodes(self, sizes: dict[str, int]) -> int:
-        """E-nodes: the rows of all constructors."""
-        return sum(sizes.get(name, 0) for name in self.tables.constructors)
-
-    def _decide(self, sizes: dict[str, int]) -> None:
+    def _decide(self) -> None:
         """Answer the keys that are new."""
-        keys = sorted(key for frame in self.frames if sizes[frame.key] for key in self.engine.integers(frame.key))
+        keys = sorted(key for name in self.keys if self.sizes[name] for key in self.engine.integers(name))
         if not keys:
             return
         self.engine.ruleset(FORGETTING)  # so that each is read once or few times
         rows = []
         for number, *situation in keys:
-            encoded, key = self.rules[number], tuple(situation)
+            encoded = self.rules[number]
+            key = tuple(situation[: encoded.frame.width])
             plans = self.plans.setdefault(number, {})
             if key in plans:
                 continue
             plan = plans[key] = self._plan(encoded, key)
-            if plan is not None and number not in self.planned:
+            if plan is None:
+                self.refused.append((encoded, key))
+                continue
+            if number not in self.planned:
                 self._declare_apply(encoded)
-            self.refusing = self.refusing or plan is None
-            rows.append(plan_row(encoded, key, plan))
+            rows.append(row(encoded.plan, number, *key, *plan))
         if rows:
             self.engine.run(rows)
 
@@ -265,7 +294,9 @@ class Search:
         types = [self.tables.types.values[i] for i in key[n:]]
         if any(regions for _, regions in payloads):
             return None  # rules over payload regions come with the region patterns of the language
-        decision = encoded.rule.decide([attributes for attributes, _ in payloads], types[:n], types[n:])
+        typed = dict(zip(encoded.rule.typed, types, strict=False))  # then those of the variables
+        left = [typed.get(index) for index in range(n)]
+        decision = encoded.rule.decide([attributes for attributes, _ in payloads], left, types[len(typed) :])
         if decision is None:
             return None
         numbers = [self.tables.payload(attributes) for attributes in decision.attributes]
@@ -280,7 +311,7 @@ class Search:
     def _analyse(self, last: EncodedRule | None = None) -> None:
         self._flush_static()
         self.engine.ruleset(ANALYSIS, saturate=True)
-        if self.engine.sizes()["conflict"]:
+        if self.engine.size("conflict"):
             raise Conflict(last.rule if last else None, self._conflict_types())
 
     def _conflict_types(self) -> str:

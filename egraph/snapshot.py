@@ -101,7 +101,7 @@ def _source(search: Search, class_of_term: dict[int, Any], index: dict[Any, tupl
 
 
 def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[int, list[Any]]:
-    """The rows of all applied matches (root, variables, key), by rule."""
+    """The rows of all applied matches (classes, key), by rule."""
     found: dict[int, list[Any]] = {}
     for frame in search.frames:
         for row in tables[frame.done].rows:
@@ -135,9 +135,9 @@ class _Builder:
     """Looks up the e-nodes of instances of one right side: its constructors and where operands come from, worked out once."""
 
     def __init__(self, encoded: EncodedRule, search: Search) -> None:
-        column = {name: position for position, name in enumerate(encoded.rule.variables, start=1)}
+        column = {name: position for position, name in enumerate(encoded.rule.variables, start=len(encoded.rule.typed))}
         self.plans = search.plans.get(encoded.number, {})
-        self.first_key = 1 + len(encoded.rule.variables)
+        self.first_key = encoded.frame.classes
         self.steps = [  # operands have higher numbers than their user: from the last to the first
             (node.index, search.tables.constructor(node.op, len(node.operands)),
              tuple((-1, o.index) if isinstance(o, Application) else (column[o.name], 0) for o in node.operands))

@@ -54,13 +54,13 @@ class Codec:
         kinds = self._kinds
 
         def decode(value: Any) -> Any:
-            if not isinstance(value, list):
+            if type(value) is not list:
                 return value
             number = value[0]
             if number >= _FIRST:
-                return kinds[number - _FIRST](*[decode(item) for item in value[1:]])
+                return kinds[number - _FIRST](*[decode(item) if type(item) is list else item for item in value[1:]])  # calls take time
             if number == _TUPLE:
-                return tuple([decode(item) for item in value[1:]])
+                return tuple([decode(item) if type(item) is list else item for item in value[1:]])
             if number == _PLACE:
                 if len(value) == 1:
                     return Place(path)

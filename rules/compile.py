@@ -157,6 +157,15 @@ def _order(side: Side, kind: str) -> tuple[int, ...]:
     return tuple(order)
 
 
+def types_read(written: Compiled) -> tuple[int, ...]:
+    """The applications of the left side whose types are read, by index; the root's is compared in any case."""
+    expressions: list[Any] = [e for pattern in (*written.types, *written.result) for e in (pattern.dtype, pattern.dims)]
+    expressions += [value for attributes in (*written.left, *written.right) for _, value in attributes.items]
+    expressions += [*written.conditions, *(guard for own in written.guards for guard in own)]
+    found = {part.key for e in expressions for part in parts(e) if isinstance(part, TypeOf) and part.kind == "left"}
+    return tuple(sorted(found | {0}))
+
+
 def determined(found: Sequence[str], written: Compiled) -> set[str]:
     """The names that have a value once the equations of the left side are solved, as `Rule.decide` does it: in any order, each
     read from left to right where its names are known, else from right to left where `algebra.match` can."""

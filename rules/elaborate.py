@@ -10,7 +10,7 @@ from coset.ir.errors import Place
 from coset.ir.op import Op
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
-from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern
+from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
 from coset.rules.draft import Hole, NeedChoice, context_of
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.pattern import Application
@@ -144,7 +144,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     facts = tuple((fact, name) for name in found for fact in [_fact(names, name)] if fact)
     return Rule(
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
-        direction.place, direction.document, written, direction.definition, tags=direction.tags, text=direction.text,
+        direction.place, direction.document, written, types_read(written), direction.definition, tags=direction.tags, text=direction.text,
     )  # fmt: skip
 
 

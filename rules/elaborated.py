@@ -57,6 +57,7 @@ class _Head:
     facts: tuple[tuple[str, str], ...]
     numerics: Numerics
     place: Place
+    typed: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
 
     return Rule(
         head.name, entry.name, head.left, head.right, head.variables, head.facts, head.numerics, head.place, entry.document, _Later(read),
-        definition, tags=entry.tags, text=entry.text,
+        head.typed, definition, tags=entry.tags, text=entry.text,
     )  # fmt: skip
 
 
@@ -212,7 +213,7 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
 
 
 def _head(number: int, rule: Rule) -> _Head:
-    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place)
+    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed)
 
 
 def _file(text: str) -> Path | None:

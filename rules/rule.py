@@ -109,6 +109,7 @@ class Rule:
     place: Place
     document: str
     compiled: Compiled = field(repr=False)
+    typed: tuple[int, ...]  # the applications of the left side whose types `decide` reads
     definition: str | None = None
     assurance: str = "assumed"
     phase: str = "algebra"
@@ -127,7 +128,8 @@ class Rule:
         """Whether the rule fires where its left side was found, and the attributes and types of its right side.
 
         A pure function. `attributes` and `left_types` are indexed by application of the left side, `variable_types` follows
-        `variables`. `left_types[0]` may be None: then the right side's type is not compared.
+        `variables`. Of the types on the left those that are `typed` are read. `left_types[0]` may be None: then the right side's type
+        is not compared.
 
         Raises:
             RuleTypeError: the sides have different types; no rule that was checked does that.
@@ -241,12 +243,19 @@ def solve(
     while equations or conditions:
         try:
             late = [equation for equation in equations if not _solved(equation, scope)]
+            if not _in_classes(scope, kinds):
+                return False
             waiting = [condition for condition in conditions if not _holds(condition, scope)]
         except (Refused, Undefined):
             return False
         if len(late) == len(equations) and len(waiting) == len(conditions):
             raise RuleTypeError(f"the left side of `{name}` does not determine its variables", place=place)
         equations, conditions = late, waiting
+    return _in_classes(scope, kinds)
+
+
+def _in_classes(scope: Scope, kinds: Mapping[str, Kind]) -> bool:
+    """True when no dtype that is known is outside its class."""
     return all(scope.values[key] in kind.classes for key, kind in kinds.items() if kind.word == "dtype" and key in scope.values)
 
 

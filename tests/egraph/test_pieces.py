@@ -58,8 +58,9 @@ def test_egglog_takes_the_find_rules_of_every_rule() -> None:
     pieces: dict[str, str] = {}
     rules = [encode.encode_rule(rule, number, 0, tables) for number, rule in enumerate(load().rules)]
     frames = dict.fromkeys(encoded.frame for encoded in rules)
-    texts = [text for frame in frames for text in frame.declarations]
-    for text in (encode.PRELUDE, "(ruleset find_all_0)", *encode.declarations(tables), *texts, *encode.find_texts(rules, tables, pieces)):
+    texts = [*dict.fromkeys(text for frame in frames for text in (*frame.key_declarations, *frame.declarations))]
+    texts += encode.find_texts(rules, tables, pieces)
+    for text in (encode.PRELUDE, *encode.rulesets(rules), *encode.declarations(tables), *texts):
         engine.parse(text)
     names = sorted(pieces.values())
     assert len(names) > 100
