@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from coset import running
 from coset.check import CheckReport, breaking_rule
 from coset.extract.cost import Printable
+from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.regionwise import Solved
@@ -76,7 +77,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     Raises:
         CosetError: bad input. `Refused`: the result differs; the rule that breaks the program was found by replay.
     """
-    task = flow.read()
+    with no_collection():
+        task = flow.read()
     progress = task.job.progress
     read = time.perf_counter()
     spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
@@ -84,7 +86,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     compare: Compare | None = None
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
         while True:
-            made = _make(task, flow, path)
+            with no_collection():
+                made = _make(task, flow, path)
             begun = time.perf_counter()
             progress("comparing with the original")
             compare = compare or flow.comparison(task, Path(folder))

@@ -137,6 +137,7 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
         os.dup2(silence.fileno(), 2)
     _limit_memory(limit)
     gc.freeze()  # what the parent made is not looked through here, nor its pages copied
+    gc.enable()
     keep_engines()
 
     def send(message: tuple[str, Any]) -> None:

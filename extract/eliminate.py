@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coset.extract.groups import Group, groups_of
+from coset.extract.groups import Group
 from coset.extract.problem import Picks, Problem, cost_of, needed
 from coset.ir.op import Array
 
@@ -30,12 +30,11 @@ class _Table:
     values: Array
 
 
-def eliminate(problem: Problem, *, width: int = WIDEST) -> Picks | None:
+def eliminate(problem: Problem, groups: Sequence[Group], *, width: int = WIDEST) -> Picks | None:
     """Picks of least cost for the classes that the roots need, or None where a class has more than `width` neighbours when its turn
     comes (or a root has no finite choice)."""
-    groups = groups_of(problem)
-    order = None if groups is None or any(len(group.scope) > width + 1 for group in groups) else _order(problem, groups, width)
-    if groups is None or order is None:
+    order = None if any(len(group.scope) > width + 1 for group in groups) else _order(problem, groups, width)
+    if order is None:
         return None
     place = {number: at for at, number in enumerate(order)}
     buckets: dict[int, list[_Table]] = {number: [] for number in order}

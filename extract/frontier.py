@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coset.extract.groups import Group, groups_of
+from coset.extract.groups import Group
 from coset.extract.problem import Picks, Problem, needed
 from coset.ir.op import Array
 
@@ -36,11 +36,10 @@ class _Step:
     ways: Array
 
 
-def advance(problem: Problem, upper: float, *, states: int = STATES) -> Picks | None:
+def advance(problem: Problem, groups: Sequence[Group], upper: float, *, states: int = STATES) -> Picks | None:
     """Picks of least cost for the classes that the roots need, none dearer than `upper`, the cost of a known solution; None where more
     than `states` sets come up."""
-    groups = groups_of(problem)
-    order = None if groups is None else _order(problem, groups)
+    order = _order(problem, groups)
     if order is None:
         return None
     prices = _prices(problem)

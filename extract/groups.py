@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import networkx as nx
@@ -53,24 +52,28 @@ def groups_of(problem: Problem) -> list[Group] | None:
 
 
 def _ways(problem: Problem, members: Sequence[int]) -> list[Way]:
+    """Each is made from a smaller one by a class whose children it has: so none has a cycle, and what is no way is not looked at."""
     inside = set(members)
-    found = []
-    for combination in product(*([None, *range(len(problem.classes[number]))] for number in members)):
-        picks = {number: index for number, index in zip(members, combination, strict=True) if index is not None}
-        chosen = {number: problem.classes[number][index] for number, index in picks.items()}
-        below = {number: [child for child in entry.children if child in inside] for number, entry in chosen.items()}
-        if all(child in picks for children in below.values() for child in children) and not _cyclic(below):
-            outside = frozenset(child for entry in chosen.values() for child in entry.children if child not in inside)
-            found.append(Way(sum(entry.cost for entry in chosen.values()), tuple(picks.items()), outside))
-    return found
+    below = {number: [inside.intersection(entry.children) for entry in problem.classes[number]] for number in members}
+    found: dict[tuple[int, ...], dict[int, int]] = {(-1,) * len(members): {}}
+    pending = list(found.values())
+    while pending:
+        picks = pending.pop()
+        for number in members:
+            if number in picks:
+                continue
+            for index, needs in enumerate(below[number]):
+                if needs <= picks.keys():
+                    more = {**picks, number: index}
+                    key = tuple(more.get(member, -1) for member in members)
+                    if key not in found:
+                        found[key] = more
+                        pending.append(more)
+    made = ([(number, index) for number, index in zip(members, key, strict=True) if index >= 0] for key in sorted(found))
+    return [_way(problem, inside, picks) for picks in made]
 
 
-def _cyclic(below: dict[int, list[int]]) -> bool:
-    left = dict(below)
-    while left:
-        ready = [number for number, children in left.items() if not any(child in left for child in children)]
-        if not ready:
-            return True
-        for number in ready:
-            del left[number]
-    return False
+def _way(problem: Problem, inside: set[int], picks: Sequence[tuple[int, int]]) -> Way:
+    chosen = [problem.classes[number][index] for number, index in picks]
+    outside = frozenset(child for entry in chosen for child in entry.children if child not in inside)
+    return Way(sum(entry.cost for entry in chosen), tuple(picks), outside)

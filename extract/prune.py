@@ -12,6 +12,7 @@ from coset.extract.problem import Choice, Picks, Problem, needed
 
 INLINED_CHILDREN = 16  # a free class with more children than this stays a class
 BITSET_CLASSES = 40_000  # the sets of needed classes take n^2 / 8 bytes
+ROUNDS = 8  # of dropping, at most; programs were seen to need up to 5
 PAIRWISE_CHOICES = 200  # above, only choices without children are tried as dominators
 
 
@@ -78,26 +79,48 @@ def prune(problem: Problem) -> Pruned | None:
 
     Dropped: choices that need themselves or something infinite, classes that no root reaches, and choices that another
     one of the class beats at no more cost with no more children. Free classes with one choice are put into their users.
-    A class that every solution needs is paid by its own part and free for all others.
+    A class that every solution needs is paid by its own part and free for all others. Each of these makes more of the others,
+    so all are done again while that changes anything.
     """
     order, picks, _ = tree_order(problem, [1] * len(problem.classes))
     if any(root not in picks for root in problem.roots):
         return None
-    live = _reachable(problem, picks)
-    work: dict[int, dict[int, tuple[float, frozenset[int]]]] = {}
+    reached = _reachable(problem, picks)
+    work: dict[int, Work] = {}
     dominator: dict[tuple[int, int], int] = {}
     inlined: dict[int, frozenset[int]] = {}
     for number in order:  # operands of the picks first, so that most free classes are known before their users
-        if number in live:
-            usable = _usable(problem, number, picks, inlined)
+        if number in reached:
+            work[number] = _undominated(number, _usable(problem, number, picks, inlined), dominator)
+            _inline_if_free(number, work[number], inlined)
+    must: set[int] = set(problem.roots)
+    live = _live(must, work)
+    component: dict[int, int] = {}
+    for _ in range(ROUNDS):
+        before = sum(len(work[number]) for number in live), len(live), len(must), len(inlined)
+        for number in [number for number in order if number in live]:
+            again = ((index, cost, _reduced(number, own, inlined, must, component)) for index, (cost, own) in work[number].items())
+            usable = {index: (cost, children) for index, cost, children in again if number not in children}
             work[number] = _undominated(number, usable, dominator)
             _inline_if_free(number, work[number], inlined)
-    for number in work:
-        again = {index: (cost, _expand(children, inlined)) for index, (cost, children) in work[number].items()}
-        usable = {index: entry for index, entry in again.items() if number not in entry[1]}
-        work[number] = _undominated(number, usable, dominator)
+        live = _live(must, work)
+        must |= _must(must, work, [number for number in order if number in live])
+        component = _components_strong(work, live)
+        if before == (sum(len(work[number]) for number in live), len(live), len(must), len(inlined)):
+            break
     kept = {number: tuple(sorted(choices)) for number, choices in work.items()}
-    return Pruned(problem, _parts(problem, work, kept, order), kept, dominator)
+    return Pruned(problem, _parts(work, live, must, component), kept, dominator)
+
+
+def _reduced(
+    number: int, children: frozenset[int], inlined: Mapping[int, frozenset[int]], must: set[int], component: Mapping[int, int]
+) -> frozenset[int]:
+    """What a choice still has to pay for. A cycle lies within one strong component, so only there must a class that is needed in any
+    case stay a child."""
+    left = _expand(children, inlined)
+    if left.isdisjoint(must):
+        return left
+    return frozenset(c for c in left if c not in must or component.get(c) == component.get(number))
 
 
 def _reachable(problem: Problem, finite: Picks) -> set[int]:
@@ -156,20 +179,13 @@ def _inline_if_free(number: int, choices: Work, inlined: dict[int, frozenset[int
             inlined[number] = children
 
 
-def _parts(problem: Problem, work: Mapping[int, Work], kept: Mapping[int, tuple[int, ...]], order: list[int]) -> tuple[Part, ...]:
+def _parts(work: Mapping[int, Work], live: set[int], must: set[int], component: Mapping[int, int]) -> tuple[Part, ...]:
     """Connected components once the classes that every solution needs are roots of their own."""
-    live = _live(problem.roots, work)
-    must = _must(problem.roots, work, [number for number in order if number in live])
-    component = _components_strong(work, live)
     links: nx.Graph = nx.Graph()
     links.add_nodes_from(sorted(live))
     inner: dict[int, list[tuple[float, frozenset[int]]]] = {}
     for number in sorted(live):
-        # a cycle lies within one strong component, so only there must a needed class stay a child
-        inner[number] = [
-            (cost, frozenset(c for c in children if c not in must or component[c] == component[number]))
-            for cost, children in (work[number][index] for index in kept[number])
-        ]
+        inner[number] = [(cost, _reduced(number, children, {}, must, component)) for _, (cost, children) in sorted(work[number].items())]
         links.add_edges_from((number, child) for _, children in inner[number] for child in children)
     parts = []
     for members in sorted(sorted(group) for group in nx.connected_components(links)):
@@ -179,8 +195,8 @@ def _parts(problem: Problem, work: Mapping[int, Work], kept: Mapping[int, tuple[
     return tuple(parts)
 
 
-def _live(roots: tuple[int, ...], work: Mapping[int, Work]) -> set[int]:
-    seen, stack = set(roots), list(roots)
+def _live(roots: set[int], work: Mapping[int, Work]) -> set[int]:
+    seen, stack = set(roots), sorted(roots)
     while stack:
         for _, children in work[stack.pop()].values():
             for child in children - seen:
@@ -196,7 +212,7 @@ def _components_strong(work: Mapping[int, Work], live: set[int]) -> dict[int, in
     return {number: place for place, group in enumerate(nx.strongly_connected_components(graph)) for number in group}
 
 
-def _must(roots: tuple[int, ...], work: Mapping[int, Work], order: list[int]) -> set[int]:
+def _must(roots: set[int], work: Mapping[int, Work], order: list[int]) -> set[int]:
     """Classes that every solution picks: those of every derivation of a root.
 
     must(c) = {c} and, over all choices, what they have in common of the union of must(child); any fixed point is sound,
@@ -227,7 +243,7 @@ def _must(roots: tuple[int, ...], work: Mapping[int, Work], order: list[int]) ->
     return {number for number in order if total >> place[number] & 1}
 
 
-def _must_by_single_choices(roots: tuple[int, ...], work: Mapping[int, Work]) -> set[int]:
+def _must_by_single_choices(roots: set[int], work: Mapping[int, Work]) -> set[int]:
     seen, stack = set(roots), list(roots)
     while stack:
         common = frozenset.intersection(*(children for _, children in work[stack.pop()].values()))

@@ -11,6 +11,7 @@ from coset.extract.branch import branch
 from coset.extract.eliminate import WIDEST, eliminate
 from coset.extract.frontier import STATES, advance
 from coset.extract.greedy import greedy
+from coset.extract.groups import groups_of
 from coset.extract.ilp import relaxed_bound, solve_exactly, trivial_bound
 from coset.extract.problem import Picks, Problem, cost_of
 from coset.extract.prune import Part, prune
@@ -85,7 +86,8 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         picks = dict.fromkeys(range(size), 0)
         cost = cost_of(problem, picks)
         return Solution(picks, cost, cost, "pruned")
-    narrow = eliminate(problem, width=effort.width) if effort.width else None
+    groups = groups_of(problem)
+    narrow = eliminate(problem, groups, width=effort.width) if groups and effort.width else None
     if narrow is not None:
         cost = cost_of(problem, narrow)
         return Solution(narrow, cost, cost, "exact")
@@ -97,7 +99,7 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         return Solution(found, cost, trivial_bound(problem), "time")
     if cost == 0:
         return Solution(found, 0.0, 0.0, "exact")
-    walked = advance(problem, cost, states=effort.states) if effort.states and size <= effort.relaxed else None
+    walked = advance(problem, groups, cost, states=effort.states) if groups and effort.states and size <= effort.relaxed else None
     if walked is not None:
         cost = cost_of(problem, walked)
         return Solution(walked, cost, cost, "exact")

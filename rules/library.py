@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import networkx as nx
 
+from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError, Place
 from coset.ir.op import all_ops
 from coset.rules import syntax
@@ -108,21 +107,8 @@ def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, l
 @lru_cache(maxsize=8)
 def _load_cached(stamps: tuple[tuple[Path, int, int], ...], with_definitions: bool, _: frozenset[str]) -> tuple[RuleSet, list[RuleError]]:
     """Keyed by the files as they are and by the ops that are defined when they are read."""
-    with _no_collection():
+    with no_collection():
         return _load([path for path, _, _ in stamps], with_definitions=with_definitions, trust_lock=True)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Leaves the garbage collector out of the way: nearly all that is made here stays, and looking through it again and again takes a
-    third of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False) -> tuple[RuleSet, list[RuleError]]:

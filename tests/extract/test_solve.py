@@ -14,6 +14,7 @@ from coset.extract.cost_sets import cost_set_picks
 from coset.extract.eliminate import eliminate
 from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
+from coset.extract.groups import groups_of
 from coset.extract.ilp import relaxed_bound, solve_exactly
 from coset.extract.problem import Problem, choice, cost_of, find_order
 from coset.extract.prune import prune
@@ -58,7 +59,9 @@ def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
     assert exact.bound <= best * (1 + CLOSE) + 1e-12
     picks, finished = branch(problem, upper, steps=10_000)
     assert finished and (upper if picks is None else cost_of(problem, picks)) == pytest.approx(best, rel=1e-8)
-    for picks in (eliminate(problem), advance(problem, upper), advance(problem, best)):
+    groups = groups_of(problem)
+    assert groups is not None
+    for picks in (eliminate(problem, groups), advance(problem, groups, upper), advance(problem, groups, best)):
         assert picks is not None and cost_of(problem, picks) == pytest.approx(best, rel=1e-12)
     sets = cost_set_picks(problem)
     assert sets is not None
@@ -138,11 +141,12 @@ def test_elimination_frontiers_and_the_integer_program_agree(seed: int) -> None:
 def test_a_problem_too_wide_is_left_to_the_others() -> None:
     """Ten classes that share one, which is worth it only for all."""
     wide = Problem([*[(choice(1.0), choice(0.5, [10])) for _ in range(10)], (choice(3.0),), (choice(0.0, range(10)),)], (11,))
-    assert eliminate(wide, width=5) is None
-    picks = eliminate(wide)
+    groups = groups_of(wide)
+    assert groups is not None and eliminate(wide, groups, width=5) is None
+    picks = eliminate(wide, groups)
     assert picks is not None and cost_of(wide, picks) == 8.0
-    assert advance(wide, 10.0, states=5) is None
-    picks = advance(wide, 10.0)
+    assert advance(wide, groups, 10.0, states=5) is None
+    picks = advance(wide, groups, 10.0)
     assert picks is not None and cost_of(wide, picks) == 8.0
 
 
