@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coset.extract.groups import Group
+from coset.extract.highs import dual_values
 from coset.extract.problem import Picks, Problem, needed
 from coset.ir.op import Array
 
@@ -82,9 +83,6 @@ def _order(problem: Problem, groups: Sequence[Group]) -> list[Group] | None:
 
 def _prices(problem: Problem) -> Prices:
     """The dual values of the linear relaxation: a class is bought as often as its dearest user wants it."""
-    from scipy.optimize import linprog  # 0.3 s, and most programs are solved without it
-    from scipy.sparse import csr_array
-
     roots = set(problem.roots)
     first: list[int] = []
     costs: list[float] = []
@@ -116,11 +114,10 @@ def _prices(problem: Problem) -> Prices:
     limits[len(places) :] = -1.0
     for row, root in enumerate(sorted(roots), len(places)):
         buy(row, root)
-    matrix = csr_array((data, (rows, columns)), shape=(len(limits), len(costs)))
-    result = linprog(np.array(costs) / unit, A_ub=matrix, b_ub=limits, bounds=(0, None), method="highs")
-    if result.status:
+    found = dual_values(np.array(costs) / unit, rows, columns, data, limits)
+    if found is None:
         return dict.fromkeys(places, 0.0)
-    return {key: max(0.0, -float(result.ineqlin.marginals[row]) * unit) for key, row in places.items()}
+    return {key: max(0.0, -float(found[row]) * unit) for key, row in places.items()}
 
 
 def _consistent(problem: Problem, order: Sequence[Group], prices: Prices) -> list[float]:

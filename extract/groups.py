@@ -1,4 +1,4 @@
-"""Classes that may need each other (a strong component) as one group, with every way to pick in it without a cycle."""
+"""Classes that may need each other (a strong component) as one group, with the ways to pick in it without a cycle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Group:
-    """A strong component: its classes, the classes outside that some way needs, and its ways."""
+    """A strong component: its classes, the classes outside that some way needs, and its ways: of those that pick for the same classes
+    the ones that no other beats."""
 
     members: tuple[int, ...]
     outside: tuple[int, ...]
@@ -69,8 +70,18 @@ def _ways(problem: Problem, members: Sequence[int]) -> list[Way]:
                     if key not in found:
                         found[key] = more
                         pending.append(more)
-    made = ([(number, index) for number, index in zip(members, key, strict=True) if index >= 0] for key in sorted(found))
-    return [_way(problem, inside, picks) for picks in made]
+    kept: dict[tuple[int, ...], list[Way]] = {}  # by the classes that are picked
+    for key in sorted(found):
+        way = _way(problem, inside, [(number, index) for number, index in zip(members, key, strict=True) if index >= 0])
+        rivals = kept.setdefault(tuple(number for number, _ in way.picks), [])
+        if not any(_beats(rival, way) for rival in rivals):
+            rivals[:] = [*(rival for rival in rivals if not _beats(way, rival)), way]
+    return [way for ways in kept.values() for way in ways]
+
+
+def _beats(way: Way, other: Way) -> bool:
+    """True when `way`, which picks for the same classes, costs no more and needs nothing that the other does not."""
+    return way.cost <= other.cost and way.outside <= other.outside
 
 
 def _way(problem: Problem, inside: set[int], picks: Sequence[tuple[int, int]]) -> Way:
