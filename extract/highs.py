@@ -1,4 +1,4 @@
-"""The linear program solver, HiGHS, as scipy holds it: dual values of small programs without the 0.3 s that `scipy.optimize` takes to load."""
+"""HiGHS as scipy holds it: dual values of small linear programs without the 0.3 s that `scipy.optimize` takes to load."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CORE = "scipy.optimize._highspy._core"  # scipy 1.15 and later; private, so that
 def dual_values(costs: Array, rows: Sequence[int], columns: Sequence[int], values: Sequence[float], limits: Array) -> Array | None:
     """The dual values (<= 0) of `matrix @ x <= limits` where `costs @ x` is least and no x is negative; None where there is no least.
 
-    The matrix has `values` at `rows` and `columns`, each place at most once.
+    The matrix has `values` at `rows` and `columns`; where several are at one place, their sum.
     """
-    order = np.argsort(rows, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(limits)))])
-    matrix = starts, np.array(columns)[order], np.array(values)[order]
+    places, at = np.unique(np.array(rows) * len(costs) + np.array(columns), return_inverse=True)  # HiGHS hangs where a place is there twice
+    starts = np.concatenate([[0], np.cumsum(np.bincount(places // len(costs), minlength=len(limits)))])
+    matrix = starts, places % len(costs), np.bincount(at, weights=values, minlength=len(places))
     core = _core()
     return _by_linprog(costs, matrix, limits) if core is None else _by_core(core, costs, matrix, limits)
 
