@@ -43,7 +43,7 @@ def literal(value: Constant | object, dtype: DType | None = None) -> Term:
         return constant(whole)
     flat = whole.array().reshape(-1)
     bits = flat.view(np.uint8).reshape(count, -1)
-    if not np.array_equal(bits, np.broadcast_to(bits[0], bits.shape)):
+    if bits[0].tobytes() != bits[-1].tobytes() or not np.array_equal(bits, np.broadcast_to(bits[0], bits.shape)):  # most differ in the last
         return constant(whole)
     return broadcast(constant(np.array(flat[0], flat.dtype), whole.type.dtype), shape, ())
 

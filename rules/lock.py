@@ -72,5 +72,6 @@ def assure(rules: Iterable[Rule], directory: Path) -> list[Rule]:
     for rule in rules:
         line = lines.get(entry_of(rule))
         known = line is not None and line.hash == text_hash(rule.text) and line.assurance in ASSURANCES
-        result.append(replace(rule, assurance=line.assurance if known and line is not None else "assumed"))
+        assurance = line.assurance if known and line is not None else "assumed"
+        result.append(rule if rule.assurance == assurance else replace(rule, assurance=assurance))
     return result
