@@ -3,7 +3,8 @@
 egglog joins the tables of a pattern from the smallest to the largest, connected or not: a pattern with three constants starts with every
 triple of constants in the e-graph (a GELU took 0.45 s an iteration on GPT-2, a sum of two multiples 3.2 s on DenseNet). So a subtree
 with a variable in it becomes a relation of its own where it has a constant and what is beside or above it has one too, and what is above
-joins with its few rows. Pieces that look for the same are one, in whatever rules they stand.
+joins with its few rows. So does a subtree without variables, such as the broadcast of a constant, which a third of the rules have (of the
+time to find 1/5 on BERT). Pieces that look for the same are one, in whatever rules they stand.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _piece(root: Application) -> tuple[Piece, int]:
         return Piece(root, (root,), ()), 1
     below = [_piece(operand) for operand in root.operands if isinstance(operand, Application)]
     total = sum(count for _, count in below)
-    apart: set[int] = set()
+    apart = {piece.root.index for piece, _ in below if piece.root.operands and not piece.variables}
     for piece, count in sorted(below, key=lambda each: -each[1]):
         if total > 1 and count and piece.variables:
             apart.add(piece.root.index)
