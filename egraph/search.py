@@ -212,7 +212,7 @@ class Search:
     def _apply(self, acting: Sequence[EncodedRule]) -> bool:
         """Build the right sides of all matches that the limit of e-nodes leaves room for; true when some are left, for later."""
         room, near = self._room(), self._near()
-        if not (near or self.apart):
+        if not (near or self.apart or self.stepwise):
             for ruleset in dict.fromkeys(encoded.apply for encoded in acting):
                 self.engine.ruleset(ruleset)
             return False

@@ -12,7 +12,7 @@ from coset.extract.problem import Choice, Picks, Problem, needed
 
 INLINED_CHILDREN = 16  # a free class with more children than this stays a class
 BITSET_CLASSES = 40_000  # the sets of needed classes take n^2 / 8 bytes
-ROUNDS = 8  # of dropping, at most; programs were seen to need up to 5
+ROUNDS = 8  # of dropping, at most; programs were seen to need 3, the last of which drops nothing
 PAIRWISE_CHOICES = 200  # above, only choices without children are tried as dominators
 
 
