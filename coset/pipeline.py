@@ -15,7 +15,6 @@ from coset.check import Oracle
 from coset.draft import Draft, draft_for
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
-from coset.feeds import bindings
 from coset.flow import Compare, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
@@ -26,7 +25,7 @@ from coset.lowering.onnx_write import copy_model
 from coset.reference import is_stablehlo, values_of
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target, get_target
-from coset.task import Job, Progress, Task, finish, phases_for, solve_task
+from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
 
 DEFAULT_TARGET = "cpu-onnxruntime"
 
@@ -151,7 +150,7 @@ def _read(job: Job) -> Task:
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help="use `coset lower` for it")
     job.progress("reading the model")
     program = import_model(job.model, rewrite=_inner(job))
-    return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, highest_opset(program)))
+    return Task(job, program, usual_dims(program, job.dims), phases_for(job, highest_opset(program)))
 
 
 def _inner(job: Job) -> Rewrite:
@@ -161,7 +160,7 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(job, program, dict(next(bindings(program, {}))), ())
+        task = Task(job, program, usual_dims(program, {}), ())
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

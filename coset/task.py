@@ -18,7 +18,9 @@ from coset.egraph.search import Phase
 from coset.extract.cost import Printable
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
+from coset.feeds import bindings
 from coset.fold import fold
+from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
@@ -59,6 +61,20 @@ class Task:
     program: Program
     binding: Mapping[str, int]
     phases: Sequence[Phase]
+
+
+def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
+    """Numbers to predict costs with: the first of `bindings`, and what is likely then of dims that only a run tells.
+
+    Raises:
+        CosetError: as `bindings`.
+    """
+    binding = dict(next(bindings(program, given)))
+    likely: Mapping[str, dims.Dim] = program.source.get("likely", {})
+    for name, dim in likely.items():
+        if name not in binding and dims.symbols(dim) <= binding.keys():
+            binding[name] = max(1, dims.evaluate(dim, binding))
+    return binding
 
 
 def phases_for(job: Job, newest: int) -> list[Phase]:

@@ -105,33 +105,18 @@ CONTRACTIONS: dict[str, Contraction] = {
 }
 
 
-def _heads(attributes: Attributes, operands: Sequence[Type], width: float, sizes: Sizes) -> float:
-    """FLOP of attention to `operands[1]` by queries of `width` elements: the scores, their softmax, and the weighted values."""
-    query, key = operands[0], operands[1]
-    assert isinstance(query, TensorType) and isinstance(key, TensorType)
-    scores = sizes.product([*query.dims[:2], key.dims[1]])
-    heads: int = attributes["num_heads"]
-    return scores * (4 * width + SOFTMAX * heads)
-
-
-def _multi_head(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> float:
-    query = operands[0]
-    assert isinstance(query, TensorType)
-    return _heads(attributes, operands, sizes.number(query.dims[2]), sizes)
-
-
-def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> float:
-    """Those of the projections, and attention to the operand itself."""
+def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
+    """The projections, the scores, their softmax, and the weighted values. Each product of a head has as many rows as a sequence."""
     x, weights = operands[0], operands[1]
     assert isinstance(x, TensorType) and isinstance(weights, TensorType)
+    batch, length, depth = (sizes.number(dim) for dim in x.dims)
     projected = sizes.number(weights.dims[1])
-    return 2 * sizes.elements(x) * projected + _heads(attributes, (x, x), projected / 3, sizes)
+    heads: int = attributes["num_heads"]
+    scores = batch * length * length * (4 * projected / 3 + SOFTMAX * heads)
+    return 2.0 * batch * length * depth * projected + scores, float(length)
 
 
-KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], float]] = {
-    "ort.MultiHead": _multi_head,
-    "ort.SelfAttention": _self_attention,
-}
+KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {"ort.SelfAttention": _self_attention}
 
 
 def flops_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
@@ -142,7 +127,7 @@ def flops_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Ty
         return product.flops, product.rows
     kernel = KERNELS.get(op.name)
     if kernel is not None:
-        return kernel(attributes, result, operands, sizes), float("inf")
+        return kernel(attributes, result, operands, sizes)
     if op.flops is not None:
         return float(sizes.number(op.flops(result, operands, attributes))), float("inf")
     return sizes.elements(result), float("inf")

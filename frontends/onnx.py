@@ -17,11 +17,12 @@ from coset.frontends import onnx_values as values
 from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
-from coset.frontends.onnx_results import Dims, bounds_of, defined_types, result_dims
+from coset.frontends.onnx_results import Dims, bounds_of, defined_types, note_likely, result_dims
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
 from coset.ir import dims
 from coset.ir.constants import Constant
+from coset.ir.dims import Dim
 from coset.ir.program import Program
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
@@ -74,6 +75,7 @@ class _Importer:
         self.names: dict[Term, str] = {}
         self.reserved: set[str] = set()
         self.introduces: dict[str, Term] = {}
+        self.likely: dict[str, Dim] = {} if outer is None else outer.likely
         self.made: dict[Any, Term] = {}  # opaque terms by what they are, so that equal nodes have equal fresh symbols
         self.token: Term | None = None
         self.external = False
@@ -91,7 +93,8 @@ class _Importer:
         source = {
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
-            "introduces": self.introduces, "most": dict(self.facts.most), "external": self.external, "folder": self.opened.folder,
+            "introduces": self.introduces, "likely": self.likely, "most": dict(self.facts.most), "external": self.external,
+            "folder": self.opened.folder,
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
 
@@ -383,6 +386,8 @@ class _Importer:
             types.append(merged_type(proto, self.declared.get(name), known, spelled, self.symbols) if name else AbsentType())
         if seen is not None:
             types = defined_types(seen, types)
+        if types:
+            note_likely(self.likely, seen, types[0])
         if effect:
             types.append(TokenType())
             operands = [self.token or make(TOKEN), *operands]

@@ -92,10 +92,25 @@ def _broadcast(shapes: Sequence[Sequence[Dim] | None]) -> Dims:
     return list(reversed(result))
 
 
-def _pool(node: Node, shape: Sequence[Dim]) -> Dims:
+def note_likely(likely: dict[str, Dim], node: Node | None, type: Type) -> None:
+    """Note what the dims of a result of `type` are in all but very small inputs, where they have no other name than a new one.
+
+    It is what costs are predicted with, never what a type says.
+    """
+    shape = _shape(node, 0) if node is not None and _RULES.get(node.name) is _pool else None
+    if node is None or shape is None or not isinstance(type, TensorType):
+        return
+    given = {name for dim in shape for name in dims.symbols(dim)}
+    for dim, guess in zip(type.shape or (), _pool(node, shape, short=True) or (), strict=False):
+        name = dims.alone(dim)
+        if name is not None and name not in given and guess is not None:
+            likely.setdefault(name, guess)
+
+
+def _pool(node: Node, shape: Sequence[Dim], *, short: bool = False) -> Dims:
     """floor((dim + pads - window) / stride) + 1 (ONNX, MaxPool); windows beyond the end (`ceil_mode`) are left open.
 
-    So is a dim that may be too short for one window: ONNX Runtime rounds the quotient to zero there, not down.
+    So is, but for `short`, a dim that may be too short for one window: ONNX Runtime rounds the quotient to zero there, not down.
     """
     given = node.attributes
     window = given.get("kernel_shape")
@@ -114,7 +129,7 @@ def _pool(node: Node, shape: Sequence[Dim]) -> Dims:
         padding = pads[axis] + pads[axis + count] if mode == "NOTSET" else 0
         room = dims.add(dim, padding - (window[axis] - 1) * dilations[axis] - 1)
         lowest = least(_raised(room))
-        fits = strides[axis] == 1 or (lowest is not None and lowest >= 0)
+        fits = short or strides[axis] == 1 or (lowest is not None and lowest >= 0)
         result.append(dims.add(dims.floordiv(room, strides[axis]), 1) if fits else None)
     return result
 

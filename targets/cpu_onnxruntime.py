@@ -84,7 +84,7 @@ KERNELS = {
     "conv_grouped": Kernel(_seconds(0.4e-6), _products(280e9), WEIGHTS, None, LITTLE_WORK),
     "conv_depthwise": Kernel(_seconds(0.4e-6), _products(210e9), STREAM, None, LITTLE_WORK),
     "conv_unblocked": Kernel(_seconds(0.6e-6), _products(60e9), STREAM),
-    "attention": Kernel(_seconds(2e-6), _products(350e9), WEIGHTS, None, LITTLE_ATTENTION),
+    "attention": Kernel(_seconds(2e-6), _products(350e9), WEIGHTS, FEW_ROWS, LITTLE_ATTENTION),
     "opaque": Kernel(_seconds(1e-6), bandwidth=ROWS),
 }
 
