@@ -16,6 +16,7 @@ from coset.ir.op import Attribute
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
 REPRESENTATIVES = ("f32", "i32", "bool", "f64", "bf16", "u8", "c64")
+MOST_AXES = 6  # more dims than any operand has that is looked at
 SPATIAL = ("strides", "dilations", "lhs_dilation", "rhs_dilation")
 
 
@@ -33,11 +34,17 @@ def attribute_values(attribute: Attribute, operands: Sequence[Type], *, exhausti
 
 _PLACES = ("lhs_batch", "rhs_batch", "lhs_contract", "rhs_contract", "broadcast_dimensions")  # of dims, each of which occurs once
 _SETS = ("dimensions", "axes", "combiner", "direction", "transA", "transB")
+_AXIS = ("axis", "dimension")  # one dim of the operand
 
 
 def enumerable(kind: str, name: str) -> bool:
     """True when `values_of` gives every value for operands of small ranks, where it is asked for all."""
-    return kind in ("permutation", "axes", "bool", "combiner", "direction", "rest") or name in (*_PLACES, *_SETS)
+    return kind in ("permutation", "axes", "bool", "combiner", "direction", "rest") or name in (*_PLACES, *_SETS) or _one_axis(kind, name)
+
+
+def _one_axis(kind: str, name: str) -> bool:
+    """True for an attribute, or an item of one, that names a dim of the operand by its number."""
+    return kind == "int" and name in (*_AXIS, *_PLACES, "dimensions", "axes")
 
 
 def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, *, exhaustive: bool = False) -> list[Any]:
@@ -45,11 +52,13 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
 
     `exhaustive`: all orders of dims, for names that `enumerable` knows.
     """
-    if exhaustive and name in _PLACES:
+    if exhaustive and name in _PLACES and kind != "int":
         return _places(name, operands)
     own = operands[0].shape if operands and isinstance(operands[0], TensorType) and operands[0].shape is not None else ()
     count = len(own) if rank is None else rank
     axes = range(count)
+    if exhaustive and _one_axis(kind, name):  # the type rule refuses what is none
+        return _axes(name, operands)
     if kind == "permutation":
         return list(itertools.permutations(axes)) if count <= 3 else [tuple(axes), tuple(reversed(axes)), (*range(1, count), 0)]
     if kind == "axes":
@@ -80,6 +89,16 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def _axes(name: str, operands: Sequence[Type]) -> list[Any]:
+    """All numbers of a dim that the attribute speaks of, from either end; the result may have a dim more."""
+    ranks = [len(x.shape) for x in operands if isinstance(x, TensorType) and x.shape is not None]
+    if not ranks or name == "broadcast_dimensions":
+        return list(range(-MOST_AXES, MOST_AXES))
+    if name in _PLACES:
+        return list(range(ranks[1 if name.startswith("rhs") else 0]))
+    return list(range(-ranks[0] - 1, ranks[0] + 1))
 
 
 def _places(name: str, operands: Sequence[Type]) -> list[Any]:

@@ -23,9 +23,10 @@ from coset.rules.candidates import attribute_values, enumerable, representatives
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
-from coset.rules.unify import Binding, bound, understood, unifier
+from coset.rules.unify import Binding, bound, understood, unifiers
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
+MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 EXPANSION = 20  # what the type of a defined op costs, in those of other ops
 MOST = 4000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
@@ -259,45 +260,79 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         for attribute in free:
             if attribute.name not in bound_rest and not enumerable(attribute.kind, attribute.name):
                 search.guess(f"`{attribute.name}` of {node.op.name}")
+        hopeless = False
         for choice in search.first(itertools.product(*options), 120):
             if not search.spend(node.op):
                 search.guess("all attributes")
                 return found
-            binding: Binding = {}
             try:
                 given = {name: evaluate(value, attempt) for name, value in written.items if name not in wild}
                 given |= {a.name: value for a, value in zip(free, choice, strict=True)}
                 complete = node.op.complete(given)
-                if search.exhaustive:
-                    binding = _unified(node.op, known, complete, search)
-                    complete = bound(complete, binding)
-                type = node.op.infer([bound(operand, binding) for operand in known] if binding else known, complete)
             except (Undefined, Unbound):
                 break
             except CosetError as error:
-                failure = (node.index, error.message)
-                hopeless = search.failures[-12:].count(failure) == 12
-                search.failures.append(failure)
-                if hopeless:
-                    break
+                search.failures.append((node.index, error.message))
                 continue
-            later = bound(dict(values), binding)
-            if written.rest is not None:
-                later[written.rest] = tuple(sorted((a.name, complete[a.name]) for a in rest))
-            types = [bound(each, binding) for each in scope.left]
-            types[node.index] = type
-            variables = bound(dict(scope.variables), binding)
-            found.append((Scope(later, variables, types), tuple(sorted(complete.items())), binding))
+            for binding in _unified(node.op, known, complete, search) if search.exhaustive else [dict[str, Dim]()]:
+                fixed = bound(complete, binding)
+                try:
+                    type = node.op.infer([bound(operand, binding) for operand in known] if binding else known, fixed)
+                except CosetError as error:
+                    failure = (node.index, error.message)
+                    hopeless = search.failures[-12:].count(failure) == 12 and not search.exhaustive
+                    search.failures.append(failure)
+                    continue
+                later = bound(dict(values), binding)
+                if written.rest is not None:
+                    later[written.rest] = tuple(sorted((a.name, fixed[a.name]) for a in rest))
+                types = [bound(each, binding) for each in scope.left]
+                types[node.index] = type
+                variables = bound(dict(scope.variables), binding)
+                found.append((Scope(later, variables, types), tuple(sorted(fixed.items())), binding))
+            if hopeless:
+                break
             if len(found) > 40 and not search.exhaustive:
                 return found
     return found
 
 
-def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> Binding:
+def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> list[Binding]:
     """What must be bound so that `op` takes the operands; the type rule refuses what still does not fit."""
-    if len(operands) > 1 and not understood(op):
+    if not understood(op) and (len(operands) > 1 or _refuses_symbols(op, operands, attributes)):
         search.guess(f"sizes of {op.name}")
-    return unifier(op, operands, attributes) or {}
+    found = unifiers(op, operands, attributes)
+    if found is None and understood(op) and _refuses_symbols(op, operands, attributes):
+        search.guess(f"sizes of {op.name}")
+    return [{}] if found is None else found
+
+
+def _refuses_symbols(op: Op, operands: Sequence[Type], attributes: dict[str, Any]) -> bool:
+    """Whether the type rule refuses the operands as they are and takes them with some numbers for their symbols."""
+    if _accepted(op, operands, attributes):
+        return False
+    names = sorted({name for value in (*operands, *attributes.values()) for name in _symbols(value)})
+    counted = [dict(zip(names, [*(NUMBERS[turn:] + NUMBERS[:turn])] * len(names), strict=False)) for turn in range(len(NUMBERS))]
+    alike = [dict.fromkeys(names, number) for number in (*NUMBERS, *MULTIPLES)]
+    trials = [*alike, *counted] if names else []
+    return any(_accepted(op, [bound(operand, trial) for operand in operands], bound(dict(attributes), trial)) for trial in trials)
+
+
+def _accepted(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> bool:
+    try:
+        op.infer(operands, attributes)
+    except CosetError:
+        return False
+    return True
+
+
+def _symbols(value: Any) -> frozenset[str]:
+    """The dim symbols in a type, a dim or a list of them."""
+    if isinstance(value, TensorType):
+        return frozenset().union(*map(dims.symbols, value.shape or ()))
+    if isinstance(value, tuple):
+        return frozenset().union(*map(_symbols, value))
+    return dims.symbols(value) if isinstance(value, dims.Poly) else frozenset()
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:

@@ -17,46 +17,104 @@ from coset.ir.types import TensorType, TupleType, Type
 Binding = dict[str, Dim]
 
 
-def unifier(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> Binding | None:
-    """The least binding of dim symbols under which `op` may take `operands`; None where none is known."""
+def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> list[Binding] | None:
+    """The least bindings of dim symbols under which `op` may take `operands`: all of them together are all that there is. None where
+    that is not known; none at all where dims that must be equal are different numbers."""
     shapes = [operand.shape for operand in operands if isinstance(operand, TensorType)]
     if len(shapes) != len(operands) or any(shape is None for shape in shapes):
         return None
-    binding: Binding = {}
-    for left, right in _equations(op, [shape for shape in shapes if shape is not None], attributes):
-        a, b = dims.substitute(left, binding), dims.substitute(right, binding)
-        if a == b:
-            continue
-        name, other = (dims.alone(a), b) if dims.alone(a) is not None else (dims.alone(b), a)
-        if name is None or name in dims.symbols(other):
-            return None
-        binding = {key: dims.substitute(value, {name: other}) for key, value in binding.items()} | {name: other}
-    return binding
+    found: list[Binding] = [{}]
+    for left, right, repeats in _equations(op, [shape for shape in shapes if shape is not None], attributes):
+        again: list[Binding] = []
+        for binding in found:
+            for other in (right, 1) if repeats else (right,):
+                solved = _solved(dims.substitute(left, binding), dims.substitute(other, binding))
+                if solved is None:
+                    return None
+                for more in solved:
+                    later = {key: dims.substitute(value, more) for key, value in binding.items()} | more
+                    again += [later] if later not in again else []
+                if left == right:
+                    break  # a dim that stays need not be 1
+        found = again
+    return found
 
 
-def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[str, Any]) -> Iterator[tuple[Dim, Dim]]:
-    """Pairs of dims that the op wants equal, as far as ranks and attributes fit."""
+def _solved(a: Dim, b: Dim) -> list[Binding] | None:
+    """The least binding with which two dims are equal; empty where they cannot be, None where it is not known."""
+    a, b = _without_common(a, b)
+    if a == b:
+        return [{}]
+    if isinstance(a, int) and isinstance(b, int):
+        return []
+    for one, other in ((a, b), (b, a)):
+        name = dims.alone(one)
+        if name is not None and name not in dims.symbols(other):
+            return [{name: other}]
+        if other == 1 and (factors := _factors(one)) is not None:  # a product of sizes is 1 where each is
+            return [dict.fromkeys(factors, 1)]
+    return None
+
+
+def _without_common(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """Two products without the symbols that both have (where one of these is 0 there are no elements to compare)."""
+    for name in sorted(dims.symbols(a) & dims.symbols(b)):
+        while True:
+            less = [dims.divide_exactly(side, dims.symbol(name)) for side in (a, b)]
+            if less[0] is None or less[1] is None:
+                break
+            a, b = less[0], less[1]
+    return a, b
+
+
+def _factors(dim: Dim) -> list[str] | None:
+    """The symbols of which `dim` is the product, or None."""
+    if isinstance(dim, int) or len(dim.terms) != 1 or dim.terms[0][1] != 1 or any(atom.args for atom in dim.terms[0][0]):
+        return None
+    return [atom.name for atom in dim.terms[0][0]]
+
+
+def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[str, Any]) -> Iterator[tuple[Dim, Dim, bool]]:
+    """Pairs of dims that the op wants equal, as far as ranks and attributes fit, and whether the first one may also be 1."""
     if op.has("elementwise"):
         full = [shape for shape in shapes if shape]  # a rank-0 operand is a predicate or a bound
         for shape in full[1:]:
             if len(shape) == len(full[0]):
-                yield from zip(full[0], shape, strict=True)
+                yield from ((a, b, False) for a, b in zip(full[0], shape, strict=True))
     elif op.name == "stablehlo.dot_general":
         for kind in ("batch", "contract"):
             for i, j in zip(attributes[f"lhs_{kind}"], attributes[f"rhs_{kind}"], strict=False):
                 if isinstance(i, int) and isinstance(j, int) and 0 <= i < len(shapes[0]) and 0 <= j < len(shapes[1]):
-                    yield shapes[0][i], shapes[1][j]
+                    yield shapes[0][i], shapes[1][j], False
     elif op.name == "stablehlo.convolution" and len(shapes[0]) == len(shapes[1]) >= 2:
-        yield shapes[0][1], dims.multiply(shapes[1][1], attributes["feature_group_count"])
+        yield shapes[0][1], dims.multiply(shapes[1][1], attributes["feature_group_count"]), False
+    elif op.name == "onnx.Conv" and len(shapes[0]) == len(shapes[1]) >= 2:
+        yield shapes[0][1], dims.multiply(shapes[1][1], attributes["group"]), False
     elif op.name == "stablehlo.concatenate":
         for shape in shapes[1:]:
             if len(shape) == len(shapes[0]):
-                yield from (pair for axis, pair in enumerate(zip(shapes[0], shape, strict=True)) if axis != attributes["dimension"])
+                pairs = enumerate(zip(shapes[0], shape, strict=True))
+                yield from ((a, b, False) for axis, (a, b) in pairs if axis != attributes["dimension"])
+    elif op.name == "stablehlo.broadcast_in_dim" and _are_dims(attributes["shape"]):
+        for dim, axis in zip(shapes[0], attributes["broadcast_dimensions"], strict=False):
+            if isinstance(axis, int) and 0 <= axis < len(attributes["shape"]) and dim != 1:
+                yield dim, attributes["shape"][axis], True
+    elif op.name == "stablehlo.reshape" and _are_dims(attributes["shape"]):
+        yield dims.product(shapes[0]), dims.product(attributes["shape"]), False
+
+
+def _are_dims(shape: Any) -> bool:
+    return isinstance(shape, tuple) and all(isinstance(dim, int | Poly) for dim in shape)
 
 
 def understood(op: Op) -> bool:
-    """True when `unifier` knows everything that the op wants of its operands' dims together."""
-    return op.has("elementwise") or op.name.removeprefix("stablehlo.") in ("dot_general", "concatenate", "convolution")
+    """True when `unifiers` knows everything that the op wants of its operands' dims."""
+    return op.has("elementwise") or op.name.removeprefix("stablehlo.") in _UNDERSTOOD
+
+
+_UNDERSTOOD = frozenset({
+    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv",
+})  # fmt: skip
 
 
 def bound(value: Any, binding: Binding) -> Any:
