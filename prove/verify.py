@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,9 +21,11 @@ from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
 from coset.prove import numbers, pointwise
 from coset.prove.conditions import unconditional
+from coset.prove.decisions import Untold, decided
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
-from coset.rules.algebra import Call, Literal, parts
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
+from coset.rules.candidates import names_axes
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
@@ -105,25 +107,18 @@ def _shown(
     rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, marks: Mapping[str, float] = numbers.NONE
 ) -> Proof:
     start = time.perf_counter()
-    search = Search(dtypes=1, elements=elements, most_rank=RANKS, exhaustive=True, budget=QUESTIONS, numbers=marks)
+    search = Search(dtypes=1, elements=elements, most_rank=RANKS + _designated(rule), exhaustive=True, budget=QUESTIONS, numbers=marks)
     seen: set[tuple[Term, Term]] = set()
     solver = bits = False
-    idle = 0  # instances that do not fire with symbols
     untested = 0  # instances of element types that nothing speaks about
     word = rule.numerics.word
     open_ranks = _open_ranks(rule)
     elementwise = _Elementwise(rule.numerics.exceptions)
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
-    for instance in instances(rule, search):
-        pair = sides(rule, instance)
-        if pair is None and idle < MOST_IDLE:
-            idle += 1
-            pair = _with_numbers(rule, instance)
-            if pair is not None:
-                search.gaps.add("sizes that a condition tells apart")
-        if pair is not None and marks:
+    for pair in _pairs(rule, search):
+        if marks:
             pair = numbers.any_number(pair, marks)
-        if pair is None or pair in seen:
+        if pair in seen:
             continue
         seen.add(pair)
         if len(seen) > MOST_CASES or time.perf_counter() - start > seconds:
@@ -134,10 +129,10 @@ def _shown(
         except Open as open_:
             found = elementwise.equal(pair)
             if not found:
-                what = ", ".join(str(type) for type in instance.variable_types)
+                what = ", ".join(str(term.type) for term in _inputs(pair))
                 return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
             solver = True
-            bits |= any(type.dtype.kind in ("int", "uint") for type in instance.variable_types if isinstance(type, TensorType))
+            bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
             search.gaps |= {found} - {BIT_BY_BIT}
             untested += found != BIT_BY_BIT
         search.gaps |= _positional(pair) if open_ranks else set()
@@ -151,6 +146,31 @@ def _shown(
     if word not in ("exact", "reassociates", "real"):
         return Proof("", len(seen), solver, elapsed, (), f"a bound of `{word}` is not proved")
     return Proof("bounded" if gaps else "proved", len(seen), solver, elapsed, tuple(sorted(gaps)), bits=bits)
+
+
+def _pairs(rule: Rule, search: Search) -> Iterator[tuple[Term, Term]]:
+    """Both sides of the instances, whatever their conditions ask of the sizes."""
+    idle = 0  # instances that do not fire with symbols
+    for instance in instances(rule, search):
+        fires = False
+        try:
+            for pair in decided(rule, instance):
+                fires = True
+                yield pair
+        except Untold:
+            search.gaps.add("sizes that a condition tells apart")
+        if not fires and idle < MOST_IDLE:
+            idle += 1
+            found = _with_numbers(rule, instance)
+            if found is not None:
+                search.gaps.add("sizes that a condition tells apart")
+                yield found
+
+
+def _inputs(pair: tuple[Term, Term]) -> list[Term]:
+    """The inputs of both sides, by name."""
+    found = {term for term in topological(pair) if term.op.name == "builtin.input"}
+    return sorted(found, key=lambda term: str(term.attribute("name")))
 
 
 def _with_numbers(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
@@ -234,6 +254,33 @@ def _open_ranks(rule: Rule) -> bool:
     """Whether some rank is not written down: else the instances have all ranks that there are."""
     items = [item for pattern in rule.compiled.types for item in pattern.dims.items]
     return any(kind.word in ("pack", "dims") for kind in rule.compiled.kinds.values()) or any(getattr(i, "value", i) is None for i in items)
+
+
+def _designated(rule: Rule) -> int:
+    """How many axes of one operand the left side names one by one (`axis: a`, `[c]`, `[rank(x) - 1]`): they must stay when others go."""
+    if not _open_ranks(rule):
+        return 0
+    found: dict[bool, set[str]] = {False: set(), True: set()}  # those of right operands apart
+    for node in applications(rule.left):
+        for name, value in rule.compiled.left[node.index].items:
+            if names_axes(name):
+                items = value.items if isinstance(value, Listing) else (value,)
+                found[name.startswith("rhs")].update(str(item) for item in items if _one_axis(rule, item))
+    return max(map(len, found.values()))
+
+
+def _one_axis(rule: Rule, item: Any) -> bool:
+    """Whether an item of an attribute is the number of one axis of a pack, not a list of some or what is left open."""
+    if isinstance(item, Ref):
+        return rule.compiled.kinds[item.name].word in ("int", "any")
+    if isinstance(item, Literal) and isinstance(item.value, tuple):
+        return False
+    if any(len(pattern.dims.items) > 1 for pattern in rule.compiled.types):
+        return False  # what is counted from an end is a dim that is written down beside the pack
+    return not isinstance(item, Splice | Wild | Listing | Comprehension) and not (isinstance(item, Call) and item.function in _LISTS)
+
+
+_LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))
 
 
 def _positional(pair: tuple[Term, Term]) -> set[str]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from coset.ir import dims
@@ -19,6 +20,26 @@ from coset.rules.scalar import Undefined
 
 class Undecided(Undefined):
     """A comparison of symbolic dims that their canonical forms do not settle."""
+
+
+Oracle = Callable[[str, Poly], bool]  # whether a difference of dims is "==" or "<" 0
+_oracle: list[Oracle] = []
+
+
+@contextmanager
+def asking(oracle: Oracle) -> Iterator[None]:
+    """Inside, `oracle` answers what canonical forms do not settle: a proof looks at both answers."""
+    _oracle.append(oracle)
+    try:
+        yield
+    finally:
+        _oracle.pop()
+
+
+def _asked(question: str, difference: Poly) -> bool:
+    if not _oracle:
+        raise Undecided
+    return _oracle[-1](question, difference)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -127,9 +148,7 @@ def equal(a: Any, b: Any) -> bool:
         if not isinstance(a, int | Poly) or not isinstance(b, int | Poly):
             return False
         difference = dims.subtract(a, b)
-        if not isinstance(difference, int):
-            raise Undecided
-        return difference == 0
+        return difference == 0 if isinstance(difference, int) else _asked("==", difference)
     return same(a, b)
 
 
@@ -144,9 +163,7 @@ def less(a: Any, b: Any) -> bool:
     if isinstance(a, float) or isinstance(b, float):
         return bool(a < b)
     difference = dims.subtract(number(a), number(b))
-    if not isinstance(difference, int):
-        raise Undecided
-    return difference < 0
+    return difference < 0 if isinstance(difference, int) else _asked("<", difference)
 
 
 def contains(item: Any, items: Any) -> bool:

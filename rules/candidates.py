@@ -44,7 +44,7 @@ def enumerable(kind: str, name: str) -> bool:
 
 def _one_axis(kind: str, name: str) -> bool:
     """True for an attribute, or an item of one, that names a dim of the operand by its number."""
-    return kind == "int" and name in (*_AXIS, *_PLACES, "dimensions", "axes")
+    return kind == "int" and names_axes(name)
 
 
 def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, *, exhaustive: bool = False) -> list[Any]:
@@ -89,6 +89,11 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def names_axes(name: str) -> bool:
+    """True for an attribute called `name` that says which dims of an operand an op is about, by their numbers."""
+    return name in (*_AXIS, *_PLACES, "dimensions", "axes")
 
 
 def _axes(name: str, operands: Sequence[Type]) -> list[Any]:

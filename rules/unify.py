@@ -28,10 +28,10 @@ def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) ->
         again: list[Binding] = []
         for binding in found:
             for other in (right, 1) if repeats else (right,):
-                solved = _solved(dims.substitute(left, binding), dims.substitute(other, binding))
-                if solved is None:
+                more_bound = solved(dims.substitute(left, binding), dims.substitute(other, binding))
+                if more_bound is None:
                     return None
-                for more in solved:
+                for more in more_bound:
                     later = {key: dims.substitute(value, more) for key, value in binding.items()} | more
                     again += [later] if later not in again else []
                 if left == right:
@@ -40,7 +40,7 @@ def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) ->
     return found
 
 
-def _solved(a: Dim, b: Dim) -> list[Binding] | None:
+def solved(a: Dim, b: Dim) -> list[Binding] | None:
     """The least binding with which two dims are equal; empty where they cannot be, None where it is not known."""
     a, b = _without_common(a, b)
     if a == b:

@@ -1,0 +1,103 @@
+"""The instances of a rule with symbols that its conditions tell apart: each answer to what is asked of the sizes is looked at.
+
+Where a condition asks whether two dims are equal, the symbols are bound so that they are, and the other answer is taken for granted too.
+Whether one dim is less than another is taken for granted both ways. All answers together speak of all sizes; an answer that no size has
+only asks for more than is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coset.ir import dims
+from coset.ir.dims import Poly
+from coset.ir.term import Term
+from coset.prove.sample import sides
+from coset.rules.arithmetic import Oracle, asking
+from coset.rules.instance import Instance
+from coset.rules.rule import Rule
+from coset.rules.unify import Binding, bound, solved
+
+MOST_ANSWERS = 64  # of one instance
+Answers = dict[tuple[str, Poly], bool]
+
+
+class Untold(Exception):
+    """Sizes at which the rule may fire are left out: an equation of dims could not be solved, or too much was asked."""
+
+
+class _Question(Exception):
+    def __init__(self, question: str, difference: Poly) -> None:
+        self.question, self.difference = question, difference
+
+
+def decided(rule: Rule, instance: Instance) -> Iterator[tuple[Term, Term]]:
+    """Both sides, for each way to answer what the rule asks of symbolic sizes in which it fires.
+
+    Raises:
+        Untold: not all ways were looked at.
+    """
+    waiting: list[tuple[Instance, Answers]] = [(instance, {})]
+    looked = 0
+    while waiting:
+        here, answers = waiting.pop()
+        looked += 1
+        if looked > MOST_ANSWERS:
+            raise Untold
+        try:
+            with asking(_recall(answers)):
+                pair = sides(rule, here)
+        except _Question as asked:
+            key = asked.question, asked.difference
+            waiting.append((here, {**answers, key: False}))
+            if asked.question == "<":
+                waiting.append((here, {**answers, key: True}))
+                continue
+            bindings = solved(*_apart(asked.difference))
+            if bindings is None:
+                raise Untold from None
+            waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in bindings]
+            continue
+        if pair is not None:
+            yield pair
+
+
+def _recall(answers: Answers) -> Oracle:
+    """Answers what was answered before."""
+
+    def oracle(question: str, difference: Poly) -> bool:
+        turned = dims.multiply(-1, difference)
+        found = answers.get((question, difference))
+        if found is None and question == "==" and isinstance(turned, Poly):
+            found = answers.get((question, turned))
+        if found is None:
+            raise _Question(question, difference)
+        return found
+
+    return oracle
+
+
+def _apart(difference: Poly) -> tuple[dims.Dim, dims.Dim]:
+    """The terms of a difference with a plus, and those with a minus."""
+    more: dims.Dim = 0
+    less: dims.Dim = 0
+    for monomial, coefficient in difference.terms:
+        part: dims.Dim = Poly(((monomial, abs(coefficient)),)) if monomial else abs(coefficient)
+        more, less = (dims.add(more, part), less) if coefficient > 0 else (more, dims.add(less, part))
+    return more, less
+
+
+def _renamed(answers: Answers, binding: Binding) -> Answers:
+    """What was answered, of the sizes that are left; what is a number now is not asked again."""
+    found: Answers = {}
+    for (question, difference), answer in answers.items():
+        dim = dims.substitute(difference, binding)
+        if isinstance(dim, Poly):
+            found[question, dim] = answer
+    return found
+
+
+def _with(instance: Instance, binding: Binding) -> Instance:
+    return Instance(
+        bound(instance.attributes, binding), bound(instance.left_types, binding), bound(instance.variable_types, binding), {}
+    )  # fmt: skip
