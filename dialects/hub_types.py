@@ -142,7 +142,8 @@ def slice(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """0 <= start <= limit <= dim, every `strides`-th element."""
     (operand,) = tensors(name, operands, "operand")
     start, limit = (get_dims(name, attributes, key, count=operand.rank) for key in ("start", "limit"))
-    strides = get_ints(name, attributes, "strides", least=1, count=operand.rank)
+    strides = get_dims(name, attributes, "strides", count=operand.rank)  # symbols in proofs
+    require(0 not in strides, f"`strides` of `{name}` must be 1 or more everywhere, not {strides}")
     for axis, (first, last, dim) in enumerate(zip(start, limit, operand.dims, strict=True)):
         inside = may_be_at_most(first, last) and may_be_at_most(last, dim)
         require(inside, f"`{name}` takes {first} to {last} of dim {axis}, which has {dim}; it must be 0 <= start <= limit <= {dim}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coset.dialects.expansion import expanded
-from coset.ir.dims import Dim, symbols
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.term import Term, topological
@@ -26,7 +26,7 @@ from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
-from coset.rules.instance import Instance, Search, instances
+from coset.rules.instance import Instance, Search, instances, symbols_of
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
@@ -37,10 +37,11 @@ WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3
 MOST_CASES = 20_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 20.0
-MOST_IDLE = 200  # instances that do not fire with symbols, for which numbers are tried
+MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(
-    f"stablehlo.{name}" for name in ("transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select")
+    f"stablehlo.{name}"
+    for name in ("transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate")
 )
 
 
@@ -82,18 +83,31 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
 
 def _proof(rule: Rule, seconds: float) -> Proof:
+    if _slices(rule):
+        proof = _variants(rule, seconds, symbolic=True)
+        if proof.assurance == "proved":
+            return proof
+    return _variants(rule, seconds)
+
+
+def _slices(rule: Rule) -> bool:
+    return any(node.op.name == "stablehlo.slice" for node in applications(rule.left))
+
+
+def _variants(rule: Rule, seconds: float, *, symbolic: bool = False) -> Proof:
+    """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic = _generic(rule)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), seconds)
+            proof = _shown(rule, generic, (kind,), seconds, symbolic=symbolic)
             if proof.cases:
                 return proof
-    proof = _shown(rule, generic, KINDS, seconds)
-    proof = _shown(rule, generic, (*KINDS, *WIDTHS), seconds) if proof.bits else proof
+    proof = _shown(rule, generic, KINDS, seconds, symbolic=symbolic)
+    proof = _shown(rule, generic, (*KINDS, *WIDTHS), seconds, symbolic=symbolic) if proof.bits else proof
     marks = numbers.marks(rule)
     if proof.assurance != "bounded" or not marks or not {f"`{name}`" for name in marks} & set(proof.gaps):
         return proof
-    again = _shown(rule, generic, KINDS, seconds, marks)  # beside the numbers that were looked at, all
+    again = _shown(rule, generic, KINDS, seconds, marks, symbolic=symbolic)  # beside the numbers that were looked at, all
     return again if again.assurance and len(again.gaps) < len(proof.gaps) and not again.bits else proof
 
 
@@ -104,10 +118,11 @@ def _computes(rule: Rule, generic: frozenset[str]) -> bool:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, marks: Mapping[str, float] = numbers.NONE
-) -> Proof:
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, marks: Mapping[str, float] = numbers.NONE,
+    *, symbolic: bool = False,
+) -> Proof:  # fmt: skip
     start = time.perf_counter()
-    search = Search(dtypes=1, elements=elements, most_rank=RANKS + _designated(rule), exhaustive=True, budget=QUESTIONS, numbers=marks)
+    search = Search(dtypes=1, elements=elements, most_rank=RANKS + _designated(rule), exhaustive=True, budget=QUESTIONS, numbers=marks, symbolic=symbolic)
     seen: set[tuple[Term, Term]] = set()
     solver = bits = False
     untested = 0  # instances of element types that nothing speaks about
@@ -159,8 +174,10 @@ def _pairs(rule: Rule, search: Search) -> Iterator[tuple[Term, Term]]:
                 yield pair
         except Untold:
             search.gaps.add("sizes that a condition tells apart")
-        if not fires and idle < MOST_IDLE:
+        if not fires and idle <= MOST_IDLE:
             idle += 1
+            if idle > MOST_IDLE:
+                search.gaps.add("more instances than are looked at")
             found = _with_numbers(rule, instance)
             if found is not None:
                 search.gaps.add("sizes that a condition tells apart")
@@ -175,7 +192,8 @@ def _inputs(pair: tuple[Term, Term]) -> list[Term]:
 
 def _with_numbers(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
     """An instance that does not fire with symbols, with small numbers for them with which it does: a condition looks at sizes."""
-    names = sorted({name for type in instance.variable_types if isinstance(type, TensorType) for d in type.dims for name in symbols(d)})
+    written = [value for items in instance.attributes for _, value in items]
+    names = sorted(frozenset().union(*map(symbols_of, (*instance.variable_types, *written))))
     if not names:
         return None
     sizes = sorted({1, 2, 3, 4, *_integers(rule)})
@@ -283,8 +301,16 @@ def _one_axis(rule: Rule, item: Any) -> bool:
 _LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))
 
 
+def _keeps_coordinates(term: Term) -> bool:
+    """Whether a reshape only adds and drops dims of 1."""
+    if term.op.name != "stablehlo.reshape":
+        return False
+    before, after = ([dim for dim in type.tensor.dims if dim != 1] for type in (term.operands[0], term))
+    return before == after
+
+
 def _positional(pair: tuple[Term, Term]) -> set[str]:
     """The ops of an instance for which small ranks do not speak for all."""
-    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False))}
+    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False)) if not _keeps_coordinates(term)}
     ordinary = {op for op in primitives if op.name.startswith("builtin.") or op.has("elementwise") or op.name in COORDINATES}
     return {f"ranks over {RANKS} of {op.name}" for op in primitives - ordinary}

@@ -57,6 +57,7 @@ class Search:
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
+    symbolic: bool = False  # where slices begin and end, and their strides, are symbols
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -144,7 +145,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
         values |= {name: search.dim(name) for name in single}
-        if any(not spread for spread in spreads.values()):
+        if any(not spread and not (search.symbolic and _slice_only(rule, name)) for name, spread in spreads.items()):
             search.guess("all shapes that are only given")
         for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
             options = (search.arrange(_lone(name, given, packs, search)) for name in lone)
@@ -169,6 +170,17 @@ def _spread_only(rule: Rule, name: str) -> bool:
         for attribute, value in rule.compiled.left[node.index].items
         if any(isinstance(part, Ref) and part.name == name for part in parts(value))
     )
+
+
+def _slice_only(rule: Rule, name: str) -> bool:
+    """True when the pack is only a part of where slices begin and end: symbols at every rank speak for all."""
+    used = [
+        (node.op.name, attribute)
+        for node in applications(rule.left)
+        for attribute, value in rule.compiled.left[node.index].items
+        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
+    ]
+    return all(op == "stablehlo.slice" and attribute in ("start", "limit") for op, attribute in used)
 
 
 def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -254,11 +266,11 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         free = [a for a in node.op.attributes if a.name in wild] + rest
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
         options = (
-            [bound_rest[a.name]] if a.name in bound_rest else search.arrange(_or_default(a, known, exhaustive=search.exhaustive))
-            for a in free
+            [bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free
         )
         for attribute in free:
-            if attribute.name not in bound_rest and not enumerable(attribute.kind, attribute.name):
+            symbols = search.symbolic and node.op.name == "stablehlo.slice"
+            if attribute.name not in bound_rest and not symbols and not enumerable(attribute.kind, attribute.name):
                 search.guess(f"`{attribute.name}` of {node.op.name}")
         hopeless = False
         for choice in search.first(itertools.product(*options), 120):
@@ -311,7 +323,7 @@ def _refuses_symbols(op: Op, operands: Sequence[Type], attributes: dict[str, Any
     """Whether the type rule refuses the operands as they are and takes them with some numbers for their symbols."""
     if _accepted(op, operands, attributes):
         return False
-    names = sorted({name for value in (*operands, *attributes.values()) for name in _symbols(value)})
+    names = sorted({name for value in (*operands, *attributes.values()) for name in symbols_of(value)})
     counted = [dict(zip(names, [*(NUMBERS[turn:] + NUMBERS[:turn])] * len(names), strict=False)) for turn in range(len(NUMBERS))]
     alike = [dict.fromkeys(names, number) for number in (*NUMBERS, *MULTIPLES)]
     trials = [*alike, *counted] if names else []
@@ -326,13 +338,19 @@ def _accepted(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -
     return True
 
 
-def _symbols(value: Any) -> frozenset[str]:
+def symbols_of(value: Any) -> frozenset[str]:
     """The dim symbols in a type, a dim or a list of them."""
     if isinstance(value, TensorType):
         return frozenset().union(*map(dims.symbols, value.shape or ()))
     if isinstance(value, tuple):
-        return frozenset().union(*map(_symbols, value))
+        return frozenset().union(*map(symbols_of, value))
     return dims.symbols(value) if isinstance(value, dims.Poly) else frozenset()
+
+
+def _left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
+    """Values of an attribute that the rule does not write."""
+    places = _places_of_slice(f"{attribute.name}{node.index}", None, node, attribute.name, operands, search)
+    return search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive)) if places is None else [places]
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
@@ -358,6 +376,10 @@ def _open_values(
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
+            places = _places_of_slice(part.name, value, node, name, operands, search)
+            if places is not None:
+                names[part.name] = [places]
+                continue
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
             names[part.name] = search.ordered(hints, options)
@@ -365,6 +387,21 @@ def _open_values(
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
+
+
+def _places_of_slice(
+    label: str, written: Expression | None, node: Application, attribute: str, operands: Sequence[Type], search: Search
+) -> Any:
+    """Symbols for where a slice begins or ends, or for its strides: a list of them, or one for an item of a list; None for other ops.
+
+    The colon in their names says that they may be 0, unlike the sizes of dims.
+    """
+    if not search.symbolic or node.op.name != "stablehlo.slice" or attribute not in ("start", "limit", "strides"):
+        return None
+    if isinstance(written, Ref) or written is None:
+        rank = len(operands[0].shape or ()) if isinstance(operands[0], TensorType) else 0
+        return tuple(symbol(f"at:{label}:{axis}") for axis in range(rank))
+    return symbol(f"at:{label}")
 
 
 def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:

@@ -119,10 +119,10 @@ _UNDERSTOOD = frozenset({
 
 def bound(value: Any, binding: Binding) -> Any:
     """A dim, type, attribute or tuple of them with the symbols of `binding` replaced."""
-    if isinstance(value, Poly):
-        return dims.substitute(value, binding)
     if not binding:
         return value
+    if isinstance(value, Poly):
+        return value if dims.symbols(value).isdisjoint(binding) else dims.substitute(value, binding)
     if isinstance(value, dict):
         return {key: bound(item, binding) for key, item in value.items()}
     if isinstance(value, tuple):
