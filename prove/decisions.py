@@ -8,9 +8,10 @@ only asks for more than is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from coset.ir import dims
-from coset.ir.dims import Poly
+from coset.ir.dims import Dim, Poly
 from coset.ir.term import Term
 from coset.prove.sample import sides
 from coset.rules.arithmetic import Oracle, asking
@@ -31,7 +32,15 @@ class _Question(Exception):
         self.question, self.difference = question, difference
 
 
-def decided(rule: Rule, instance: Instance) -> Iterator[tuple[Term, Term]]:
+@dataclass(frozen=True)
+class Case:
+    """Both sides of an instance, and dims that are not negative there."""
+
+    sides: tuple[Term, Term]
+    facts: tuple[Dim, ...] = ()
+
+
+def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
     """Both sides, for each way to answer what the rule asks of symbolic sizes in which it fires.
 
     Raises:
@@ -59,7 +68,7 @@ def decided(rule: Rule, instance: Instance) -> Iterator[tuple[Term, Term]]:
             waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in bindings]
             continue
         if pair is not None:
-            yield pair
+            yield Case(pair, tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<"))
 
 
 def _recall(answers: Answers) -> Oracle:
@@ -77,12 +86,17 @@ def _recall(answers: Answers) -> Oracle:
     return oracle
 
 
-def _apart(difference: Poly) -> tuple[dims.Dim, dims.Dim]:
+def _fact(difference: Poly, less: bool) -> Dim:
+    """What is not negative where `difference` is less than 0, or is not."""
+    return dims.subtract(-1, difference) if less else difference
+
+
+def _apart(difference: Poly) -> tuple[Dim, Dim]:
     """The terms of a difference with a plus, and those with a minus."""
-    more: dims.Dim = 0
-    less: dims.Dim = 0
+    more: Dim = 0
+    less: Dim = 0
     for monomial, coefficient in difference.terms:
-        part: dims.Dim = Poly(((monomial, abs(coefficient)),)) if monomial else abs(coefficient)
+        part: Dim = Poly(((monomial, abs(coefficient)),)) if monomial else abs(coefficient)
         more, less = (dims.add(more, part), less) if coefficient > 0 else (more, dims.add(less, part))
     return more, less
 

@@ -314,6 +314,10 @@ class Denotation:
             result = scalar.atom(scalar.Fold(f"ordered {order}{combiner}", plain, added))
             return functions.exact("negate", (result,), self.exceptions) if flipped else result  # rounding knows no sign
         kind = type.dtype if functions.wraps(type.dtype) else type.dtype.kind
+        ascending = functions.conversion(inner)  # between floats with infinities it keeps the order, and what the fold of nothing is
+        if ascending is not None and combiner in ("maximum", "minimum") and set(ascending.function.split()[1:]) <= functions.IEEE:
+            largest = self.folds.extreme(f"{combiner} {kind}", variables, ascending.arguments[0], self.known)
+            return scalar.atom(Apply(ascending.function, (largest,)))
         return self.folds.extreme(f"{combiner} {kind}", variables, inner, self.known)
 
     # ---------------------------------------------------------------- what is not interpreted

@@ -51,21 +51,21 @@ class Sense:
     opaque: frozenset[str] = frozenset()
 
 
-def compare(left: Term, right: Term, sense: Sense) -> Shown:
-    """Show that `left` and `right` are equal for all values of their inputs and dims.
+def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) -> Shown:
+    """Show that `left` and `right` are equal for all values of their inputs, and of their dims where `facts` are not negative.
 
     Raises:
         Open: it could not be shown.
     """
     if isinstance(left.type, TupleType):
-        shown = [compare(get(left, i), get(right, i), sense) for i in range(len(left.type.items))]
+        shown = [compare(get(left, i), get(right, i), sense, facts) for i in range(len(left.type.items))]
         return Shown(sum(s.cases for s in shown), any(s.solver for s in shown))
     if sense.domains and coarsest([right]) > coarsest([left]):
         raise Open("the right side computes in a coarser float type than the left side")
     assert isinstance(left.type, TensorType) and left.type.shape is not None
     shape = left.type.shape
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
-    known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1})
+    known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
     waiting, cases, solver = [known], 0, False
     while waiting:
         known = waiting.pop()

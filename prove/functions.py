@@ -34,9 +34,14 @@ class Domain:
     other: set[Form] = field(default_factory=set)
 
     def needs_nonzero(self, form: Form) -> None:
-        root = _power_of_one(form)
-        form = form if root is None else root[0]  # a power is 0 where its base is
-        if not self.surely_positive(form):
+        if len(form.terms) == 1 and form.terms[0][0]:  # a product is 0 where a factor is, a power where its base is
+            for factor, _ in form.terms[0][0]:
+                self._add_nonzero(factor.form if isinstance(factor, scalar.Base) else scalar.atom(factor))
+        else:
+            self._add_nonzero(form)
+
+    def _add_nonzero(self, form: Form) -> None:
+        if not self.surely_positive(form) and not self.surely_positive(scalar.negate(form)):
             self.nonzero.add(self.closed(_normal(form)))
 
     def needs_nonnegative(self, form: Form) -> None:
@@ -315,6 +320,9 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
     if name == "subtract":  # a - b is a + (-b), bit by bit
         return exact("add", (arguments[0], exact("negate", arguments[1:], exceptions)), exceptions)
     if name == "negate":
+        total = arguments[0].call("add")
+        if total is not None and "signed_zero" in exceptions:  # rounding to nearest knows no sign; only x + -x = 0 tells them apart
+            return _added(_negated(total.arguments[0]), _negated(total.arguments[1]), exceptions)
         return _negated(arguments[0])
     if name == "add":
         return _added(arguments[0], arguments[1], exceptions)
@@ -322,6 +330,8 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
         return _multiplied(arguments[0], arguments[1])
     if name in ("divide", "power") and arguments[1].number == 1:
         return arguments[0]
+    if name == "power" and arguments[1] in (ZERO, MINUS_ZERO):  # of NaN too (IEEE 754-2019, 9.2.1)
+        return ONE
     if name == "divide":
         a, b = arguments
         flips = [x.call("negate") for x in (a, b)]
@@ -329,7 +339,7 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
         quotient = scalar.atom(Apply("divide", (a, b)))
         return _negated(quotient) if sum(flip is not None for flip in flips) == 1 else quotient
     if name in ("maximum", "minimum"):
-        return sorted_call(name, *arguments) if arguments[0] != arguments[1] else arguments[0]
+        return extreme(name, *arguments)
     if name == "abs":
         inner = arguments[0].call("negate") or arguments[0].call("abs")
         return scalar.atom(Apply("abs", inner.arguments if inner else tuple(arguments)))
@@ -340,6 +350,57 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
     if name in _COMMUTATIVE:
         return scalar.atom(Apply(name, tuple(sorted(arguments, key=lambda form: form.key))))
     return scalar.atom(Apply(name, tuple(arguments)))
+
+
+IEEE = frozenset({"f16", "bf16", "f32", "f64"})  # with infinities: what is too large stays the largest
+
+
+def extreme(name: str, *arguments: Form) -> Form:
+    """The largest or the smallest of floats. What keeps the order goes outside: it takes the largest to the largest, rounding too."""
+    found = sorted_call(name, *arguments)
+    whole = found.call(name)
+    if whole is None:
+        return found
+    others = [argument for argument in whole.arguments if argument != ZERO]
+    first = _ascending(others[0])
+    if first is None:
+        return found
+    label, _, source, again = first
+    inner: list[Form] = [ZERO] if len(others) < len(whole.arguments) else []  # 0 is what it makes of 0
+    for each in others:
+        ascending = _ascending(each)
+        if ascending is None or ascending[0] != label:
+            return found
+        inner.append(ascending[1])
+    if source is not None and wraps(source):
+        return again(sorted_call(f"{name} {source}", *inner))
+    return again(extreme(name, *inner))
+
+
+def _ascending(form: Form) -> tuple[object, Form, DType | None, Callable[[Form], Form]] | None:
+    """What identifies a function that keeps the order of numbers, takes 0 to 0 and NaN to NaN, its argument, the element type of that
+    where it is another one, and the function; None where the form is no such application."""
+    inner = conversion(form)
+    if inner is not None:
+        source, to = (DTYPES[name] for name in inner.function.split()[1:])
+        if to.name in IEEE and (source.name in IEEE or wraps(source)):
+            return inner.function, inner.arguments[0], source, lambda x: scalar.atom(Apply(inner.function, (x,)))
+        return None
+    product = form.call("multiply")
+    for position, factor in enumerate(product.arguments if product else ()):
+        if _positive_number(factor):
+            assert product is not None
+            return factor, product.arguments[1 - position], None, lambda x: _multiplied(x, factor)
+    return None
+
+
+POSITIVE = "positive number "  # what the inputs are called that stand for any positive finite number
+
+
+def _positive_number(form: Form) -> bool:
+    if form.number is not None:
+        return form.number > 0
+    return isinstance(form.alone, scalar.Read) and form.alone.name.startswith(POSITIVE)
 
 
 def _negated(a: Form) -> Form:
@@ -372,6 +433,8 @@ def _multiplied(a: Form, b: Form) -> Form:
             return _negated(one)
         if one == ZERO and other.number is not None and other.number != 0:
             return ZERO if other.number > 0 else MINUS_ZERO
+        if one == ZERO and _positive_number(other):
+            return ZERO
     flips = [x.call("negate") for x in (a, b)]
     a, b = (flip.arguments[0] if flip else x for flip, x in zip(flips, (a, b), strict=True))
     product = scalar.atom(Apply("multiply", tuple(sorted((a, b), key=lambda form: form.key))))

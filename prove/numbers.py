@@ -1,72 +1,227 @@
-"""Numbers that a rule takes as they are, such as a factor or an epsilon: what is shown of any number holds for all.
+"""Numbers that a rule takes from its left side, such as a factor or an epsilon: what is shown of any number holds for all.
 
 Such a number is given a mark, a value that nothing else has, and where the mark comes to stand as a constant an input is put instead.
-That speaks for all numbers where the rule itself neither computes with it nor looks at it together with something else.
+That speaks for all numbers where the rule only puts the number into constants, and looks at it in conditions on numbers alone. Where floats
+are real numbers it may also compute with them: the computation is put in the place of the constant. There each number is looked
+at as positive, negative and 0, less what the conditions exclude; a positive one is written as e to any power.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import z3
 
 from coset.dialects.expansion import expanded
-from coset.ir.term import CONSTANT, Term, input_term, rebuild, topological
+from coset.ir.constants import constant_of
+from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
 from coset.ir.types import TensorType
-from coset.rules.algebra import Call, Literal, Ref, Scalar, parts
+from coset.prove import functions
+from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar, parts
 from coset.rules.rule import Rule
+from coset.rules.scalar import Undefined, scalar_constant
 
 NONE: Mapping[str, float] = MappingProxyType({})
 _TAKEN = frozenset({"epsilon"})  # attributes that definitions take as they are; others may be told apart (`if scale == 1`)
 _MARKS = (0.87109375, 1.31640625, 2.70703125, 0.41796875)  # exact in f32, rounded apart in every smaller float
+_COMPUTED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "negate": "negate"}
+_MILLISECONDS = 1000
+# what a number is taken for: e to any power, the negative of that, 0, any number, any positive and finite float
+POSITIVE, NEGATIVE, NOTHING, ANY, FINITE = "+", "-", "0", "", "finite"
+Signs = Mapping[str, str]
 
 
-def marks(rule: Rule) -> Mapping[str, float]:
-    """The names of `rule` that stand for any float, with their marks."""
+class Mistaken(Exception):
+    """Two numbers of a rule have one value at the marks: which constant is which is not known."""
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The names of a rule that stand for any float, with their marks, and what it computes of them."""
+
+    marks: Mapping[str, float]
+    expressions: tuple[Any, ...]
+    cases: tuple[Signs, ...]
+
+    def any_numbers(self, pair: tuple[Term, Term]) -> Iterator[tuple[Term, Term]]:
+        """Both sides with definitions opened and inputs for the numbers, in each case that there is.
+
+        Raises:
+            Mistaken: a constant may be one of two numbers.
+        """
+        left, right = expanded(pair, keep=lambda _: False)
+        for signs in self.cases:
+            changed: dict[Term, Term] = {}
+            for term in topological((left, right)):
+                operands = [changed[operand] for operand in term.operands]
+                made = self._made(term, signs)
+                changed[term] = rebuild(term, operands) if made is None else made
+            yield changed[left], changed[right]
+
+    def _made(self, term: Term, signs: Signs) -> Term | None:
+        """The number that the constant `term` is, of inputs; None where it is another one."""
+        if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims or term.type.dtype.kind != "float":
+            return None
+        key, dtype = term.attribute("value").key, term.type.dtype
+        marks = {name: float(np.asarray(mark).astype(dtype.numpy)) for name, mark in self.marks.items()}  # as the left side has them
+        found = [e for e in self.expressions if scalar_constant(_value(e, marks), dtype).key == key]
+        if len(found) > 1:
+            raise Mistaken
+        if not found or not _names(found[0]):
+            return None
+        return _built(found[0], term.type, signs)
+
+
+def marked(rule: Rule) -> Marked | None:
+    """What `rule` takes as any number; None where there is no such number."""
     names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
-    used = [name for name in names if _as_it_is(rule, name, frozenset(names))]
-    return dict(zip(used, _MARKS, strict=False))
-
-
-def any_number(pair: tuple[Term, Term], marks: Mapping[str, float]) -> tuple[Term, Term]:
-    """Both sides with definitions opened and an input in the place of each constant that is a mark."""
-    left, right = expanded(pair, keep=lambda _: False)
-    changed: dict[Term, Term] = {}
-    for term in topological((left, right)):
-        name = _marked(term, marks)
-        operands = [changed[operand] for operand in term.operands]
-        changed[term] = rebuild(term, operands) if name is None else input_term(f"number {name} {term.tensor.dtype}", term.tensor)
-    return changed[left], changed[right]
-
-
-def _marked(term: Term, marks: Mapping[str, float]) -> str | None:
-    if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims or term.type.dtype.kind != "float":
+    real = rule.numerics.word != "exact"
+    used = [name for name in names if _only_put(rule, name, frozenset(names), computed=real)]
+    marks = dict(zip(used, _MARKS, strict=False))
+    if not marks:
         return None
-    value = term.attribute("value").array()
-    return next((name for name, mark in marks.items() if np.asarray(mark).astype(value.dtype) == value), None)
+    written = (value for attribute, value in _written(rule) if not isinstance(value, Scalar) and attribute in _TAKEN)
+    scalars = (value.value for _, value in _written(rule) if isinstance(value, Scalar))
+    expressions: dict[Any, None] = {}
+    for expression in itertools.chain(scalars, written, map(Ref, marks)):
+        if _names(expression) <= marks.keys():
+            try:
+                _value(expression, marks)
+            except Undefined:
+                return None
+            expressions[expression] = None
+    signs = {name: _taken_for(rule, name, real=real) for name in marks}
+    cases = [dict(zip(signs, chosen, strict=True)) for chosen in itertools.product(*signs.values())]
+    return Marked(marks, tuple(expressions), tuple(cases))
 
 
-def _as_it_is(rule: Rule, name: str, names: frozenset[str]) -> bool:
-    """Whether each attribute has the name alone or as a scalar, and each condition that has it speaks of numbers only."""
+def _value(expression: Any, marks: Mapping[str, float]) -> Decimal:
+    found = evaluate_scalar(expression, Scope(dict(marks)))
+    assert isinstance(found, Decimal)
+    return found
+
+
+def _built(expression: Any, type: TensorType, signs: Signs) -> Term:
+    """The number as a term of rank 0."""
+    if isinstance(expression, Ref):
+        sign = signs[expression.name]
+        if sign == NOTHING:
+            return make(CONSTANT.name, (), {"value": constant_of(np.asarray(0, type.dtype.numpy), type.dtype)})
+        known = functions.POSITIVE if sign == FINITE else "number "
+        number = input_term(f"{known}{expression.name} {type.dtype}", type)
+        if sign in (ANY, FINITE):
+            return number
+        positive = make("stablehlo.exponential", (number,), {})
+        return positive if sign == POSITIVE else make("stablehlo.negate", (positive,), {})
+    if isinstance(expression, Call):
+        operands = tuple(_built(argument, type, signs) for argument in expression.arguments)
+        return make(f"stablehlo.{_COMPUTED[expression.function]}", operands, {})
+    return make(CONSTANT.name, (), {"value": scalar_constant(_value(expression, NONE), type.dtype)})
+
+
+def _written(rule: Rule) -> list[tuple[str, Any]]:
     compiled = rule.compiled
-    written = [item for side in (compiled.left, compiled.right) for attributes in side for item in attributes.items]
-    if any(_has(value, name) and not _bare(attribute, value, name) for attribute, value in written):
+    return [item for side in (compiled.left, compiled.right) for attributes in side for item in attributes.items]
+
+
+def _conditions(rule: Rule) -> list[Any]:
+    return [*rule.compiled.conditions, *(guard for guards in rule.compiled.guards for guard in guards)]
+
+
+def _only_put(rule: Rule, name: str, names: frozenset[str], *, computed: bool) -> bool:
+    """Whether each attribute has the name alone or as a scalar, and each condition that has it speaks of numbers only."""
+    if any(name in _names(value) and not _bare(attribute, value, computed=computed) for attribute, value in _written(rule)):
         return False
-    conditions = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
-    return all(_of_numbers(condition, names) for condition in conditions if _has(condition, name))
+    return all(_of_numbers(condition, names) for condition in _conditions(rule) if name in _names(condition))
 
 
-def _has(expression: Any, name: str) -> bool:
-    return any(isinstance(part, Ref) and part.name == name for part in parts(expression))
+def _computed_with(rule: Rule, name: str) -> bool:
+    return any(isinstance(value, Scalar) and not isinstance(value.value, Ref) and name in _names(value) for _, value in _written(rule))
 
 
-def _bare(attribute: str, expression: Any, name: str) -> bool:
+def _names(expression: Any) -> frozenset[str]:
+    return frozenset(part.name for part in parts(expression) if isinstance(part, Ref))
+
+
+def _bare(attribute: str, expression: Any, *, computed: bool) -> bool:
     value = expression.value if isinstance(expression, Scalar) else expression if attribute in _TAKEN else None
-    return isinstance(value, Ref) and value.name == name
+    return isinstance(value, Ref) or (computed and isinstance(expression, Scalar) and _plain(value))
+
+
+def _plain(expression: Any) -> bool:
+    """True for sums, products and quotients of names and numbers."""
+    return all(isinstance(p, Ref | Literal) or (isinstance(p, Call) and p.function in _COMPUTED) for p in parts(expression))
 
 
 def _of_numbers(condition: Any, names: frozenset[str]) -> bool:
     """True for a condition made of numbers only: which of them it takes does not depend on shapes."""
     return all(isinstance(part, Call | Literal) or (isinstance(part, Ref) and part.name in names) for part in parts(condition))
+
+
+# ---------------------------------------------------------------- what conditions say of a number
+
+
+def _taken_for(rule: Rule, name: str, *, real: bool) -> tuple[str, ...]:
+    if real:
+        return _signs(rule, name) if _computed_with(rule, name) else (ANY,)
+    return (FINITE,) if _signs(rule, name) == (POSITIVE,) and _bounded(rule, name) else (ANY,)
+
+
+def _bounded(rule: Rule, name: str) -> bool:
+    """Whether a condition says that a number is less than some other one."""
+    return any(
+        isinstance(condition, Call) and condition.function == "<" and condition.arguments[0] == Ref(name)
+        and isinstance(condition.arguments[1], Literal)
+        for condition in rule.compiled.conditions
+    )  # fmt: skip
+
+
+def _signs(rule: Rule, name: str) -> tuple[str, ...]:
+    """The signs that the conditions leave to a number."""
+    variables = {one: z3.Real(one) for condition in _conditions(rule) for one in (*_names(condition), name)}
+    told = [fact for fact in (_fact(condition, variables) for condition in rule.compiled.conditions) if fact is not None]
+    number = variables.setdefault(name, z3.Real(name))
+
+    def possible(case: Any) -> bool:
+        solver = z3.Solver()
+        solver.set("timeout", _MILLISECONDS)
+        solver.add(*told, case)
+        return bool(solver.check() != z3.unsat)
+
+    cases = ((POSITIVE, number > 0), (NEGATIVE, number < 0), (NOTHING, number == 0))
+    return tuple(sign for sign, case in cases if possible(case))
+
+
+def _fact(condition: Any, variables: Mapping[str, Any]) -> Any:
+    """A comparison of numbers as one of reals; None for another condition, which is left out."""
+    if not isinstance(condition, Call) or condition.function not in _COMPARED or not _names(condition):
+        return None
+    sides = [_real(argument, variables) for argument in condition.arguments]
+    return None if any(side is None for side in sides) else _COMPARED[condition.function](*sides)
+
+
+def _real(expression: Any, variables: Mapping[str, Any]) -> Any:
+    if isinstance(expression, Ref):
+        return variables.get(expression.name)
+    if isinstance(expression, Literal) and isinstance(expression.value, int | float | Decimal) and not isinstance(expression.value, bool):
+        if not Decimal(expression.value).is_finite():
+            return None
+        return z3.RealVal(str(Decimal(expression.value)))
+    if isinstance(expression, Call) and expression.function in ("+", "-", "*"):
+        operands: Sequence[Any] = [_real(argument, variables) for argument in expression.arguments]
+        if all(operand is not None for operand in operands):
+            first, second = operands
+            return {"+": first + second, "-": first - second, "*": first * second}[expression.function]
+    return None
+
+
+_COMPARED: Mapping[str, Any] = {
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "!=": lambda a, b: a != b,
+    "==": lambda a, b: a == b,
+}  # fmt: skip

@@ -21,7 +21,7 @@ from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
 from coset.prove import numbers, pointwise
 from coset.prove.conditions import unconditional
-from coset.prove.decisions import Untold, decided
+from coset.prove.decisions import Case, Untold, decided
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
@@ -74,7 +74,7 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     free = unconditional(rule)
     if free is not None:
         try:
-            proof = _proof(free, seconds)
+            proof = _proof(free, seconds / 2, bitwise=False)  # bit by bit it is the conditions on numbers and types that count
         except CosetError:  # the conditions are what gives both sides one type
             proof = None
         if proof is not None and proof.assurance == "proved":
@@ -82,33 +82,36 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     return _proof(rule, seconds)
 
 
-def _proof(rule: Rule, seconds: float) -> Proof:
+def _proof(rule: Rule, seconds: float, *, bitwise: bool = True) -> Proof:
     if _slices(rule):
-        proof = _variants(rule, seconds, symbolic=True)
+        proof = _variants(rule, seconds, symbolic=True, bitwise=bitwise)
         if proof.assurance == "proved":
             return proof
-    return _variants(rule, seconds)
+    return _variants(rule, seconds, bitwise=bitwise)
 
 
 def _slices(rule: Rule) -> bool:
     return any(node.op.name == "stablehlo.slice" for node in applications(rule.left))
 
 
-def _variants(rule: Rule, seconds: float, *, symbolic: bool = False) -> Proof:
+def _variants(rule: Rule, seconds: float, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic = _generic(rule)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), seconds, symbolic=symbolic)
+            proof = _shown(rule, generic, (kind,), seconds, symbolic=symbolic, bitwise=bitwise)
             if proof.cases:
                 return proof
-    proof = _shown(rule, generic, KINDS, seconds, symbolic=symbolic)
-    proof = _shown(rule, generic, (*KINDS, *WIDTHS), seconds, symbolic=symbolic) if proof.bits else proof
-    marks = numbers.marks(rule)
-    if proof.assurance != "bounded" or not marks or not {f"`{name}`" for name in marks} & set(proof.gaps):
-        return proof
-    again = _shown(rule, generic, KINDS, seconds, marks, symbolic=symbolic)  # beside the numbers that were looked at, all
-    return again if again.assurance and len(again.gaps) < len(proof.gaps) and not again.bits else proof
+    any_number = numbers.marked(rule)
+    if any_number is not None:  # all numbers at once, where that can be shown
+        proof = _shown(rule, generic, KINDS, seconds, any_number, symbolic=symbolic, bitwise=bitwise)
+        if proof.assurance == "proved" and not proof.bits:
+            return proof
+    found = _shown(rule, generic, KINDS, seconds, symbolic=symbolic, bitwise=bitwise)
+    found = _shown(rule, generic, (*KINDS, *WIDTHS), seconds, symbolic=symbolic, bitwise=bitwise) if found.bits else found
+    if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
+        return found
+    return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
 
 
 def _computes(rule: Rule, generic: frozenset[str]) -> bool:
@@ -118,31 +121,31 @@ def _computes(rule: Rule, generic: frozenset[str]) -> bool:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, marks: Mapping[str, float] = numbers.NONE,
-    *, symbolic: bool = False,
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, any_number: numbers.Marked | None = None,
+    *, symbolic: bool = False, bitwise: bool = True,
 ) -> Proof:  # fmt: skip
     start = time.perf_counter()
-    search = Search(dtypes=1, elements=elements, most_rank=RANKS + _designated(rule), exhaustive=True, budget=QUESTIONS, numbers=marks, symbolic=symbolic)
-    seen: set[tuple[Term, Term]] = set()
+    search = Search(dtypes=1, elements=elements, most_rank=RANKS + _designated(rule), exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
+    search.numbers = numbers.NONE if any_number is None else any_number.marks
+    seen: set[Case] = set()
     solver = bits = False
     untested = 0  # instances of element types that nothing speaks about
     word = rule.numerics.word
     open_ranks = _open_ranks(rule)
     elementwise = _Elementwise(rule.numerics.exceptions)
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
-    for pair in _pairs(rule, search):
-        if marks:
-            pair = numbers.any_number(pair, marks)
-        if pair in seen:
+    for case in _cases(rule, search, any_number):
+        pair = case.sides
+        if case in seen:
             continue
-        seen.add(pair)
+        seen.add(case)
         if len(seen) > MOST_CASES or time.perf_counter() - start > seconds:
             search.gaps.add("more instances than there was time for")
             break
         try:
-            solver |= compare(*pair, sense).solver
+            solver |= compare(*pair, sense, case.facts).solver
         except Open as open_:
-            found = elementwise.equal(pair)
+            found = elementwise.equal(pair) if bitwise else ""
             if not found:
                 what = ", ".join(str(term.type) for term in _inputs(pair))
                 return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
@@ -163,15 +166,24 @@ def _shown(
     return Proof("bounded" if gaps else "proved", len(seen), solver, elapsed, tuple(sorted(gaps)), bits=bits)
 
 
-def _pairs(rule: Rule, search: Search) -> Iterator[tuple[Term, Term]]:
+def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
+    """Both sides of the instances, for any number in the place of each that the rule takes."""
+    for case in _instances(rule, search):
+        try:
+            yield from (case,) if any_number is None else (Case(pair, case.facts) for pair in any_number.any_numbers(case.sides))
+        except numbers.Mistaken:
+            search.gaps.add("numbers that look alike")
+
+
+def _instances(rule: Rule, search: Search) -> Iterator[Case]:
     """Both sides of the instances, whatever their conditions ask of the sizes."""
     idle = 0  # instances that do not fire with symbols
     for instance in instances(rule, search):
         fires = False
         try:
-            for pair in decided(rule, instance):
+            for case in decided(rule, instance):
                 fires = True
-                yield pair
+                yield case
         except Untold:
             search.gaps.add("sizes that a condition tells apart")
         if not fires and idle <= MOST_IDLE:
@@ -181,7 +193,7 @@ def _pairs(rule: Rule, search: Search) -> Iterator[tuple[Term, Term]]:
             found = _with_numbers(rule, instance)
             if found is not None:
                 search.gaps.add("sizes that a condition tells apart")
-                yield found
+                yield Case(found)
 
 
 def _inputs(pair: tuple[Term, Term]) -> list[Term]:

@@ -166,6 +166,11 @@ def less(a: Any, b: Any) -> bool:
     return difference < 0 if isinstance(difference, int) else _asked("<", difference)
 
 
+def at_most(a: Any, b: Any) -> bool:
+    """a <= b, which NaN never is."""
+    return bool(a <= b) if isinstance(a, float) or isinstance(b, float) else not less(b, a)
+
+
 def contains(item: Any, items: Any) -> bool:
     verdicts = [equal_or_none(item, other) for other in as_list(items)]
     if True in verdicts:

@@ -100,7 +100,7 @@ def _axes(name: str, operands: Sequence[Type]) -> list[Any]:
     """All numbers of a dim that the attribute speaks of, from either end; the result may have a dim more."""
     ranks = [len(x.shape) for x in operands if isinstance(x, TensorType) and x.shape is not None]
     if not ranks or name == "broadcast_dimensions":
-        return list(range(-MOST_AXES, MOST_AXES))
+        return list(range(-MOST_AXES if name in _AXIS else 0, MOST_AXES))
     if name in _PLACES:
         return list(range(ranks[1 if name.startswith("rhs") else 0]))
     return list(range(-ranks[0] - 1, ranks[0] + 1))

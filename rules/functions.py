@@ -14,7 +14,7 @@ from coset.ir.constants import Constant
 from coset.ir.types import DType, TensorType
 from coset.rules import constants as values
 from coset.rules import lists
-from coset.rules.arithmetic import add, arithmetic, as_list, contains, equal, exact, integer, less, nonzero, number, rounded
+from coset.rules.arithmetic import add, arithmetic, as_list, at_most, contains, equal, exact, integer, less, nonzero, number, rounded
 from coset.rules.scalar import Undefined
 
 
@@ -86,9 +86,9 @@ FUNCTIONS: dict[str, Function] = {
     "==": Function("a == b", "equality; unknown for symbolic dims that differ by no number", equal, (2, 2)),
     "!=": Function("a != b", "the negation of ==", lambda a, b: not equal(a, b), (2, 2)),
     "<": Function("a < b", "order of dims; unknown unless they differ by a number", less, (2, 2)),
-    "<=": Function("a <= b", "not b < a", lambda a, b: not less(b, a), (2, 2)),
+    "<=": Function("a <= b", "less or equal; of dims not b < a", at_most, (2, 2)),
     ">": Function("a > b", "b < a", lambda a, b: less(b, a), (2, 2)),
-    ">=": Function("a >= b", "not a < b", lambda a, b: not less(a, b), (2, 2)),
+    ">=": Function("a >= b", "b <= a", lambda a, b: at_most(b, a), (2, 2)),
     "in": Function("a in p", "true when a is an item of the list p", contains, (2, 2)),
     "not": Function("not a", "the negation", lambda a: not a, (1, 1)),
     "and": Function("a and b", "both", lambda a, b: a and b, (2, 2)),

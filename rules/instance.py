@@ -27,8 +27,9 @@ from coset.rules.unify import Binding, bound, understood, unifiers
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
+UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
 EXPANSION = 20  # what the type of a defined op costs, in those of other ops
-MOST = 4000  # choices of each kind where everything is looked at
+MOST = 20_000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
 
@@ -376,6 +377,8 @@ def _open_values(
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
+            if word == "float" and name == "value" and search.random is not None and search.random.random() < 0.4:
+                options = [*options, *UNUSUAL]  # a constant may hold anything
             places = _places_of_slice(part.name, value, node, name, operands, search)
             if places is not None:
                 names[part.name] = [places]
