@@ -34,10 +34,11 @@ class _Question(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """Both sides of an instance, and dims that are not negative there."""
+    """Both sides of an instance, dims that are not negative there, and truths about the numbers in it."""
 
     sides: tuple[Term, Term]
     facts: tuple[Dim, ...] = ()
+    truths: tuple[Term, ...] = ()
 
 
 def decided(rule: Rule, instance: Instance) -> Iterator[Case]:

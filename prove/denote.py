@@ -294,7 +294,8 @@ class Denotation:
         # a sum begins with 0, and 0 + -0 is 0: where signs of zeros count, a sum of one element is not that element; nor is of complex
         # numbers a product, whose 1 has a 0 that makes NaN of infinity
         plain_first = self.real or combiner != "add" or "signed_zero" in self.exceptions
-        if type.dtype.kind != "complex" and (plain_first or not floats):
+        parts = type.dtype.kind == "complex" and combiner == "add" and "signed_zero" in self.exceptions
+        if parts or (type.dtype.kind != "complex" and (plain_first or not floats)):
             once: dict[str, Dim] = {name: 0 for name, extent in variables if extent == 1}
             variables = tuple((name, extent) for name, extent in variables if name not in once)
             inner = self.folds.renamed(inner, once, before.with_variables(dict(variables))) if once else inner

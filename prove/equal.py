@@ -104,6 +104,8 @@ def _by_cases(a: Form, b: Form, type: TensorType, depth: int = 0) -> bool:
     """Whether the forms are one for both values of each predicate that they speak of: `select` goes in and out of what has no laws."""
 
     def rebuild(function: str, arguments: tuple[Form, ...]) -> Form | None:
+        if type.dtype.kind == "complex":
+            return exact(function, arguments, frozenset()) if function in ("add", "negate") else None
         if type.dtype.kind == "float" and function in ("add", "multiply", "negate", "maximum", "minimum", "divide", "abs"):
             return exact(function, arguments, frozenset())
         return sorted_call(function, *arguments) if function.split()[0] in ("maximum", "minimum", "and", "or") else None

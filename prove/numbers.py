@@ -64,6 +64,18 @@ class Marked:
                 changed[term] = rebuild(term, operands) if made is None else made
             yield changed[left], changed[right]
 
+    def truths(self, rule: Rule, inputs: Sequence[Term]) -> tuple[Term, ...]:
+        """What the conditions say of the numbers among `inputs`, compared with each other or with a number that their type has."""
+        found: list[Term] = []
+        for dtype in dict.fromkeys(term.type for term in inputs if _input_name(term) is not None):
+            named = {_input_name(term): term for term in inputs if term.type == dtype and _input_name(term) is not None}
+            for condition in rule.compiled.conditions:
+                if isinstance(condition, Call) and condition.function in _DIRECTIONS:
+                    sides = [_side(argument, named, dtype) for argument in condition.arguments]
+                    if all(side is not None for side in sides) and any(isinstance(a, Ref) for a in condition.arguments):
+                        found.append(make("stablehlo.compare", tuple(sides), {"direction": _DIRECTIONS[condition.function]}))
+        return tuple(found)
+
     def _made(self, term: Term, signs: Signs) -> Term | None:
         """The number that the constant `term` is, of inputs; None where it is another one."""
         if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims or term.type.dtype.kind != "float":
@@ -101,6 +113,28 @@ def marked(rule: Rule) -> Marked | None:
     return Marked(marks, tuple(expressions), tuple(cases))
 
 
+_DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}  # equality tells the zeros apart, IEEE's does not
+_ANY_NUMBER = "number "
+
+
+def _input_name(term: Term) -> str | None:
+    """The name of the number for which an input stands; None for other inputs."""
+    name = str(term.attribute("name"))
+    start = next((start for start in (_ANY_NUMBER, functions.POSITIVE) if name.startswith(start)), None)
+    return None if start is None else name.removeprefix(start).rsplit(" ", 1)[0]
+
+
+def _side(expression: Any, named: Mapping[str | None, Term], type: Any) -> Term | None:
+    """One side of a condition, where it is a number at hand, or a literal that is a number of the type exactly."""
+    if isinstance(expression, Ref):
+        return named.get(expression.name)
+    if not isinstance(expression, Literal) or isinstance(expression.value, bool | str):
+        return None
+    value = float(expression.value)
+    constant = np.asarray(value).astype(type.dtype.numpy)
+    return make(CONSTANT.name, (), {"value": constant_of(constant, type.dtype)}) if float(constant) == value else None
+
+
 def _value(expression: Any, marks: Mapping[str, float]) -> Decimal:
     found = evaluate_scalar(expression, Scope(dict(marks)))
     assert isinstance(found, Decimal)
@@ -113,7 +147,7 @@ def _built(expression: Any, type: TensorType, signs: Signs) -> Term:
         sign = signs[expression.name]
         if sign == NOTHING:
             return make(CONSTANT.name, (), {"value": constant_of(np.asarray(0, type.dtype.numpy), type.dtype)})
-        known = functions.POSITIVE if sign == FINITE else "number "
+        known = functions.POSITIVE if sign == FINITE else _ANY_NUMBER
         number = input_term(f"{known}{expression.name} {type.dtype}", type)
         if sign in (ANY, FINITE):
             return number
@@ -222,6 +256,5 @@ def _real(expression: Any, variables: Mapping[str, Any]) -> Any:
 
 
 _COMPARED: Mapping[str, Any] = {
-    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b, "!=": lambda a, b: a != b,
-    "==": lambda a, b: a == b,
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
 }  # fmt: skip

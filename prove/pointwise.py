@@ -8,13 +8,14 @@ ones), a rest by 0 the dividend, a shift by the width or more 0 or the sign, 0.0
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import z3
 
 from coset.ir.term import Term, topological
-from coset.ir.types import DType
+from coset.ir.types import DTYPES, DType
 
 MILLISECONDS = 3000
 FORMATS = {
@@ -27,12 +28,23 @@ FORMATS = {
 _TO_NEAREST = z3.RNE()
 
 
+@dataclass(frozen=True)
+class Complex:
+    """A complex number as its parts."""
+
+    real: Any
+    imag: Any
+
+
+PARTS = {"c64": "f32", "c128": "f64"}
+
+
 class Unsupported(Exception):
     """Something that has no translation."""
 
 
-def equal(left: Term, right: Term, exceptions: frozenset[str]) -> bool:
-    """True when Z3 shows that every element of both terms is the same for all values of the leaves; all NaNs are one.
+def equal(left: Term, right: Term, exceptions: frozenset[str], truths: Sequence[Term] = ()) -> bool:
+    """True when Z3 shows that every element of both terms is the same for all values of the leaves where `truths` hold; all NaNs are one.
 
     `exceptions` may allow zeros of different sign.
 
@@ -41,13 +53,16 @@ def equal(left: Term, right: Term, exceptions: frozenset[str]) -> bool:
     """
     translation = _Translation()
     a, b = (translation.element(side) for side in (left, right))
-    same = a == b
-    if "signed_zero" in exceptions and z3.is_fp(a):
-        same = z3.Or(same, z3.fpEQ(a, b))
+    parts = zip((a.real, a.imag), (b.real, b.imag), strict=True) if isinstance(a, Complex) else ((a, b),)
+    same = z3.And(*(_same(x, y, exceptions) for x, y in parts))
     solver = z3.Solver()
     solver.set("timeout", MILLISECONDS)
-    solver.add(z3.Not(same))
+    solver.add(z3.Not(same), *map(translation.element, truths))
     return bool(solver.check() == z3.unsat)
+
+
+def _same(a: Any, b: Any, exceptions: frozenset[str]) -> Any:
+    return z3.Or(a == b, z3.fpEQ(a, b)) if "signed_zero" in exceptions and z3.is_fp(a) else a == b
 
 
 class _Translation:
@@ -69,7 +84,7 @@ class _Translation:
         if term in self.done:
             return self.done[term]
         if term not in self.leaves:
-            self.leaves[term] = z3.Const(f"x{len(self.leaves)}", _sort(term.tensor.dtype))
+            self.leaves[term] = _leaf(f"x{len(self.leaves)}", term.tensor.dtype)
         return self.leaves[term]
 
     def _translated(self, term: Term) -> Any:
@@ -81,6 +96,8 @@ class _Translation:
             return operands[0]
         name = term.op.name.split(".", 1)[1]
         kinds = [operand.tensor.dtype for operand in term.operands]
+        if any(type.kind == "complex" for type in (dtype, *kinds)):
+            return _of_complex(term, name, operands, kinds)
         if name == "convert":
             return _converted(operands[0], kinds[0], dtype)
         if name == "compare":
@@ -95,6 +112,45 @@ class _Translation:
             return table[name](*operands, kinds[0])
         sorts = [operand.sort() for operand in operands]
         return z3.Function(f"{term.op.name} {term.attributes} {kinds}", *sorts, _sort(dtype))(*operands)
+
+
+def _leaf(name: str, dtype: DType) -> Any:
+    if dtype.name in PARTS:
+        sort = _sort(DTYPES[PARTS[dtype.name]])
+        return Complex(z3.Const(f"{name} real", sort), z3.Const(f"{name} imag", sort))
+    return z3.Const(name, _sort(dtype))
+
+
+def _of_complex(term: Term, name: str, operands: list[Any], kinds: list[DType]) -> Any:
+    """What works part by part; products, quotients and the rest have no translation.
+
+    Raises:
+        Unsupported: another op.
+    """
+    dtype = term.tensor.dtype
+    if name == "select" and dtype.name in PARTS:
+        condition, a, b = operands
+        return Complex(z3.If(condition, a.real, b.real), z3.If(condition, a.imag, b.imag))
+    if name == "compare" and term.attribute("direction") in ("EQ", "NE"):
+        a, b = operands
+        same = z3.And(z3.fpEQ(a.real, b.real), z3.fpEQ(a.imag, b.imag))
+        return same if term.attribute("direction") == "EQ" else z3.Not(same)
+    if name == "complex":
+        return Complex(*operands)
+    if name in ("real", "imag"):
+        return getattr(operands[0], name)
+    if name in ("add", "subtract", "negate"):
+        part = DTYPES[PARTS[dtype.name]]
+        return Complex(*(_FLOATS[name](*(getattr(x, each) for x in operands), part) for each in ("real", "imag")))
+    if name == "convert" and dtype.name in PARTS and kinds[0].name in PARTS:
+        old, new = DTYPES[PARTS[kinds[0].name]], DTYPES[PARTS[dtype.name]]
+        return Complex(*(_converted(part, old, new) for part in (operands[0].real, operands[0].imag)))
+    if name == "convert" and dtype.name in PARTS:
+        part = DTYPES[PARTS[dtype.name]]
+        return Complex(_converted(operands[0], kinds[0], part), z3.fpZero(_sort(part), False))
+    if name == "convert" and dtype.kind == "bool":
+        return z3.Not(z3.And(z3.fpIsZero(operands[0].real), z3.fpIsZero(operands[0].imag)))
+    raise Unsupported(next(type.name for type in (dtype, *kinds) if type.kind == "complex"))
 
 
 def _passes(term: Term) -> bool:
@@ -128,6 +184,9 @@ def _constant(value: Any, dtype: DType) -> Any:
         return z3.BoolVal(bool(value))
     if dtype.kind in ("int", "uint"):
         return z3.BitVecVal(int(value), dtype.bits)
+    if dtype.name in PARTS:
+        part = DTYPES[PARTS[dtype.name]]
+        return Complex(_constant(value.real, part), _constant(value.imag, part))
     number, sort = float(value), _sort(dtype)
     if np.isnan(number):
         return z3.fpNaN(sort)

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.ir.op import Array
-from coset.ir.types import DType
+from coset.ir.types import DTYPES, DType
 
 KINDS = ("moderate", "zeros", "special")
 LARGE, ENDS = "large", "ends"
@@ -27,8 +27,10 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
     if dtype.kind in ("int", "uint"):
         return _integers(generator, dtype, size, kind)
     if dtype.kind == "complex":
-        parts = generator.normal(size=size) + 1j * generator.normal(size=size)
-        return np.asarray(parts).astype(dtype.numpy)
+        found = np.empty(size, dtype.numpy)
+        part = DTYPES["f32" if dtype.bits == 64 else "f64"]
+        found.real, found.imag = draw(generator, part, size, kind), draw(generator, part, size, kind)
+        return found
     base = generator.normal(size=size)
     if kind == LARGE:
         base = base * EXPONENTIAL_OVERFLOWS.get(int(ml_dtypes.finfo(dtype.numpy).maxexp), 1.0)  # type: ignore[no-untyped-call]

@@ -145,7 +145,7 @@ def _shown(
         try:
             solver |= compare(*pair, sense, case.facts).solver
         except Open as open_:
-            found = elementwise.equal(pair) if bitwise else ""
+            found = elementwise.equal(pair, case.truths) if bitwise else ""
             if not found:
                 what = ", ".join(str(term.type) for term in _inputs(pair))
                 return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
@@ -169,8 +169,12 @@ def _shown(
 def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
     """Both sides of the instances, for any number in the place of each that the rule takes."""
     for case in _instances(rule, search):
+        if any_number is None:
+            yield case
+            continue
         try:
-            yield from (case,) if any_number is None else (Case(pair, case.facts) for pair in any_number.any_numbers(case.sides))
+            for pair in any_number.any_numbers(case.sides):
+                yield Case(pair, case.facts, any_number.truths(rule, _inputs(pair)))
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
 
@@ -257,18 +261,18 @@ class _Elementwise:
     exceptions: frozenset[str]
     known: dict[str, str] = field(default_factory=dict)
 
-    def equal(self, pair: tuple[Term, Term]) -> str:
+    def equal(self, pair: tuple[Term, Term], truths: tuple[Term, ...]) -> str:
         """`BIT_BY_BIT`, or what stays open although nothing speaks against it; empty where it could not be shown."""
         if not all(isinstance(side.type, TensorType) for side in pair):
             return ""
-        form = pointwise.signature(pair)
+        form = pointwise.signature((*pair, *truths))
         if form not in self.known:
-            self.known[form] = self._shown(pair)
+            self.known[form] = self._shown(pair, truths)
         return self.known[form]
 
-    def _shown(self, pair: tuple[Term, Term]) -> str:
+    def _shown(self, pair: tuple[Term, Term], truths: tuple[Term, ...]) -> str:
         try:
-            return BIT_BY_BIT if pointwise.equal(*pair, self.exceptions) else ""
+            return BIT_BY_BIT if pointwise.equal(*pair, self.exceptions, truths) else ""
         except pointwise.Unsupported as dtype:
             return f"{dtype} is tested only"
 
