@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
+from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.prove.sample import sides
 from coset.rules.arithmetic import Oracle, asking
 from coset.rules.instance import Instance
+from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
 
@@ -68,8 +70,25 @@ def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
                 raise Untold from None
             waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in bindings]
             continue
+        except CosetError:
+            if _typed(rule, here):
+                raise
+            continue  # what was bound later leaves an op of the left side without a type
         if pair is not None:
             yield Case(pair, tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<"))
+
+
+def _typed(rule: Rule, instance: Instance) -> bool:
+    """Whether the left side has the types that the instance says, each op of it."""
+    variables = dict(zip(rule.variables, instance.variable_types, strict=True))
+    for node in applications(rule.left):
+        operands = [variables[o.name] if isinstance(o, Variable) else instance.left_types[o.index] for o in node.operands]
+        try:
+            if node.op.infer(operands, dict(instance.attributes[node.index])) != instance.left_types[node.index]:
+                return False
+        except CosetError:
+            return False
+    return True
 
 
 def _recall(answers: Answers) -> Oracle:

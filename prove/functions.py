@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 from coset.ir.types import DTYPES, DType
 from coset.prove import scalar
@@ -387,11 +388,10 @@ def _ascending(form: Form) -> tuple[object, Form, DType | None, Callable[[Form],
             return inner.function, inner.arguments[0], source, lambda x: scalar.atom(Apply(inner.function, (x,)))
         return None
     product = form.call("multiply")
-    for position, factor in enumerate(product.arguments if product else ()):
-        if _positive_number(factor):
-            assert product is not None
-            return factor, product.arguments[1 - position], None, lambda x: _multiplied(x, factor)
-    return None
+    if product is None:
+        return None
+    factors = sorted(product.arguments, key=_positive_number)
+    return (factors[1], factors[0], None, partial(_multiplied, factors[1])) if _positive_number(factors[1]) else None
 
 
 POSITIVE = "positive number "  # what the inputs are called that stand for any positive finite number

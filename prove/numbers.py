@@ -72,8 +72,9 @@ class Marked:
             for condition in rule.compiled.conditions:
                 if isinstance(condition, Call) and condition.function in _DIRECTIONS:
                     sides = [_side(argument, named, dtype) for argument in condition.arguments]
-                    if all(side is not None for side in sides) and any(isinstance(a, Ref) for a in condition.arguments):
-                        found.append(make("stablehlo.compare", tuple(sides), {"direction": _DIRECTIONS[condition.function]}))
+                    known = tuple(side for side in sides if side is not None)
+                    if len(known) == 2 and any(isinstance(argument, Ref) for argument in condition.arguments):
+                        found.append(make("stablehlo.compare", known, {"direction": _DIRECTIONS[condition.function]}))
         return tuple(found)
 
     def _made(self, term: Term, signs: Signs) -> Term | None:

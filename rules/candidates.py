@@ -79,7 +79,8 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
             return [((0, 0),) * count, ((0, 0),) * (count - spatial) + ((1, 1),) * spatial, ((0, 1),) * count]
         return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
     if kind == "ints":
-        return _integers(name, count)
+        uneven = [tuple(range(1, count + 1))] if exhaustive and name in SPATIAL else []
+        return [*_integers(name, count), *uneven]
     if kind in ("dims", "pack"):
         return _shapes(name, own)
     if kind == "constant":

@@ -173,6 +173,14 @@ def _spread_only(rule: Rule, name: str) -> bool:
     )
 
 
+def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
+    """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
+    numbers where floats are."""
+    if search.random is not None:
+        return UNUSUAL if search.random.random() < 0.4 else ()
+    return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
+
+
 def _slice_only(rule: Rule, name: str) -> bool:
     """True when the pack is only a part of where slices begin and end: symbols at every rank speak for all."""
     used = [
@@ -266,9 +274,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         rest = [a for a in node.op.attributes if a.name not in dict(written.items)] if written.rest is not None else []
         free = [a for a in node.op.attributes if a.name in wild] + rest
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
-        options = (
-            [bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free
-        )
+        options = ([bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free)
         for attribute in free:
             symbols = search.symbolic and node.op.name == "stablehlo.slice"
             if attribute.name not in bound_rest and not symbols and not enumerable(attribute.kind, attribute.name):
@@ -325,13 +331,15 @@ def _refuses_symbols(op: Op, operands: Sequence[Type], attributes: dict[str, Any
     if _accepted(op, operands, attributes):
         return False
     names = sorted({name for value in (*operands, *attributes.values()) for name in symbols_of(value)})
-    counted = [dict(zip(names, [*(NUMBERS[turn:] + NUMBERS[:turn])] * len(names), strict=False)) for turn in range(len(NUMBERS))]
-    alike = [dict.fromkeys(names, number) for number in (*NUMBERS, *MULTIPLES)]
+    counted: list[Binding] = [
+        dict(zip(names, [*(NUMBERS[turn:] + NUMBERS[:turn])] * len(names), strict=False)) for turn in range(len(NUMBERS))
+    ]
+    alike: list[Binding] = [dict[str, Dim](dict.fromkeys(names, number)) for number in (*NUMBERS, *MULTIPLES)]
     trials = [*alike, *counted] if names else []
     return any(_accepted(op, [bound(operand, trial) for operand in operands], bound(dict(attributes), trial)) for trial in trials)
 
 
-def _accepted(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> bool:
+def _accepted(op: Op, operands: Sequence[Type], attributes: dict[str, Any]) -> bool:
     try:
         op.infer(operands, attributes)
     except CosetError:
@@ -377,8 +385,8 @@ def _open_values(
             rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
-            if word == "float" and name == "value" and search.random is not None and search.random.random() < 0.4:
-                options = [*options, *UNUSUAL]  # a constant may hold anything
+            if word == "float" and name == "value":
+                options = [*options, *_unusual(rule, search)]
             places = _places_of_slice(part.name, value, node, name, operands, search)
             if places is not None:
                 names[part.name] = [places]
