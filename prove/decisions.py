@@ -68,7 +68,8 @@ def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
             bindings = solved(*_apart(asked.difference))
             if bindings is None:
                 raise Untold from None
-            waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in bindings]
+            nothing: list[Binding] = [{name: 0} for name in sorted(_shared(asked.difference))]
+            waiting += [(_with(here, binding), _renamed(answers, binding)) for binding in (*bindings, *nothing)]
             continue
         except CosetError:
             if _typed(rule, here):
@@ -119,6 +120,12 @@ def _apart(difference: Poly) -> tuple[Dim, Dim]:
         part: Dim = Poly(((monomial, abs(coefficient)),)) if monomial else abs(coefficient)
         more, less = (dims.add(more, part), less) if coefficient > 0 else (more, dims.add(less, part))
     return more, less
+
+
+def _shared(difference: Poly) -> frozenset[str]:
+    """The symbols that every term has as a factor: the equation holds where one is 0, too."""
+    each = [frozenset(atom.name for atom in monomial if not atom.args) for monomial, _ in difference.terms]
+    return frozenset.intersection(*each)
 
 
 def _renamed(answers: Answers, binding: Binding) -> Answers:

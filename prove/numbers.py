@@ -101,6 +101,11 @@ def marked(rule: Rule) -> Marked | None:
         return None
     written = (value for attribute, value in _written(rule) if not isinstance(value, Scalar) and attribute in _TAKEN)
     scalars = (value.value for _, value in _written(rule) if isinstance(value, Scalar))
+    if any(
+        isinstance(value, Scalar) and _names(value.value) & marks.keys() and not _names(value.value) <= marks.keys()
+        for _, value in _written(rule)
+    ):
+        return None  # more numbers than marks
     expressions: dict[Any, None] = {}
     for expression in itertools.chain(scalars, written, map(Ref, marks)):
         if _names(expression) <= marks.keys():
@@ -132,7 +137,8 @@ def _side(expression: Any, named: Mapping[str | None, Term], type: Any) -> Term 
     if not isinstance(expression, Literal) or isinstance(expression.value, bool | str):
         return None
     value = float(expression.value)
-    constant = np.asarray(value).astype(type.dtype.numpy)
+    with np.errstate(over="ignore"):
+        constant = np.asarray(value).astype(type.dtype.numpy)
     return make(CONSTANT.name, (), {"value": constant_of(constant, type.dtype)}) if float(constant) == value else None
 
 
@@ -171,7 +177,8 @@ def _conditions(rule: Rule) -> list[Any]:
 
 def _only_put(rule: Rule, name: str, names: frozenset[str], *, computed: bool) -> bool:
     """Whether each attribute has the name alone or as a scalar, and each condition that has it speaks of numbers only."""
-    if any(name in _names(value) and not _bare(attribute, value, computed=computed) for attribute, value in _written(rule)):
+    using = [(attribute, value) for attribute, value in _written(rule) if name in _names(value)]
+    if any(not _bare(attribute, value, names, computed=computed) for attribute, value in using):
         return False
     return all(_of_numbers(condition, names) for condition in _conditions(rule) if name in _names(condition))
 
@@ -184,9 +191,9 @@ def _names(expression: Any) -> frozenset[str]:
     return frozenset(part.name for part in parts(expression) if isinstance(part, Ref))
 
 
-def _bare(attribute: str, expression: Any, *, computed: bool) -> bool:
+def _bare(attribute: str, expression: Any, names: frozenset[str], *, computed: bool) -> bool:
     value = expression.value if isinstance(expression, Scalar) else expression if attribute in _TAKEN else None
-    return isinstance(value, Ref) or (computed and isinstance(expression, Scalar) and _plain(value))
+    return isinstance(value, Ref) or (computed and isinstance(expression, Scalar) and _names(value) <= names and _plain(value))
 
 
 def _plain(expression: Any) -> bool:

@@ -1,6 +1,6 @@
 """Proof of a rule: every instance of small ranks with symbolic dims, both sides equal for all sizes.
 
-The instances have every rank up to two for each pack, every permutation, set of axes and pairing of dims at these ranks, and an element
+The instances have every small rank of each pack, every permutation, set of axes and pairing of dims at these ranks, and an element
 type of each kind. `docs/proofs.md` states the theorem by which that speaks for all ranks, and its limits; where an attribute
 can only be sampled (a stride, a number) or an op looks at positions (reshape, slice, pad, concatenate), the rule is `bounded`.
 """
