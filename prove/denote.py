@@ -295,10 +295,12 @@ class Denotation:
         # numbers a product, whose 1 has a 0 that makes NaN of infinity
         plain_first = self.real or combiner != "add" or "signed_zero" in self.exceptions
         parts = type.dtype.kind == "complex" and combiner == "add" and "signed_zero" in self.exceptions
-        if parts or (type.dtype.kind != "complex" and (plain_first or not floats)):
-            once: dict[str, Dim] = {name: 0 for name, extent in variables if extent == 1}
-            variables = tuple((name, extent) for name, extent in variables if name not in once)
-            inner = self.folds.renamed(inner, once, before.with_variables(dict(variables))) if once else inner
+        bare = parts or (type.dtype.kind != "complex" and (plain_first or not floats))
+        once: dict[str, Dim] = {name: 0 for name, extent in variables if extent == 1}
+        if once:  # one place makes no order; where the 0 counts that a sum begins with, one such variable stays
+            some = tuple((name, extent) for name, extent in variables if name not in once)
+            inner = self.folds.renamed(inner, once, before.with_variables(dict(some)))
+            variables = some if some or bare else variables[:1]
         ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
         if not variables:
             return inner
