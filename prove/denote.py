@@ -302,8 +302,8 @@ class Denotation:
             inner = self.folds.renamed(inner, once, before.with_variables(dict(some)))
             variables = some if some or bare else variables[:1]
         ring = combiner == "add" and (self.real or functions.wraps(type.dtype)) and type.dtype.kind != "bool"
-        if not variables:
-            return inner
+        if not variables:  # of no place too: what the fold begins with meets the element
+            return inner if bare else scalar.atom(Apply(f"folded {combiner} {type.dtype}", (inner,)))
         if ring:
             return self.folds.sum(variables, inner, self.known)
         if combiner in ("maximum", "minimum") and self.real and floats:
