@@ -15,8 +15,9 @@ copies them all, relations and rulesets, to look for one that is used twice).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from coset.egraph import door
 from coset.egraph.edges import Edge, edges_of
@@ -60,15 +61,26 @@ class EncodedRule:
     needs: frozenset[str]  # the constructors of the left side
     edges: frozenset[Edge]  # and which of them stands above which
 
-    @property
+    @cached_property
     def frame(self) -> Frame:
-        """The tables that it shares with all rules of as many nodes and classes."""
-        return Frame(len(self.left), len(self.rule.typed) + len(self.rule.variables))
+        """The tables that it shares with all rules of about as many nodes and classes."""
+        return Frame(_wide(len(self.left)), _wide(self.binds))
+
+    @property
+    def binds(self) -> int:
+        """How many classes it binds."""
+        return len(self.rule.typed) + len(self.rule.variables)
 
     @property
     def classes(self) -> str:
-        """What it binds: the root, the nodes below it whose types decide, and the variables."""
-        return " ".join([*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))])
+        """What it binds: the nodes whose types decide, the variables, and the root again where the frame is wider."""
+        own = [*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))]
+        return " ".join([*own, *["e0"] * (self.frame.classes - len(own))])
+
+    @property
+    def payloads(self) -> str:
+        """Those of its left side, and zeros where the frame is wider."""
+        return " ".join([*(f"a{i}" for i in range(len(self.left))), *["0"] * (self.frame.nodes - len(self.left))])
 
     @property
     def find(self) -> str:
@@ -91,9 +103,14 @@ class EncodedRule:
         return f"plan_{self.frame.name}_{len(self.right)}"
 
 
+def _wide(number: int) -> int:
+    """The power of two, 2 or more, that `number` fits into: 14 frames serve where each width of its own would be 41."""
+    return max(2, 1 << (number - 1).bit_length())
+
+
 @dataclass(frozen=True)
 class Frame:
-    """The tables of all rules with so many nodes on the left side, which bind so many classes."""
+    """The tables of all rules with up to so many nodes on the left side, which bind up to so many classes."""
 
     nodes: int
     classes: int
@@ -196,29 +213,31 @@ def rulesets(rules: Sequence[EncodedRule]) -> list[str]:
 
 
 def declarations(tables: Tables) -> list[str]:
-    """The constructors in use, and the analysis that finds what is known at build time and what lives on an input.
+    """The constructors in use."""
+    return [f"(constructor {name} ({'T ' * arity}i64) T)" for name, (_, arity) in sorted(tables.constructors.items())]
+
+
+def analysis_texts(names: Iterable[str], tables: Tables) -> Iterator[str]:
+    """The analysis of the constructors `names`, which finds what is known at build time and what lives on an input.
 
     Rules that are not exact match at live roots only: a value that is known is computed once, in whatever form it has, so
     other roundings of it would be e-nodes for nothing (and there are many: sums of constants in every order).
     """
-    lines = []
-    for name, (op, arity) in sorted(tables.constructors.items()):
-        lines.append(f"(constructor {name} ({'T ' * arity}i64) T)")
+    for name in names:
+        op, arity = tables.constructors[name]
+        operands = " ".join(f"x{i}" for i in range(arity))
         for i in range(arity):
-            operands = " ".join(f"x{j}" for j in range(arity))
-            lines.append(f'(rule ((= e ({name} {operands} p)) (live x{i})) ((live e)) :ruleset {ANALYSIS} :name "live_{name}_{i}")')
+            yield f'(rule ((= e ({name} {operands} p)) (live x{i})) ((live e)) :ruleset {ANALYSIS} :name "live_{name}_{i}")'
         if op.name in LIVE_LEAVES:
-            lines.append(f'(rule ((= e ({name} p))) ((live e)) :ruleset {ANALYSIS} :name "live_{name}")')
+            yield f'(rule ((= e ({name} p))) ((live e)) :ruleset {ANALYSIS} :name "live_{name}")'
         if op.name in ("builtin.constant", "builtin.absent"):
-            lines.append(f'(rule ((= e ({name} p))) ((known e)) :ruleset {ANALYSIS} :name "known_{name}")')
+            yield f'(rule ((= e ({name} p))) ((known e)) :ruleset {ANALYSIS} :name "known_{name}")'
         elif arity or op.name == "stablehlo.iota":
-            operands = " ".join(f"x{i}" for i in range(arity))
             facts = " ".join(f"(known x{i})" for i in range(arity))
-            lines.append(
+            yield (
                 f"(rule ((= e ({name} {operands} p)) {facts} (type_of e t) (static_type t) (static_payload p)) ((known e))"
                 f' :ruleset {ANALYSIS} :name "known_{name}")'
             )
-    return lines
 
 
 def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, str]) -> list[str]:
@@ -240,7 +259,7 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
             names[piece.root.index] = pieces[held]
         groups.setdefault((encoded.find, _facts(encoded, whole, tables, names)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
-        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.frame.payloads})" for encoded in group)
+        found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.payloads})" for encoded in group)
         texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
     return texts
 

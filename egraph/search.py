@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from coset.egraph.encode import (
     TYPING,
     EncodedRule,
     Frame,
+    analysis_texts,
     apply_text,
     declarations,
     encode_rule,
@@ -75,6 +76,7 @@ class Search:
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
+    analysed: dict[str, None] = field(default_factory=dict)  # the constructors whose analysis is declared: those that may have nodes by now
     keys: dict[str, None] = field(default_factory=dict)  # the relations of keys that are declared
     refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
     told: int = 0
@@ -133,12 +135,19 @@ class Search:
         self.engine.parse(PRELUDE)
         self.engine.parse(edges.PRELUDE)
         self._parse([*rulesets(self.rules), *declarations(self.tables)])
+        self._look_into(self.tables.constructor(term.op, len(term.operands)) for term in self.numbers)
         self.engine.run(graph_commands(self.numbers, self.tables))
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
             self.engine.run([door.union(*ends)])
         self._analyse()
         self.sizes = self.engine.sizes()
+
+    def _look_into(self, constructors: Iterable[str]) -> None:
+        """Declare the analysis of those that had no nodes before: each rule of it costs time in every iteration."""
+        new = [name for name in dict.fromkeys(constructors) if name not in self.analysed]
+        self.analysed.update(dict.fromkeys(new))
+        self._parse(list(analysis_texts(new, self.tables)))
 
     def _parse(self, texts: Sequence[str]) -> None:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
@@ -275,6 +284,7 @@ class Search:
 
     def _declare_apply(self, encoded: EncodedRule) -> None:
         self.planned.add(encoded.number)
+        self._look_into(self.tables.constructor(node.op, len(node.operands)) for node in encoded.right)
         self.frames[encoded.frame] = max(self.frames[encoded.frame], len(encoded.right))
         if encoded.plan not in self.plan_tables:
             self.plan_tables.add(encoded.plan)
@@ -289,9 +299,9 @@ class Search:
         self.engine.parse(apply_text(encoded, self.tables, encoded.apply_alone))
 
     def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
-        n = len(encoded.left)
+        n, first = len(encoded.left), encoded.frame.nodes
         payloads = [self.tables.payloads.values[i] for i in key[:n]]
-        types = [self.tables.types.values[i] for i in key[n:]]
+        types = [self.tables.types.values[i] for i in key[first : first + encoded.binds]]
         if any(regions for _, regions in payloads):
             return None  # rules over payload regions come with the region patterns of the language
         typed = dict(zip(encoded.rule.typed, types, strict=False))  # then those of the variables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Union
 
 import ml_dtypes
@@ -26,6 +26,9 @@ class DType:
         return self.name
 
     __repr__ = __str__
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # types are keys everywhere, and NumPy's hash is slow
 
     @property
     def bytes(self) -> float:
@@ -131,6 +134,16 @@ class TensorType:
 
     dtype: DType
     shape: Shape | None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.dtype, self.shape)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape | None]]:
+        return TensorType, (self.dtype, self.shape)  # another process hashes texts in another way
 
     def __str__(self) -> str:
         inner = "*" if self.shape is None else ", ".join(map(str, self.shape))

@@ -21,7 +21,7 @@ class Codec:
     def __init__(self, kinds: Sequence[type[Any]]) -> None:
         self._kinds = tuple(kinds)
         self._number = {kind: number + _FIRST for number, kind in enumerate(kinds)}
-        self._fields = {kind: tuple(field.name for field in fields(kind)) for kind in kinds}
+        self._fields = {kind: tuple(field.name for field in fields(kind) if field.init) for kind in kinds}
 
     def encode(self, value: Any) -> Any:
         """`value` as nested lists.

@@ -9,7 +9,7 @@ from typing import Any
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term, intern
 from coset.ir.types import DType, TensorType, TupleType, Type
-from coset.rules.algebra import Call, Expression, Listing, Scope, Unbound, evaluate, match
+from coset.rules.algebra import Call, Expression, Listing, Ref, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 
@@ -149,12 +149,20 @@ class Rule:
 
     def _bind(self, attributes: Sequence[AttributeItems], variable_types: Sequence[Type], scope: Scope) -> bool:
         """Solve the equations between what is declared and what is there; the ones that are not ready wait."""
+        compiled = self.compiled
         equations: list[tuple[Expression, Any]] = []
-        for pattern, actual in zip(self.compiled.types, variable_types, strict=True):
+        for pattern, actual in zip(compiled.types, variable_types, strict=True):
             if not isinstance(actual, TensorType) or actual.shape is None:
                 return False
-            equations += [(pattern.dtype, actual.dtype), (pattern.dims, actual.shape)]
-        for expected, given in zip(self.compiled.left, attributes, strict=True):
+            if isinstance(pattern.dtype, Ref):  # most refusals are of element types: those are seen before anything is solved
+                if scope.values.setdefault(pattern.dtype.name, actual.dtype) != actual.dtype:
+                    return False
+            else:
+                equations.append((pattern.dtype, actual.dtype))
+            equations.append((pattern.dims, actual.shape))
+        if not _in_classes(scope, compiled.kinds):
+            return False
+        for expected, given in zip(compiled.left, attributes, strict=True):
             named = dict(given)
             for name, expression in expected.items:
                 if name not in named:
@@ -165,7 +173,7 @@ class Rule:
                 if scope.values.setdefault(expected.rest, rest) != rest:
                     return False
         try:
-            return solve(equations, self.compiled.conditions, scope, self.compiled.kinds, self.name, self.place)
+            return solve(equations, compiled.conditions, scope, compiled.kinds, self.name, self.place)
         except RuleTypeError:
             if self.definition is None or self.family == self.definition:
                 raise
