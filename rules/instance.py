@@ -267,29 +267,35 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
     known = [operand for operand in operands if operand is not None]
     written = rule.compiled.left[node.index]
+    names = {name for name, _ in written.items}
+    plain = [(name, value) for name, value in written.items if not isinstance(value, Wild)]
+    wild = names - {name for name, _ in plain}
+    rest = [a for a in node.op.attributes if a.name not in names] if written.rest is not None else []
+    free = [*(a for a in node.op.attributes if a.name in wild), *rest]
+    symbols = search.symbolic and node.op.name == "stablehlo.slice"
+    unknown = [] if symbols else [a.name for a in free if not enumerable(a.kind, a.name)]
     found: list[tuple[Scope, AttributeItems, Binding]] = []
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
-        wild = [name for name, value in written.items if isinstance(value, Wild)]
-        rest = [a for a in node.op.attributes if a.name not in dict(written.items)] if written.rest is not None else []
-        free = [a for a in node.op.attributes if a.name in wild] + rest
         bound_rest = dict(values.get(written.rest, ())) if written.rest is not None else {}
-        options = ([bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free)
-        for attribute in free:
-            symbols = search.symbolic and node.op.name == "stablehlo.slice"
-            if attribute.name not in bound_rest and not symbols and not enumerable(attribute.kind, attribute.name):
-                search.guess(f"`{attribute.name}` of {node.op.name}")
+        options = [[bound_rest[a.name]] if a.name in bound_rest else _left_open(a, node, known, search) for a in free]
+        for name in unknown:
+            if name not in bound_rest:
+                search.guess(f"`{name}` of {node.op.name}")
+        try:
+            given = {name: evaluate(value, attempt) for name, value in plain}
+        except (Undefined, Unbound):
+            continue
+        except CosetError as error:
+            search.failures.append((node.index, error.message))
+            continue
         hopeless = False
         for choice in search.first(itertools.product(*options), 120):
             if not search.spend(node.op):
                 search.guess("all attributes")
                 return found
             try:
-                given = {name: evaluate(value, attempt) for name, value in written.items if name not in wild}
-                given |= {a.name: value for a, value in zip(free, choice, strict=True)}
-                complete = node.op.complete(given)
-            except (Undefined, Unbound):
-                break
+                complete = node.op.complete(given | {a.name: value for a, value in zip(free, choice, strict=True)})
             except CosetError as error:
                 search.failures.append((node.index, error.message))
                 continue

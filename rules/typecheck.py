@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
 
-from coset.ir.types import TensorType, Type
+from coset.ir.errors import CosetError
+from coset.ir.op import Attributes, Op
+from coset.ir.types import DTYPES, TensorType, Type
+from coset.rules.candidates import attribute_values
 from coset.rules.instance import EXPANSION, Search, instances
-from coset.rules.pattern import Application, Variable, applications
+from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule, RuleTypeError
 from coset.rules.syntax import RuleError
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
 BUDGET = 800 * EXPANSION  # questions to type rules for each
+UNTYPED = "no element type"
+FEW = 3  # values of an attribute that are tried to see whether it has a say in types
 FURTHER = 8  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
 
 
@@ -25,10 +31,14 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
         directions.setdefault((rule.family, rule.name.split("#")[0]), []).append(rule)
     refused: set[str] = set()
     checked: dict[tuple[str, str], RuleError | None] = {}
+    right: set[Hashable] = set()  # what the forms without a mistake are like
 
     def check(key: tuple[str, str]) -> RuleError | None:
         if key not in checked:
-            checked[key] = _check_direction(directions[key])
+            likeness = (key[0], *map(_likeness, directions[key]))
+            checked[key] = None if likeness in right else _without_types(directions[key]) or _check_direction(directions[key])
+            if checked[key] is None:
+                right.add(likeness)
         return checked[key]
 
     def another_types(family: str, name: str) -> bool:
@@ -47,6 +57,52 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
 
 class Untyped(RuleError):
     """No instance of a left side has a type."""
+
+
+def _without_types(forms: Sequence[Rule]) -> Untyped | None:
+    """The error where an op variable is an op that takes no element type that is drawn."""
+    for rule in forms:
+        for node in applications(rule.left):
+            if "[" in rule.name and _typing(node.op) == UNTYPED:
+                return Untyped(f"`{node.op.name}` takes no tensors of plain elements", place=rule.place, help="name the ops that are meant")
+    return None
+
+
+def _likeness(rule: Rule) -> Hashable:
+    """Equal for rules of one entry that are typed alike: an op variable stands for dozens of ops with a few type rules between them."""
+
+    def shape(pattern: Pattern) -> Hashable:
+        return pattern if isinstance(pattern, Variable) else (_typing(pattern.op), *map(shape, pattern.operands))
+
+    read = rule.compiled
+    sides = (shape(rule.left), shape(rule.right), rule.variables, read.types, read.left, read.right, read.conditions, read.guards)
+    return (*sides, read.order, read.left_order, read.result, tuple(read.kinds.items()), bool(rule.mirrors))
+
+
+@lru_cache(maxsize=1024)
+def _typing(op: Op) -> Hashable:
+    """What the type rule of an elementwise op makes of one or two operands of every element type; of others, and of those whose
+    attributes have a say in it, the op itself. `UNTYPED` where it takes none: quantized types are not among those that are drawn."""
+    if not op.has("elementwise") or op.variadic or op.optional or not 1 <= len(op.operands) <= 2:
+        return op
+    names = [a.name for a in op.attributes]
+    options = [[*([] if a.required else [a.default]), *attribute_values(a, ())[:FEW]] for a in op.attributes]
+    given = [dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*options)]
+    outcomes = []
+    for dtypes in itertools.product(DTYPES.values(), repeat=len(op.operands)):
+        for shapes in (((2, 3), (2, 3)), ((), (2, 3)), ((2, 3), ())):
+            operands = [TensorType(dtype, shape) for dtype, shape in zip(dtypes, shapes, strict=False)]
+            outcomes.append({_typed(op, operands, attributes) for attributes in given} - {None})
+    if not any(outcomes):
+        return UNTYPED
+    return op if any(len(each) > 1 for each in outcomes) else tuple(next(iter(each), None) for each in outcomes)
+
+
+def _typed(op: Op, operands: Sequence[Type], attributes: Attributes) -> Type | None:
+    try:
+        return op.infer(operands, attributes)
+    except CosetError:
+        return None
 
 
 def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
