@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -15,12 +16,6 @@ from coset.ir.errors import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
-KEYWORDS = frozenset((
-    "use", "as", "rule", "for", "op", "means", "numerics", "except", "where", "with", "phase", "then", "limit", "once", "kernel", "on",
-    "test", "const", "varying", "and", "or", "not", "in", "if", "else",
-))  # fmt: skip
-
-
 DEEPEST = 100  # levels of a term: what reads terms recurses
 CHAINS = ("sum", "product", "conjunction", "disjunction")
 
@@ -30,6 +25,13 @@ def grammar() -> Lark:
     """The LALR parser of `grammar.lark`."""
     text = (Path(__file__).parent / "grammar.lark").read_text()
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+@lru_cache(maxsize=1)
+def keywords() -> frozenset[str]:
+    """The words of the grammar that are no names: its literal strings, and the facts before a type."""
+    patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
+    return frozenset((*(word for word in patterns.values() if word.isidentifier()), *re.findall("[a-z]{2,}", patterns["FACT"])))
 
 
 def parse_tree(text: str, path: str) -> Tree[Token]:
