@@ -191,6 +191,14 @@ def test_it_reads_like_the_mathematics() -> None:
     )
 
 
+def test_the_example_of_the_manual_prints_what_a_file_has() -> None:
+    manual = (ROOT / "docs" / "rules.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", manual, re.S)
+    printed = subprocess.run([sys.executable, "-c", block], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    assert printed == format_text(printed).strip()
+    assert "splat(c) * (a @ b) => a @ (splat(c) * b)" in printed
+
+
 def test_values_of_python_are_those_of_the_language() -> None:
     x, s, p = names("x s p")
     op = coset.op
