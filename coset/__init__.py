@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from coset.egraph.limits import Limits
     from coset.pipeline import Optimized, optimize
+    from coset.rules.spelled import names, op
+    from coset.rules.written import rule
     from coset.running import load
 
-__all__ = ["Limits", "Optimized", "load", "optimize"]
+__all__ = ["Limits", "Optimized", "load", "names", "op", "optimize", "rule"]
 
-_HOMES = {"optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits", "load": "coset.running"}
+_HOMES = {
+    "optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits", "load": "coset.running",
+    "rule": "coset.rules.written", "names": "coset.rules.spelled", "op": "coset.rules.spelled",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -186,9 +186,16 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
 @cli.command()
 @click.option("--ops", is_flag=True, help="list the ops instead")
 @click.option("--docs", type=click.Path(), help="write the library as a page in Markdown: a file, or library.md in a folder")
+@click.option("--textmate", type=click.Path(), help="write the TextMate grammar of rule files, for highlighting in editors")
 @_JSON
-def rules(ops: bool, docs: str | None, as_json: bool) -> int:
+def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> int:
     """List the rules of the library with their promises (or the ops)."""
+    if textmate is not None:
+        from coset.rules.highlight import textmate as grammar
+
+        Path(textmate).write_text(grammar())
+        _say(f"wrote {textmate}")
+        return SUCCESS
     import coset.dialects
     from coset.ir.op import all_ops
     from coset.rules.library import DEFAULT, load

@@ -23,6 +23,7 @@ from coset.ir.program import Program
 from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.reference import is_stablehlo, values_of
+from coset.rules.written import WrittenRule
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target, get_target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
@@ -62,7 +63,7 @@ def optimize(
     target: str | Target | None = None,
     numerics: str = "reassociates",
     limits: Limits | None = None,
-    rules: Sequence[str | Path] = (),
+    rules: Sequence[str | Path | WrittenRule] = (),
     dims: Mapping[str, int] | None = None,
     progress: Progress = lambda _: None,
 ) -> Optimized:
@@ -70,8 +71,8 @@ def optimize(
 
     `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. Without a `target` it is the one that is written in the model's own
     format; the target decides what is written. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
-    lossy). `rules` are files of further rules. `dims` are numbers for free dims, for costs and for the comparison. The checked
-    file stays where temporary files go as long as the result is in use.
+    lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free dims, for costs and for the
+    comparison. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.

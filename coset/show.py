@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coset.shares import WORDS, by_use, families, median_seconds, recorded_usage, shares
+
 if TYPE_CHECKING:
     from coset.ir.errors import CosetError
     from coset.ir.op import Op
@@ -109,17 +111,39 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
                 _CONSOLE.print(f"  true with: {repair}", markup=False)
     for error in errors:
         print(str(error), file=sys.stderr)
-    ratios = ", ".join(f"{share:.0%} {word}" for word, share in verdict_summary(verdicts, errors)["ratios"].items() if share)
+    summary = verdict_summary(verdicts, errors)
+    _show_shares(summary)
+    ratios = ", ".join(f"{share:.0%} {word}" for word, share in summary["ratios"].items() if share or word in ("assumed", "native"))
     _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {len(errors)} mistakes")
+
+
+def _show_shares(summary: Mapping[str, Any]) -> None:
+    """What was shown, file by file and by use, and how long it took."""
+    table = _table("family", ">rules", *(f">{word}" for word in WORDS))
+    for name, family in summary["families"].items():
+        table.add_row(escape(name), str(family["rules"]), *(f"{family[word]:.0%}" for word in WORDS))
+    used = summary["used"]
+    if used is not None and used["uses"]:
+        table.add_row("as used", str(used["rules"]), *(f"{used[word]:.0%}" for word in WORDS))
+    _CONSOLE.print()
+    _CONSOLE.print(table)
+    if used is not None and used["uses"]:
+        elsewhere = f"; {used['elsewhere']} uses are of definitions and rules elsewhere" if used["elsewhere"] else ""
+        _CONSOLE.print(f"as used: weighed by {used['uses']} uses in {used['models']} models (benchmarks/rule_usage.py){elsewhere}")
+    seconds = summary["median_seconds"]
+    _CONSOLE.print("every verdict is from the lock file" if seconds is None else f"median time of what was verified now: {seconds:.2f} s")
 
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
     keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs")
-    words = ("proved", "bounded", "tested", "assumed", "refuted", "native")
+    usage = recorded_usage()
     return {
         "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],
-        "ratios": {word: sum(v.assurance == word for v in verdicts) / max(1, len(verdicts)) for word in words},
+        "ratios": shares((verdict.assurance, 1) for verdict in verdicts),
+        "families": families(verdicts),
+        "used": None if usage is None else by_use(verdicts, usage),
+        "median_seconds": median_seconds(verdicts),
         "errors": [
             {
                 "file": e.place.file if e.place else "", "line": e.place.line if e.place else 0, "column": e.place.column if e.place else 0,

@@ -29,6 +29,7 @@ from coset.lowering.onnx_named import first_version
 from coset.regionwise import Solved, solve
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.rules.written import WrittenRule
 from coset.targets.target import Target
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -48,7 +49,7 @@ class Job:
     target: Target
     numerics: str
     limits: Limits
-    rules: Sequence[str | Path]
+    rules: Sequence[str | Path | WrittenRule]
     dims: Mapping[str, int]
     progress: Progress
 
@@ -82,8 +83,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     return permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
 
 
-def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
-    """The library's rules and those of `files` that promise no less than `numerics` and are `wanted`, by phase.
+def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
+    """The library's rules and `further` ones (files, or written in Python) that promise no less than `numerics` and are `wanted`, by phase.
 
     Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
     composite kernels with the movement around named ops that they need, where one is wanted.
@@ -93,7 +94,8 @@ def permitted_phases(files: Sequence[str | Path], numerics: str, wanted: Callabl
     """
     if numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-    library = load([*DEFAULT, *(Path(path) for path in files)])
+    written = [rule for rule in further if isinstance(rule, WrittenRule)]
+    library = load([*DEFAULT, *(Path(path) for path in further if not isinstance(path, WrittenRule))], written=written)
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
     plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}

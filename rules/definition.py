@@ -262,9 +262,9 @@ def _signature(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> Op:
     operands = _operands(entry)
     optional, repeated = [operand.optional for operand in operands], [operand.variadic for operand in operands]
     if optional != sorted(optional):
-        raise RuleError("optional operands come last", place=entry.place)
+        raise RuleError("optional operands come last", place=entry.place, help="move them behind the others")
     if repeated != sorted(repeated) or sum(repeated) > 1 or (any(repeated) and any(optional)):
-        raise RuleError("a variadic operand comes last, without optional ones", place=entry.place)
+        raise RuleError("a variadic operand comes last, without optional ones", place=entry.place, help="write xs..: T[..] last, once")
     names = collect(entry.parameters, (), dialects)
     values = Values(names, left=True)
     attributes = []
@@ -384,7 +384,8 @@ def _circle(entry: syntax.OpEntry) -> RuleError | None:
         definition = _DEFINITIONS.get(pending.pop())
         for name in sorted(definition.mentioned) if definition else ():
             if name == entry.name:
-                return RuleError(f"the definition of `{entry.name}` leads back to itself", place=entry.place)
+                help = "say what it means by ops that mean something without it"
+                return RuleError(f"the definition of `{entry.name}` leads back to itself", place=entry.place, help=help)
             if name not in seen:
                 seen.add(name)
                 pending.append(name)

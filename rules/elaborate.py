@@ -111,7 +111,9 @@ def variants(direction: Direction, names: Names, *, most: int | None = None) -> 
         if rule is not None:
             found.append(rule if not found else replace(rule, name=f"{rule.name}#{len(found) + 1}"))
     if not found and not direction.lenient:
-        raise RuleError(f"no form of `{direction.family}` has an op on its left side", place=direction.place)
+        raise RuleError(
+            f"no form of `{direction.family}` has an op on its left side", place=direction.place, help="write a term that an op computes"
+        )
     return found
 
 

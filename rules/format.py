@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coset.rules.parser import KEYWORDS, Lexeme, lexemes
+from coset.rules.parser import Lexeme, keywords, lexemes
 
 CLAUSE, BREAK, ITEM = 2, 6, 0  # indentation of a clause, of a kept line break inside it, and of an entry
 
@@ -96,7 +96,7 @@ def _compact(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str],
 def _spaced(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) -> bool:
     """Whether a space stands between a token and the one before it."""
     before, token = tokens[position - 1], tokens[position]
-    word = before.text not in KEYWORDS and (before.text[0].isalnum() or before.text[0] in "_")
+    word = before.text not in keywords() and (before.text[0].isalnum() or before.text[0] in "_")
     if token.text in (")", "]", ",", "?") or before.text in ("(", "["):
         return False
     if before.text == "-" and position >= 2:
@@ -117,4 +117,4 @@ def _unary(tokens: Sequence[Lexeme], position: int, starts: Mapping[int, str]) -
     if tokens[position].start in starts:
         return True
     before = tokens[position - 1].text
-    return before in KEYWORDS or not (before[0].isalnum() or before[0] in '_)]"')
+    return before in keywords() or not (before[0].isalnum() or before[0] in '_)]"')

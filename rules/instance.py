@@ -373,6 +373,11 @@ def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -
     return found if attribute.required else list(dict.fromkeys([attribute.default, *found]))
 
 
+def _rank(given: Any) -> int | None:
+    """The number of axes that `permutation(S)` or `axes(3)` speaks of; None of a symbol."""
+    return len(given) if isinstance(given, tuple) else given if isinstance(given, int) else None
+
+
 def _open_values(
     rule: Rule, items: Sequence[tuple[str, Expression]], node: Application, scope: Scope, operands: Sequence[Type], search: Search
 ) -> Iterator[dict[str, Any]]:
@@ -388,7 +393,7 @@ def _open_values(
                 names[part.name] = [search.numbers[part.name]]
                 continue
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
-            rank = len(evaluate(kind.arguments[0], scope)) if kind.arguments else None
+            rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
             if word == "float" and name == "value":

@@ -22,6 +22,7 @@ from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import type_errors
+from coset.rules.written import WrittenRule
 
 DEFAULT = (Path(__file__).resolve().parent / "library",)
 FIRST_PHASE = "algebra"
@@ -78,8 +79,9 @@ def rule_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(found, key=lambda path: (path.name, str(path)))
 
 
-def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> RuleSet:
-    """The rules of `paths`, by name, and the definitions of every op that is registered. Import `coset.dialects` first.
+def load(paths: Sequence[Path] = DEFAULT, *, written: Sequence[WrittenRule] = (), with_definitions: bool = True) -> RuleSet:
+    """The rules of `paths` and those `written` in Python, by name, and the definitions of every op that is registered. Import
+    `coset.dialects` first.
 
     A rule whose text is in the lock file was type-checked when it was locked; others are type-checked now.
 
@@ -87,7 +89,7 @@ def load(paths: Sequence[Path] = DEFAULT, *, with_definitions: bool = True) -> R
         RuleError: the first mistake; `check_files` reports all.
     """
     stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in rule_files(paths))
-    rule_set, errors = _load_cached(stamps, with_definitions, definition_texts())
+    rule_set, errors = _load_cached(stamps, tuple(written), with_definitions, definition_texts())
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more mistakes: run `coset check`)" if len(errors) > 1 else ""
@@ -105,18 +107,23 @@ def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, l
 
 
 @lru_cache(maxsize=8)
-def _load_cached(stamps: tuple[tuple[Path, int, int], ...], with_definitions: bool, _: frozenset[str]) -> tuple[RuleSet, list[RuleError]]:
+def _load_cached(
+    stamps: tuple[tuple[Path, int, int], ...], written: tuple[WrittenRule, ...], with_definitions: bool, _: frozenset[str]
+) -> tuple[RuleSet, list[RuleError]]:
     """Keyed by the files as they are and by the ops that are defined when they are read."""
     with no_collection():
-        return _load([path for path, _, _ in stamps], with_definitions=with_definitions, trust_lock=True)
+        return _load([*(path for path, _, _ in stamps), *written], with_definitions=with_definitions, trust_lock=True)
 
 
-def _load(files: Sequence[Path], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False) -> tuple[RuleSet, list[RuleError]]:
+def _load(
+    sources: Sequence[Path | WrittenRule], *, with_definitions: bool, trust_lock: bool, trials_too: bool = False
+) -> tuple[RuleSet, list[RuleError]]:
     errors: list[RuleError] = []
     read: list[tuple[Path, str, syntax.RuleFile | FileRules]] = []
-    for path in files:
+    for source in sources:
+        path = source.path if isinstance(source, WrittenRule) else source
         try:
-            text = read_text(path)
+            text = source.text if isinstance(source, WrittenRule) else read_text(path)
             known = kept(text, path) if trust_lock else None
             if known is not None:
                 read.append((path, text, known))

@@ -177,7 +177,9 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
             if isinstance(part, syntax.Name) and part.value != "_":
                 imply(names, part.value, "pack" if part is pack else "dim", part.place)
             elif isinstance(part, syntax.Invocation | syntax.Text | syntax.Brackets):
-                raise RuleError("a dim is made of names, numbers and + - * / // %", place=part.place)
+                raise RuleError(
+                    "a dim is made of names, numbers and + - * / // %", place=part.place, help="write a name and a condition on it"
+                )
 
 
 def imply(names: Names, name: str, word: str, place: Place) -> None:
@@ -193,7 +195,7 @@ def imply(names: Names, name: str, word: str, place: Place) -> None:
         names.kinds[name] = Kind(word, (), CLASSES["any"] if word == "dtype" else frozenset())
         names.places.setdefault(name, place)
     elif found.word != word and word in ("dim", "pack") and found.word in ("dim", "pack", "dtype"):
-        help = f"a pack is written `{name}..`" if "pack" in (word, found.word) else ""
+        help = f"a pack is written `{name}..`" if "pack" in (word, found.word) else "give one of them another name"
         raise RuleError(f"`{name}` is a {found.word} and a {word}", place=place, help=help)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -15,12 +16,6 @@ from coset.ir.errors import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
-KEYWORDS = frozenset((
-    "use", "as", "rule", "for", "op", "means", "numerics", "except", "where", "with", "phase", "then", "limit", "once", "kernel", "on",
-    "test", "const", "varying", "and", "or", "not", "in", "if", "else",
-))  # fmt: skip
-
-
 DEEPEST = 100  # levels of a term: what reads terms recurses
 CHAINS = ("sum", "product", "conjunction", "disjunction")
 
@@ -30,6 +25,13 @@ def grammar() -> Lark:
     """The LALR parser of `grammar.lark`."""
     text = (Path(__file__).parent / "grammar.lark").read_text()
     return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+
+
+@lru_cache(maxsize=1)
+def keywords() -> frozenset[str]:
+    """The words of the grammar that are no names: its literal strings, and the facts before a type."""
+    patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
+    return frozenset((*(word for word in patterns.values() if word.isidentifier()), *re.findall("[a-z]{2,}", patterns["FACT"])))
 
 
 def parse_tree(text: str, path: str) -> Tree[Token]:
@@ -114,19 +116,22 @@ def _unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
         return RuleError("the file ends too early", place=Place(path, line, len(source) + 1, source), help=_expected(error))
     if isinstance(error, UnexpectedCharacters):
         place = Place(path, line, column, source)
-        return RuleError(f"`{source[column - 1 : column]}` does not belong to the rule language", place=place)
+        if source[column - 1 : column] == '"':
+            return RuleError("the text does not end on its line", place=place, help="a text has no quotes and no line breaks inside")
+        return RuleError(f"`{source[column - 1 : column]}` does not belong to the rule language", place=place, help=_LETTERS)
     assert isinstance(error, UnexpectedToken)
     place = Place(path, line, column, source, len(str(error.token)))
     return RuleError(f"unexpected `{error.token}`", place=place, help=_expected(error))
 
 
+_LETTERS = 'names, numbers, "texts" on one line and signs do; a comment begins with #'
 _SPELLINGS = {"QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]",
               "COMMA": ",", "COLON": ":", "EQUAL": "=", "DOTS": "..", "LBRACE": "{", "RBRACE": "}", "MINUS": "-", "SUM": "+",
               "PRODUCT": "* / // % @", "COMPARISON": "== != < <= > >=", "OPTIONAL": "?", "PARAMETRIC": "permutation, axes"}  # fmt: skip
 
 
 def _expected(error: UnexpectedToken) -> str:
-    names = sorted(error.expected)
+    names = sorted(error.accepts or error.expected)  # `expected` has what is possible elsewhere in the same state of the parser
     words = [_SPELLINGS.get(name, name.lower() if name.isidentifier() and not name.startswith("__") else "=> or <=>") for name in names]
     return f"expected one of: {', '.join(dict.fromkeys(words))}"
 
@@ -219,7 +224,7 @@ class _Reader:
             self.refuse(f"the op `{name}` has no meaning", name, "add `means <term> numerics <promise>`")
         plain = tuple(p for p in parameters if isinstance(p, syntax.Declaration))
         if len(plain) != len(parameters):
-            self.refuse("an op has no op parameters", name)
+            self.refuse("an op has no op parameters", name, "define an op for each of them")
         tags = tuple(map(str, part["tags"].children)) if "tags" in part else ()
         return syntax.OpEntry(str(name), plain, result, self.document(tree), clauses, self.place(name), self.canonical(tree), tags)
 
@@ -278,7 +283,7 @@ class _Reader:
                 optional = isinstance(mark, Token) and mark.type == "OPTIONAL"
                 if optional and not isinstance(kind, syntax.TensorKind):
                     self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")
-                if optional and default is None and not definition:
+                elif optional and default is None and not definition:
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
                 found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label), variadic))
         return tuple(found)
@@ -336,7 +341,7 @@ class _Reader:
             return syntax.Operation(kind, tuple(None if child is None else self.expression(child) for child in children), place)
         name = {"negation_of": "not", "conjunction": "and", "disjunction": "or", "contained": "in"}.get(kind)
         if name is None:
-            self.refuse(f"{kind} does not belong here", tree)
+            self.refuse(f"a {kind} does not belong here", tree, "write a name, a number or a term")
             return syntax.Name("_", place)
         operands = [self.expression(child) for child in children]
         result = operands[0] if len(operands) > 1 else syntax.Operation(name, (operands[0],), place)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from coset.rules.format import format_text
 from coset.rules.library import read_text, rule_files
 from coset.rules.lock import NAME, Locked, read_lock, text_hash
 from coset.rules.parser import parse
+from coset.rules.sources import SOURCE, sources
 from coset.rules.syntax import OpEntry, RuleEntry, RuleFile
 
 
@@ -28,7 +29,7 @@ def reference(paths: Iterable[Path]) -> str:
         if errors:
             raise errors[0]
         lock = read_lock(path.parent / NAME)
-        sections += [f"## {_title(path)}", *_introduction(text), *_entries(file, lock, verdicts)]
+        sections += [f"## {_title(path)}", *_introduction(text), *_entries(file, sources(text), lock, verdicts)]
         contents.append(f"- [{_title(path)}](#{_title(path).lower().replace(' ', '-')}): {_count(file)}")
     shares = ", ".join(f"{number} {word}" for word, number in verdicts.most_common())
     head = [
@@ -55,11 +56,11 @@ def _introduction(text: str) -> list[str]:
     for line in text.splitlines():
         if not line.startswith("#"):
             break
-        lines.append(line.lstrip("# ").rstrip())
+        lines += [] if line.startswith(SOURCE) else [line.lstrip("# ").rstrip()]
     return [" ".join(lines)] if lines else []
 
 
-def _entries(file: RuleFile, lock: dict[str, Locked], verdicts: Counter[str]) -> list[str]:
+def _entries(file: RuleFile, ideas: Mapping[int, str], lock: dict[str, Locked], verdicts: Counter[str]) -> list[str]:
     found: list[str] = []
     entries: Sequence[RuleEntry | OpEntry] = sorted((*file.rules, *file.ops), key=lambda entry: entry.place.line)
     for entry in entries:
@@ -77,5 +78,6 @@ def _entries(file: RuleFile, lock: dict[str, Locked], verdicts: Counter[str]) ->
             *([entry.document] if entry.document else []),
             f"```\n{format_text(entry.text, entry.place.file).strip()}\n```",
             f"Promise: {said}. Shown: {assurance}{how}. At {place}.",
+            *([f"Source: {ideas[entry.place.line]}"] if entry.place.line in ideas else []),
         ]
     return found

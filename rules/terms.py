@@ -181,7 +181,9 @@ class Drafter:
             return self.operation(expression, context)
         if isinstance(expression, syntax.Comprehension) and self.guide is not None:
             return self.results(expression, self.guide)
-        raise RuleError("this is a value where a term is needed", place=expression.place)
+        raise RuleError(
+            "this is a value where a term is needed", place=expression.place, help="splat(v) and full(v, [dims], T) make terms of numbers"
+        )
 
     def results(self, expression: syntax.Comprehension, guide: Guide) -> Node:
         """Several results, one for each item of lists that are known."""
@@ -264,7 +266,7 @@ class Drafter:
             if name not in known and call.name not in self.names.op_variables:
                 raise RuleError(f"`{op.name}` has no attribute `{name}`", place=value.place, help=f"it has: {', '.join(known) or 'none'}")
             if name in given:
-                raise RuleError(f"the attribute `{name}` is given twice", place=value.place)
+                raise RuleError(f"the attribute `{name}` is given twice", place=value.place, help="by its place or by its name")
             given[name] = value
         result = {name: self.values.attribute(value, known[name].kind) for name, value in given.items() if name in known}
         if call.rest is not None:

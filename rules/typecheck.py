@@ -122,7 +122,8 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
                 try:
                     fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
                 except RuleTypeError as error:
-                    return RuleError(error.message, place=error.place, help=error.help)
+                    help = error.help or "declare dims and element types so that the right side has a type wherever the left one has"
+                    return RuleError(error.message, place=error.place, help=help)
     if fired or all(rule.mirrors for rule in forms):  # how an op is recognised may be too rare for the instances that are drawn
         return None
     assert first is not None

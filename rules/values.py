@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Any
 
 from coset.ir.errors import Place
@@ -92,7 +93,9 @@ class Values:
         if isinstance(expression, syntax.Invocation):
             return self._call(expression)
         if expression.operator not in FUNCTIONS:
-            raise RuleError(f"`{expression.operator}` is for terms, not for values", place=expression.place)
+            raise RuleError(
+                f"`{expression.operator}` is for terms, not for values", place=expression.place, help="here stand numbers, lists and types"
+            )
         return Call(expression.operator, tuple(self._argument(operand) for operand in expression.operands))
 
     def _comprehension(self, expression: syntax.Comprehension) -> Comprehension:
@@ -115,7 +118,7 @@ class Values:
     def _name(self, name: syntax.Name) -> Expression:
         if name.value == "_":
             if not self.left:
-                raise RuleError("`_` is a pattern: it has no value here", place=name.place)
+                raise RuleError("`_` is a pattern: it has no value here", place=name.place, help="bind a name on the left side and use it")
             return Wild()
         if name.value in self.names.kinds or name.value in self.bound:
             return Ref(name.value)
@@ -140,7 +143,9 @@ class Values:
             return self._given(call)
         function = FUNCTIONS.get(call.name)
         if function is None or not is_called(call.name):
-            help = f"the functions are: {', '.join(sorted(filter(is_called, FUNCTIONS)))}"
+            known = sorted(filter(is_called, FUNCTIONS))
+            close = get_close_matches(call.name, known, 3)
+            help = f"did you mean {' or '.join(close)}?" if close else f"the functions are: {', '.join(known)}"
             raise RuleError(f"there is no function `{call.name}` of values", place=call.place, help=help)
         if call.keywords or call.rest is not None or not function.arity[0] <= len(call.arguments) <= function.arity[1]:
             raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
@@ -196,7 +201,7 @@ class Values:
         if isinstance(expression, syntax.Name) and expression.value in _CONSTANTS:
             return _CONSTANTS[expression.value]
         place = expression.place if expression is not None else Place("")
-        raise RuleError("a default of a tensor is a number, inf or -inf", place=place)
+        raise RuleError("a default of a tensor is a number, inf or -inf", place=place, help="write b?: F[N] = 0")
 
 
 def is_called(name: str) -> bool:

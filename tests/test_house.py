@@ -35,6 +35,7 @@ DOORS = {  # third-party package -> where it may be imported
     "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),
     "click": ("coset/",),
     "rich": ("coset/",),
+    "pygments": ("rules/pygments_lexer.py",),
 }
 
 
