@@ -29,6 +29,8 @@ ProductCost = Callable[[DType, int, int, Array, int], Array]
 
 def is_associativity(rule: Rule) -> bool:
     """True for a rule that says `(a . b) . c = a . (b . c)` of matrix products, in either direction; told by its shape."""
+    if rule.reads != rule.makes:
+        return False
     return _associates(rule.left, rule.right) or _associates(rule.right, rule.left)
 
 

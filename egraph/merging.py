@@ -20,6 +20,8 @@ SLICE, PRODUCT, CONCATENATE = "stablehlo.slice", "stablehlo.dot_general", "stabl
 
 def takes_columns(rule: Rule) -> bool:
     """True for a rule that says `slice(a . b) = a . slice(b)` of products with a matrix; told by its shape."""
+    if f"{SLICE}/1" not in rule.reads:
+        return False
     left, right = rule.left, rule.right
     if not (isinstance(left, Application) and isinstance(right, Application)):
         return False

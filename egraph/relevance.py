@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from coset.rules.pattern import Pattern, applications
 
 if TYPE_CHECKING:
     from coset.egraph.search import Phase
@@ -22,9 +19,9 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
         while True:
             later = []
             for rule in waiting:
-                if _names(rule.left) <= known:
+                if rule.reads <= known:
                     chosen.add(rule.name)
-                    known |= _names(rule.right)
+                    known |= rule.makes
                 else:
                     later.append(rule)
             if len(later) == len(waiting):
@@ -32,8 +29,3 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
             waiting = later
         kept.append(replace(phase, rules=tuple(rule for rule in phase.rules if rule.name in chosen)))
     return tuple(kept)
-
-
-@lru_cache(maxsize=8192)
-def _names(pattern: Pattern) -> frozenset[str]:
-    return frozenset({f"{node.op.name}/{len(node.operands)}" for node in applications(pattern)})

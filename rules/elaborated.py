@@ -47,12 +47,14 @@ class FileRules:
 
 @dataclass(frozen=True)
 class _Head:
-    """A rule without what `compiled` holds; `entry` is the number of its entry in the file, or of its family in a definition."""
+    """A rule without what `compiled` holds; `entry` is the number of its entry in the file, or of its family in a definition. The `sides`
+    are text that is read when they are asked for: of most rules only the ops in them are."""
 
     entry: int
     name: str
-    left: Application
-    right: Variable | Application
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+    sides: str
     variables: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     numerics: Numerics
@@ -113,6 +115,16 @@ class _Later(Compiled):
         return self.__dict__[name]
 
 
+class _KeptRule(Rule):
+    """A `Rule` whose sides are read when one of them is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("left", "right"):
+            raise AttributeError(name)
+        self.__dict__["left"], self.__dict__["right"] = self.__dict__["_sides"]()
+        return self.__dict__[name]
+
+
 def kept(text: str, path: Path) -> FileRules | None:
     """What was kept of the file at `path` with this text, if its op variables still range over the same ops."""
 
@@ -156,10 +168,17 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
         assert isinstance(found, Compiled), "the digest of the file was right"
         return found
 
-    return Rule(
-        head.name, entry.name, head.left, head.right, head.variables, head.facts, head.numerics, head.place, entry.document, _Later(read),
-        head.typed, definition, tags=entry.tags, text=entry.text,
-    )  # fmt: skip
+    def sides() -> Any:
+        return decode(json.loads(head.sides))
+
+    rule = object.__new__(_KeptRule)
+    fields = {
+        "name": head.name, "family": entry.name, "variables": head.variables, "facts": head.facts, "numerics": head.numerics,
+        "place": head.place, "document": entry.document, "compiled": _Later(read), "typed": head.typed, "definition": definition,
+        "tags": entry.tags, "text": entry.text,
+    }  # fmt: skip
+    rule.__dict__.update(**fields, hints={}, reads=frozenset(head.reads), makes=frozenset(head.makes), _sides=sides)
+    return rule
 
 
 def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
@@ -209,11 +228,17 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
         parts = [_CODEC.encode(first), *(_CODEC.encode(rule.compiled) for rule in rules)]
     except TypeError:
         return  # a value that cannot be kept: these are elaborated each time
-    cache.write(file, b"\n".join(json.dumps(part, separators=(",", ":")).encode() for part in parts))
+    cache.write(file, b"\n".join(_text(part).encode() for part in parts))
 
 
 def _head(number: int, rule: Rule) -> _Head:
-    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed)
+    sides = _text(_CODEC.encode((rule.left, rule.right)))
+    reads, makes = tuple(sorted(rule.reads)), tuple(sorted(rule.makes))
+    return _Head(number, rule.name, reads, makes, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _file(text: str) -> Path | None:

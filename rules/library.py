@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -252,8 +252,8 @@ def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.Pha
         own = placed.get((rule.family, _direction(rule)), {FIRST_PHASE: None})
         for count, name in enumerate(name for name in names if name in own):
             again = rule.name if not count else f"{rule.name} in {name}"  # each phase has a rule of its own
-            same = (rule.name, rule.phase, rule.limit) == (again, name, own[name])  # of most rules: a copy takes 10 us
-            staged[name].append(rule if same else replace(rule, name=again, phase=name, limit=own[name]))
+            same = (rule.name, rule.phase, rule.limit) == (again, name, own[name])
+            staged[name].append(rule if same else rule.changed(name=again, phase=name, limit=own[name]))
     return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors
 
 

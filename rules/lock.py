@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -73,5 +73,5 @@ def assure(rules: Iterable[Rule], directory: Path) -> list[Rule]:
         line = lines.get(entry_of(rule))
         known = line is not None and line.hash == text_hash(rule.text) and line.assurance in ASSURANCES
         assurance = line.assurance if known and line is not None else "assumed"
-        result.append(rule if rule.assurance == assurance else replace(rule, assurance=assurance))
+        result.append(rule if rule.assurance == assurance else rule.changed(assurance=assurance))
     return result

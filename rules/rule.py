@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from coset.ir.errors import CosetError, Place
@@ -115,12 +116,28 @@ class Rule:
     phase: str = "algebra"
     limit: int | None = None
     tags: tuple[str, ...] = ()
-    mirrors: tuple["Rule", ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
+    mirrors: tuple[Rule, ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} => {self.right}"
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The ops of the left side, each with how many operands it has there."""
+        return ops_in(self.left)
+
+    @cached_property
+    def makes(self) -> frozenset[str]:
+        """The ops of the right side, in the same way."""
+        return ops_in(self.right)
+
+    def changed(self, **fields: Any) -> Rule:
+        """The rule with other values of fields, the sides aside: `dataclasses.replace` would read sides that are kept for later."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__, **fields)
+        return copy
 
     def decide(
         self, attributes: Sequence[AttributeItems], left_types: Sequence[Type | None], variable_types: Sequence[Type]
@@ -233,6 +250,11 @@ class Rule:
             place=self.place,
             help="both sides of a rule have one type",
         )
+
+
+def ops_in(pattern: Pattern) -> frozenset[str]:
+    """The ops of a side, each with how many operands it has."""
+    return frozenset(f"{node.op.name}/{len(node.operands)}" for node in applications(pattern))
 
 
 class Refused(Exception):
