@@ -13,7 +13,7 @@ from pathlib import Path
 from coset.ir.errors import CosetError
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
-from coset.prove.verify import SECONDS, UNTYPED, prove
+from coset.prove.verify import SECONDS, SLOW, UNTYPED, prove
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.parsed import parse
@@ -181,6 +181,8 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
         proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
         if not proof.cases and proof.reason.startswith(UNTYPED):
             return "", f"no proof: {proof.reason}"
+        if not proof.cases and proof.reason == SLOW:
+            return "", f"no proof: {rule.name} {SLOW}"
         if not proof.cases:
             gaps.add(f"{rule.name.removeprefix(rule.family) or 'it'} has no instance with symbolic sizes")
             continue

@@ -23,6 +23,7 @@ from coset.prove.substitution import variables as free
 
 _IDEMPOTENT = ("maximum", "minimum", "and", "or")
 MOST_ORDERS = 24  # of bound variables: more are ordered by where they first occur
+MOST_VARIABLES = 8  # of one fold, above which none is taken apart
 Variables = tuple[tuple[str, Dim], ...]
 
 
@@ -190,7 +191,7 @@ class Folds:
         for name, extent in variables:
             divisor = _divisor(body, name)
             share = dims.divide_exactly(extent, divisor) if divisor is not None else None
-            if divisor is None or share is None:
+            if divisor is None or share is None or share == 1 or len(variables) >= MOST_VARIABLES:  # else the same is split again and again
                 continue
             high, low = self.fresh(), self.fresh()
             split = (*(v for v in variables if v[0] != name), (high, share), (low, divisor))

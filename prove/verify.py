@@ -8,9 +8,9 @@ can only be sampled (a stride, a number) or an op looks at positions (reshape, s
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from coset.dialects.expansion import expanded
@@ -38,7 +38,7 @@ SLOW = "more instances than there was time for"
 WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3's bit-vectors have a width each
 MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
-SECONDS = 20.0
+SECONDS = 30.0  # for an entry, with all its forms and all ways to show them
 UNTYPED = "an instance cannot be typed"
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
@@ -48,6 +48,22 @@ COORDINATES = frozenset(
 )
 
 
+class Time:
+    """The time until a moment, for all ways together in which something may be shown."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends = perf_counter() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether none is left."""
+        return perf_counter() > self._ends
+
+    def share(self, part: float) -> Time:
+        """A part of what is left, for one way of several."""
+        return Time(part * max(0.0, self._ends - perf_counter()))
+
+
 @dataclass(frozen=True)
 class Proof:
     """What was shown: `assurance` is `proved`, `bounded` or empty (nothing); `gaps` say what keeps it from `proved`."""
@@ -55,7 +71,6 @@ class Proof:
     assurance: str
     cases: int
     solver: bool
-    seconds: float
     gaps: tuple[str, ...] = ()
     reason: str = ""
     bits: bool = False  # whether bit-vectors of the widths at hand were needed
@@ -70,55 +85,58 @@ class Proof:
 
 
 def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
-    """Try to show `rule` for all sizes. Never claims what was not shown; says what is missing.
+    """Try to show `rule` for all sizes in `seconds`. Never claims what was not shown; says what is missing.
 
     What holds whatever the conditions say holds where they do: the rule without them is tried first, for more instances of it have symbols.
     """
+    time = Time(seconds)
     free = unconditional(rule)
     if free is not None:
         try:
-            proof = _proof(free, seconds / 2, bitwise=False)  # bit by bit it is the conditions on numbers and types that count
+            proof = _proof(free, time.share(1 / 2), bitwise=False)  # bit by bit it is the conditions on numbers and types that count
         except CosetError:  # the conditions are what gives both sides one type
             proof = None
         if proof is not None and proof.assurance == "proved":
             return proof
     try:
-        return _proof(rule, seconds)
+        return _proof(rule, time)
     except CosetError as error:  # sizes at which the sides have different types are for the tests to find
-        return Proof("", 0, False, 0.0, (), f"{UNTYPED}: {error.message}")
+        return Proof("", 0, False, (), f"{UNTYPED}: {error.message}")
 
 
-def _proof(rule: Rule, seconds: float, *, bitwise: bool = True) -> Proof:
+def _proof(rule: Rule, time: Time, *, bitwise: bool = True) -> Proof:
     if _slices(rule):
-        proof = _variants(rule, seconds, symbolic=True, bitwise=bitwise)
+        proof = _variants(rule, time.share(1 / 2), symbolic=True, bitwise=bitwise)
         if proof.assurance == "proved":
             return proof
-    return _variants(rule, seconds, bitwise=bitwise)
+    return _variants(rule, time, bitwise=bitwise)
 
 
 def _slices(rule: Rule) -> bool:
     return any(node.op.name == "stablehlo.slice" for node in applications(rule.left))
 
 
-def _variants(rule: Rule, seconds: float, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
+def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic = _generic(rule)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), seconds, symbolic=symbolic, bitwise=bitwise)
+            proof = _shown(rule, generic, (kind,), time, symbolic=symbolic, bitwise=bitwise)
             if proof.cases:
                 return proof
     if not _names_types(rule):
-        found = _shown(rule, generic, ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH, seconds, symbolic=symbolic, bitwise=False)
+        found = _shown(
+            rule, generic, ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH, time.share(1 / 2), symbolic=symbolic, bitwise=False
+        )
         if not found.solver and (found.assurance == "proved" or SLOW in found.gaps):
             return found
     any_number = numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
-        proof = _shown(rule, generic, KINDS, seconds, any_number, symbolic=symbolic, bitwise=bitwise)
+        proof = _shown(rule, generic, KINDS, time.share(1 / 2), any_number, symbolic=symbolic, bitwise=bitwise)
         if proof.assurance == "proved" and not proof.bits:
             return proof
-    found = _shown(rule, generic, KINDS, seconds, symbolic=symbolic, bitwise=bitwise)
-    found = _shown(rule, generic, (*KINDS, *WIDTHS), seconds, symbolic=symbolic, bitwise=bitwise) if found.bits else found
+    found = _shown(rule, generic, KINDS, time, symbolic=symbolic, bitwise=bitwise)
+    found = _shown(rule, generic, (*KINDS, *WIDTHS), time, symbolic=symbolic, bitwise=bitwise) if found.bits else found
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
@@ -143,10 +161,9 @@ def _computes(rule: Rule, generic: frozenset[str]) -> bool:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], seconds: float, any_number: numbers.Marked | None = None,
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], time: Time, any_number: numbers.Marked | None = None,
     *, symbolic: bool = False, bitwise: bool = True,
 ) -> Proof:  # fmt: skip
-    start = time.perf_counter()
     search = Search(dtypes=1, elements=elements, most_rank=_ranks(rule), exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
     search.numbers = numbers.NONE if any_number is None else any_number.marks
     seen: set[Case] = set()
@@ -158,19 +175,19 @@ def _shown(
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
     for case in _cases(rule, search, any_number):
         pair = case.sides
+        if len(seen) >= MOST_CASES or time.over:
+            search.gaps.add(SLOW)
+            break
         if case in seen:
             continue
         seen.add(case)
-        if len(seen) > MOST_CASES or time.perf_counter() - start > seconds:
-            search.gaps.add(SLOW)
-            break
         try:
             solver |= compare(*pair, sense, case.facts).solver
         except Open as open_:
             found = elementwise.equal(pair, case.truths) if bitwise else ""
             if not found:
                 what = ", ".join(str(term.type) for term in _inputs(pair))
-                return Proof("", len(seen), solver, time.perf_counter() - start, (), f"open for {what}: {open_}")
+                return Proof("", len(seen), solver, (), f"open for {what}: {open_}")
             solver = True
             bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
             search.gaps |= {found} - {BIT_BY_BIT}
@@ -178,14 +195,13 @@ def _shown(
         search.gaps |= _positional(pair) if open_ranks else set()
     gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
     gaps |= _ranks_named(rule)
-    elapsed = time.perf_counter() - start
     if seen and untested == len(seen):
-        return Proof("", len(seen), False, elapsed, (), ", ".join(sorted(gaps)))
+        return Proof("", len(seen), False, (), ", ".join(sorted(gaps)))
     if not seen:
-        return Proof("", 0, False, elapsed, (), "no instance with symbolic sizes")
+        return Proof("", 0, False, (), SLOW if SLOW in search.gaps else "no instance with symbolic sizes")
     if word not in ("exact", "reassociates", "real"):
-        return Proof("", len(seen), solver, elapsed, (), f"a bound of `{word}` is not proved")
-    return Proof("bounded" if gaps else "proved", len(seen), solver, elapsed, tuple(sorted(gaps)), bits=bits)
+        return Proof("", len(seen), solver, (), f"a bound of `{word}` is not proved")
+    return Proof("bounded" if gaps else "proved", len(seen), solver, tuple(sorted(gaps)), bits=bits)
 
 
 def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
