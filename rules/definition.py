@@ -23,6 +23,7 @@ from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
 from coset.rules.elaborated import keep_definition, kept_definition
 from coset.rules.expansion import Expansion, Reading, first_expansion
+from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
 from coset.rules.parsed import parse
@@ -236,6 +237,8 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
                 numerics_of(clause.promise)
             assert all(_names(few, clause, definition.dialects) for few in definition.few for clause in few.clauses)
             assert definition.rules and definition.trials
+            names = collect(entry.parameters, (), definition.dialects)
+            errors += lint_tests(entry.tests, names, names.kinds, results=len(entry.result) or None, needed=True)
         except RuleError as error:
             errors.append(error)
     if not errors:

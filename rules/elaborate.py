@@ -12,6 +12,7 @@ from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
 from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
 from coset.rules.draft import Hole, NeedChoice, context_of
+from coset.rules.ground import lint_tests
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule, conjuncts
@@ -33,6 +34,7 @@ class Direction:
     place: Place
     text: str
     tags: tuple[str, ...] = ()
+    tests: tuple[syntax.Ground, ...] = ()
     definition: str | None = None
     result: tuple[syntax.TensorKind, ...] = ()
     trial: bool = False  # `f(x) => f(x)`: not for a search, but what is drawn and evaluated to test a definition
@@ -68,8 +70,9 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
     if errors:
         return [], errors
     forward = Direction(
-        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, entry.text, entry.tags
-    )
+        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, entry.text,
+        entry.tags, entry.tests,
+    )  # fmt: skip
     directions = [forward]
     if entry.both:
         directions.append(replace(forward, name=f"{entry.name}.reverse", left=entry.right, right=entry.left))
@@ -82,7 +85,8 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                 found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
-    return found, _lint_wildcards(entry, names, found)
+    wrong = lint_tests(entry.tests, names, found[0].compiled.kinds, results=1) if entry.tests and found else []
+    return found, [*_lint_wildcards(entry, names, found), *wrong]
 
 
 def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
@@ -145,6 +149,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     return Rule(
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
         direction.place, direction.document, written, types_read(written), direction.definition, tags=direction.tags, text=direction.text,
+        tests=direction.tests,
     )  # fmt: skip
 
 

@@ -69,6 +69,7 @@ class _Entry:
     document: str
     tags: tuple[str, ...]
     text: str
+    tests: tuple[syntax.Ground, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ _Made = TypeVar("_Made")
 _CODEC = Codec((
     _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
-    algebra.TypeOf, algebra.Scalar, TensorType,
+    algebra.TypeOf, algebra.Scalar, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name, syntax.Spread,
+    syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation,
 ))  # fmt: skip
 
 
@@ -158,7 +160,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
 
     return Rule(
         head.name, entry.name, head.left, head.right, head.variables, head.facts, head.numerics, head.place, entry.document, _Later(read),
-        head.typed, definition, tags=entry.tags, text=entry.text,
+        head.typed, definition, tags=entry.tags, text=entry.text, tests=entry.tests,
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
     dialects = {name: dialect for name, dialect, _ in file.dialects}
     variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]
     ranges = tuple(Range(each, tuple(op.name for op in ops_with(each, dialects))) for each in variables)
-    entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text) for entry in file.rules)
+    entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text, entry.tests) for entry in file.rules)
     heads = tuple(_head(number, rule) for number, own in enumerate(rules) for rule in own)
     _write(_file(text), _File(file.dialects, ranges, entries, file.phases, heads), [rule for own in rules for rule in own])
 

@@ -9,6 +9,7 @@ from typing import Any
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term, intern
 from coset.ir.types import DType, TensorType, TupleType, Type
+from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
@@ -118,6 +119,7 @@ class Rule:
     mirrors: tuple["Rule", ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
+    tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} => {self.right}"

@@ -165,6 +165,26 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Written:
+    """`x = [1, 2]: f32`, or such a value without a name; the element type is empty where it is left out."""
+
+    name: str
+    value: Expression
+    dtype: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A `test` line: an instance of an entry, and the results that are written down. `never`: the entry does not hold there."""
+
+    given: tuple[Written, ...]
+    results: tuple[Written, ...]
+    never: bool  # `test not`
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
 class RuleEntry:
     """A `rule`."""
 
@@ -180,6 +200,7 @@ class RuleEntry:
     promise: Promise
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
+    tests: tuple[Ground, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -205,6 +226,7 @@ class OpEntry:
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
     tags: tuple[str, ...] = ()
+    tests: tuple[Ground, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,42 @@ MISTAKES = {
     "never_fires": ("rule r for x: F[S..] -(-x) => x where rank(x) == 99 numerics exact", "2:6", "`r` never fires"),
     "several_roots": ("rule r for x: F[S..] a = -x, b = x => x, x numerics exact", "2:22", "rules with several roots are not there yet"),
     "variadic": ("rule r for xs..: F[S..] -(-xs) => xs numerics exact", "2:12", "variadic operands are not there yet"),
-    "kernel": ("kernel k.fused(x) on cpu means x numerics exact", "2:1", "`kernel` definitions are not there yet"),
-    "test_line": ("rule r for x: F[S..] -(-x) => x numerics exact test x", "2:48", "`test` lines are not there yet"),
+    "kernel": ("kernel k.fused(x: F[N]) on cpu means -x numerics exact", "2:1", "`kernel` definitions are not there yet"),
+    "test_without_a_variable": (
+        "rule r for x, y: F[S..] x - y => x + -y numerics exact test x = 1: f32",
+        "2:56", "the test does not say what `y` is",
+    ),
+    "test_of_nothing": ("rule r for x: F[S..] -(-x) => x numerics exact test x = 1: f32, z = 2", "2:65", "`z` is no name of this entry"),
+    "test_given_twice": ("rule r for x: F[S..] -(-x) => x numerics exact test x = 1: f32, x = 2", "2:48", "`x` is given twice"),
+    "test_without_a_type": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test x = [1, 2]",
+        "2:53", "nothing says which element type `x` has",
+    ),
+    "test_of_another_type": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test x = [1, 2]: f33",
+        "2:53", "there is no element type `f33`",
+    ),
+    "test_with_ragged_rows": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test x = [[1, 2], [3]]: f32",
+        "2:66", "the rows of this tensor differ in shape",
+    ),
+    "test_without_numbers": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test x = [1, y]: f32",
+        "2:61", "a tensor is written number by number",
+    ),
+    "test_out_of_range": ("rule r for x: I[S..] -(-x) => x numerics exact test x = [1, 300]: i8", "2:61", "this is no number of type i8"),
+    "test_with_too_many_values": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test x = 1: f32 => 1, 2",
+        "2:67", "there are 2 values for 1 result",
+    ),
+    "test_not_with_a_value": (
+        "rule r for x: F[S..] -(-x) => x numerics exact test not x = 1: f32 => 1",
+        "2:71", "what does not fire has no result",
+    ),
+    "test_of_an_op_without_a_value": (
+        "op onnx.Mine(x: F[S..]) means x + x numerics exact test x = 1: f32",
+        "2:52", "this test says nothing about the op",
+    ),
     "optional_without_default": (
         "rule r for x?: F[S..] -(-x) => x numerics exact",
         "2:12", "`x?` needs the value that stands for its absence",
