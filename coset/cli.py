@@ -135,12 +135,14 @@ def lower(
 def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
     import coset.dialects
+    from coset.kernels import kernel_errors
     from coset.prove.check import prune_locks, verify, weaker, write_lock
     from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
     paths = [Path(file) for file in files]
     verdicts, errors = verify(paths, anew=anew) if paths else verify(anew=anew)
+    errors += kernel_errors(paths)
     if as_json:
         _print_json(verdict_summary(verdicts, errors))
     else:

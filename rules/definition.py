@@ -52,6 +52,11 @@ class Definition:
         return self.entry.text
 
     @property
+    def targets(self) -> frozenset[str]:
+        """The targets that have a kernel of this meaning, by name; none for an `op`, which whatever has a form of it runs."""
+        return frozenset(target.value.replace("_", "-") for target in self.entry.targets)
+
+    @property
     def is_sugar(self) -> bool:
         """True when terms of the op are expanded as soon as they are made, so that no search has rules for it."""
         return "sugar" in self.entry.tags
@@ -162,6 +167,11 @@ def is_defined(op: Op) -> bool:
     return op.name in _DEFINITIONS
 
 
+def kernels() -> list[Definition]:
+    """The definitions of kernels that were read so far, by name."""
+    return [_DEFINITIONS[name] for name in sorted(_DEFINITIONS) if _DEFINITIONS[name].entry.targets]
+
+
 def definition_of(op: Op) -> Definition:
     """The definition of `op`, which has one."""
     return _DEFINITIONS[op.name]
@@ -180,7 +190,7 @@ def defer_definitions(path: Path) -> tuple[str, ...]:
     return tuple(match[1] for match in found)
 
 
-_ENTRY = re.compile(r"^op\s+([\w.]+)", re.MULTILINE)
+_ENTRY = re.compile(r"^(?:op|kernel)\s+([\w.]+)", re.MULTILINE)
 
 
 def _load_entry(path: Path, text: str, start: int, end: int, head: int) -> list[Op]:
@@ -237,6 +247,9 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
                 numerics_of(clause.promise)
             assert all(_names(few, clause, definition.dialects) for few in definition.few for clause in few.clauses)
             assert definition.rules and definition.trials
+            if entry.targets and not definition.rules[1]:
+                help = "its meaning must determine every attribute, and be no bare operand"
+                raise RuleError(f"the kernel `{entry.name}` can never be chosen: it is not recognised", place=entry.place, help=help)
             names = collect(entry.parameters, (), definition.dialects)
             errors += lint_tests(entry.tests, names, names.kinds, results=len(entry.result) or None, needed=True)
         except RuleError as error:

@@ -149,14 +149,12 @@ class _Reader(TermReader):
                 rule = self.rule(item)
                 if len(self.errors) == before:
                     rules.append(rule)
-            elif item.data == "definition":
+            elif item.data in ("definition", "kernel"):
                 op = self.definition(item)
                 if len(self.errors) == before:
                     ops.append(op)
-            elif item.data == "phases":
-                phases += [self.phase(phase) for phase in trees(item)]
             else:
-                self.refuse("`kernel` definitions are not there yet", item, "define the meaning with `op`")
+                phases += [self.phase(phase) for phase in trees(item)]
         return syntax.RuleFile(self.path, tuple(dialects), tuple(rules), tuple(ops), tuple(phases)), self.errors
 
     def rule(self, tree: Tree[Token]) -> syntax.RuleEntry:
@@ -202,7 +200,15 @@ class _Reader(TermReader):
             self.refuse("an op has no op parameters", name)
         tags = tuple(map(str, part["tags"].children)) if "tags" in part else ()
         document, text = self.document(tree), self.canonical(tree)
-        return syntax.OpEntry(str(name), plain, result, document, clauses, self.place(name), text, tags, self.grounds(tree))
+        targets = self.targets(part["targets"]) if "targets" in part else ()
+        return syntax.OpEntry(str(name), plain, result, document, clauses, self.place(name), text, tags, self.grounds(tree), targets)
+
+    def targets(self, tree: Tree[Token]) -> tuple[syntax.Name, ...]:
+        names = tuple(syntax.Name(str(name), self.place(name)) for name in tree.children)
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                self.refuse(f"`{name.value}` is named twice", tree.children[place], "name each target once")
+        return names
 
     def clause(self, tree: Tree[Token]) -> syntax.Clause:
         part = {str(child.data): child for child in trees(tree)}

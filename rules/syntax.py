@@ -216,7 +216,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class OpEntry:
-    """An op that a term defines."""
+    """An op that a term defines: an `op`, or a `kernel` that some targets have."""
 
     name: str
     parameters: tuple[Declaration, ...]
@@ -227,6 +227,7 @@ class OpEntry:
     text: str = field(default="", compare=False)
     tags: tuple[str, ...] = ()
     tests: tuple[Ground, ...] = ()
+    targets: tuple[Name, ...] = ()  # of a `kernel`: those that have it; an `op` has none
 
 
 @dataclass(frozen=True)

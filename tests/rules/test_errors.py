@@ -63,7 +63,7 @@ MISTAKES = {
     "never_fires": ("rule r for x: F[S..] -(-x) => x where rank(x) == 99 numerics exact", "2:6", "`r` never fires"),
     "several_roots": ("rule r for x: F[S..] a = -x, b = x => x, x numerics exact", "2:22", "rules with several roots are not there yet"),
     "variadic": ("rule r for xs..: F[S..] -(-xs) => xs numerics exact", "2:12", "variadic operands are not there yet"),
-    "kernel": ("kernel k.fused(x: F[N]) on cpu means -x numerics exact", "2:1", "`kernel` definitions are not there yet"),
+    "kernel_without_a_target": ("kernel onnx.Mine(x: F[N]) means -x numerics exact", "2:27", "unexpected `means`"),
     "test_without_a_variable": (
         "rule r for x, y: F[S..] x - y => x + -y numerics exact test x = 1: f32",
         "2:56", "the test does not say what `y` is",
