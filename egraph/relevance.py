@@ -22,9 +22,10 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
         while True:
             later = []
             for rule in waiting:
-                if _names(rule.left) <= known:
+                if all(_names(left) <= known for left, _ in rule.pairs):
                     chosen.add(rule.name)
-                    known |= _names(rule.right)
+                    for _, right in rule.pairs:
+                        known |= _names(right)
                 else:
                     later.append(rule)
             if len(later) == len(waiting):

@@ -145,6 +145,8 @@ def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str
 def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
     """The sides result by result."""
     type = sides[0].type
+    if all(side.op.name == "builtin.tuple" for side in sides):
+        return list(zip(sides[0].operands, sides[1].operands, strict=True))
     return [sides] if not isinstance(type, TupleType) else [(get(sides[0], i), get(sides[1], i)) for i in range(len(type.items))]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.dialects.expansion import expanded
@@ -27,7 +27,7 @@ from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.instance import Instance, Search, instances, symbols_of
-from coset.rules.pattern import applications
+from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
 
@@ -126,20 +126,24 @@ def _variants(rule: Rule, seconds: float, *, symbolic: bool = False, bitwise: bo
 
 def _only_moves(rule: Rule) -> bool:
     """Whether a rule only says which element goes where: of one element type what is shown holds for all."""
-    return all(node.op.has("movement") for side in (rule.left, rule.right) for node in applications(side))
+    return all(node.op.has("movement") for node in _nodes(rule))
 
 
 def _names_types(rule: Rule) -> bool:
     """Whether a rule has something that is not the same for all floats: a constant, which is rounded, a conversion, or a definition, in
     which both may be."""
-    ops = {node.op for side in (rule.left, rule.right) for node in applications(side)}
+    ops = {node.op for node in _nodes(rule)}
     return any(not op.name.startswith("stablehlo.") or op.name == "stablehlo.convert" for op in ops)
 
 
 def _computes(rule: Rule, generic: frozenset[str]) -> bool:
     """Whether something other than the op that stays uninterpreted works on numbers."""
-    nodes = [node for side in (rule.left, rule.right) for node in applications(side)]
-    return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in nodes)
+    return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in _nodes(rule))
+
+
+def _nodes(rule: Rule) -> list[Application]:
+    """The applications of both sides."""
+    return [node for pair in rule.pairs for side in pair for node in applications(side)]
 
 
 def _shown(
@@ -190,7 +194,7 @@ def _shown(
 
 def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
     """Both sides of the instances, for any number in the place of each that the rule takes."""
-    for case in _instances(rule, search):
+    for case in (each for whole in _instances(rule, search) for each in _by_root(rule, whole)):
         if any_number is None:
             yield case
             continue
@@ -199,6 +203,14 @@ def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Ite
                 yield Case(pair, case.facts, any_number.truths(rule, _inputs(pair)))
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
+
+
+def _by_root(rule: Rule, case: Case) -> list[Case]:
+    """Each root of an instance with what equals it: several roots are as many equations."""
+    if rule.roots == 1:
+        return [case]
+    left, right = case.sides
+    return [replace(case, sides=pair) for pair in zip(left.operands, right.operands, strict=True)]
 
 
 def _instances(rule: Rule, search: Search) -> Iterator[Case]:

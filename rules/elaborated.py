@@ -58,6 +58,7 @@ class _Head:
     numerics: Numerics
     place: Place
     typed: tuple[int, ...]
+    roots: int = 1
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
     return Rule(
         head.name, entry.name, head.left, head.right, head.variables, head.facts, head.numerics, head.place, entry.document, _Later(read),
         head.typed, definition, tags=entry.tags, text=entry.text, tests=entry.tests,
+        roots=head.roots,
     )  # fmt: skip
 
 
@@ -215,7 +217,7 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
 
 
 def _head(number: int, rule: Rule) -> _Head:
-    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed)
+    return _Head(number, rule.name, rule.left, rule.right, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed, rule.roots)
 
 
 def _file(text: str) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -160,19 +161,16 @@ class _Reader(TermReader):
     def rule(self, tree: Tree[Token]) -> syntax.RuleEntry:
         name = token(tree, "QUALIFIED")
         part = {str(child.data): child for child in trees(tree)}
-        left_roots, right_roots = (child for child in trees(tree) if child.data == "roots")
-        for roots in (left_roots, right_roots):
-            if len(roots.children) > 1 or any(isinstance(root, Tree) and root.children[0] is not None for root in roots.children):
-                self.refuse("rules with several roots are not there yet", roots, "write one term on each side of the arrow")
         declarations = self.declarations(part["for"].children[0]) if "for" in part else ()
-        left, right = (self.expression(roots.children[0].children[1]) for roots in (left_roots, right_roots))  # type: ignore[union-attr]
+        left, right = self.sides(*(child for child in trees(tree) if child.data == "roots"))
+        roots = len(left)
         return syntax.RuleEntry(
             str(name),
             tuple(map(str, part["tags"].children)) if "tags" in part else (),
             self.document(tree),
             declarations,
-            left,
-            right,
+            left[0] if roots == 1 else syntax.Operation("tuple", left, left[0].place),
+            right[0] if roots == 1 else syntax.Operation("tuple", right, right[0].place),
             str(part["arrow"].children[0]) == "<=>",
             self.locals(part.get("locals")),
             self.expression(part["where"].children[0]) if "where" in part else None,
@@ -180,7 +178,34 @@ class _Reader(TermReader):
             self.place(name),
             self.canonical(tree),
             self.grounds(tree),
+            roots,
         )
+
+    def sides(self, left: Tree[Token], right: Tree[Token]) -> tuple[tuple[syntax.Expression, ...], tuple[syntax.Expression, ...]]:
+        """The roots of the left side, and in the same order what stands for each on the right: by place, by name, or as one of several
+        results of a term (`y1, y2 = t`)."""
+        names = [str(label) for label, _ in (root.children for root in trees(left)) if label is not None]
+        terms = tuple(self.expression(root.children[1]) for root in trees(left))
+        if (names and len(names) < len(terms)) or len(set(names)) < len(names):
+            self.refuse("the roots of a rule have one name each, or none", left, "write y1 = .., y2 = .. => y1 = .., y2 = ..")
+            return terms, terms
+        named: dict[str, syntax.Expression] = {}
+        plain: list[syntax.Expression] = []
+        waiting: list[str] = []
+        for root in trees(right):
+            label, term = root.children[0], self.expression(root.children[1])
+            if label is None and isinstance(term, syntax.Name) and term.value in names:
+                waiting.append(term.value)
+            elif label is None:
+                plain.append(term)
+            else:
+                group, waiting = [*waiting, str(label)], []
+                named |= {group[0]: term} if len(group) == 1 else {name: _result(term, place) for place, name in enumerate(group)}
+        if (named and (plain or waiting or set(named) != set(names))) or len(plain) not in (0, len(terms)) or waiting:
+            what = f"{len(terms)} roots" if not names else " and ".join(f"`{name}`" for name in names)
+            self.refuse(f"the right side does not say what {what} become", right, "write one term for each root, in order or by name")
+            return terms, terms
+        return terms, tuple(plain) or tuple(named[name] for name in names)
 
     def definition(self, tree: Tree[Token]) -> syntax.OpEntry:
         name = token(tree, "QUALIFIED")
@@ -283,3 +308,8 @@ class _Reader(TermReader):
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
                 found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label), variadic))
         return tuple(found)
+
+
+def _result(term: syntax.Expression, index: int) -> syntax.Invocation:
+    """One of several results of a term."""
+    return syntax.Invocation("get", (term, syntax.Number(Decimal(index), term.place)), (), None, term.place)

@@ -120,9 +120,19 @@ class Rule:
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
     tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
+    roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} => {self.right}"
+
+    @property
+    def pairs(self) -> tuple[tuple[Application, Pattern], ...]:
+        """Each root of the left side with what equals it."""
+        if self.roots == 1:
+            return ((self.left, self.right),)
+        assert isinstance(self.right, Application)
+        found = zip(self.left.operands, self.right.operands, strict=True)
+        return tuple((left, right) for left, right in found if isinstance(left, Application))
 
     def decide(
         self, attributes: Sequence[AttributeItems], left_types: Sequence[Type | None], variable_types: Sequence[Type]

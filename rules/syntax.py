@@ -201,6 +201,7 @@ class RuleEntry:
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
     tests: tuple[Ground, ...] = ()
+    roots: int = 1  # where there are several, both sides are tuples of so many terms
 
 
 @dataclass(frozen=True)

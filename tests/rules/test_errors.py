@@ -61,7 +61,42 @@ MISTAKES = {
     ),
     "dtype": ("rule r for x: F[S..], y: I[S..] x + y => y + x numerics exact", "2:33", "`stablehlo.add` takes operands of one type"),
     "never_fires": ("rule r for x: F[S..] -(-x) => x where rank(x) == 99 numerics exact", "2:6", "`r` never fires"),
-    "several_roots": ("rule r for x: F[S..] a = -x, b = x => x, x numerics exact", "2:22", "rules with several roots are not there yet"),
+    "roots_and_a_bare_variable": (
+        "rule r for x: F[S..] a = -x, b = x => x, x numerics exact\nphase algebra { r once }",
+        "2:34", "the left side is the bare variable `x`",
+    ),
+    "roots_without_a_limit": (
+        "rule r for x: F[S..] abs(-x), -(-x) => abs(x), x numerics exact",
+        "2:6", "`r` has several roots and no limit",
+    ),
+    "roots_without_a_limit_in_a_phase": (
+        "rule r for x: F[S..] abs(-x), -(-x) => abs(x), x numerics exact\nphase algebra { r }",
+        "3:17", "`r` has several roots and no limit",
+    ),
+    "roots_and_fewer_terms": (
+        "rule r for x: F[S..] abs(-x), -(-x) => abs(x) numerics exact",
+        "2:40", "the right side does not say what 2 roots become",
+    ),
+    "roots_and_another_name": (
+        "rule r for x: F[S..] a = abs(-x), b = -(-x) => a = abs(x), c = x numerics exact",
+        "2:48", "the right side does not say what `a` and `b` become",
+    ),
+    "roots_and_a_bare_name": (
+        "rule r for x: F[S..] a = abs(-x), b = -(-x) => b = x, a numerics exact",
+        "2:48", "the right side does not say what `a` and `b` become",
+    ),
+    "roots_with_a_name_twice": (
+        "rule r for x: F[S..] a = abs(-x), a = -(-x) => abs(x), x numerics exact",
+        "2:22", "the roots of a rule have one name each, or none",
+    ),
+    "roots_of_other_types": (
+        "rule r for x: F[M, N] abs(-x), swap_last(-x) => abs(x), -x numerics exact\nphase algebra { r once }",
+        "2:6", "the left side of `r` is",
+    ),
+    "roots_that_stay": (
+        "rule r for x: F[S..] abs(-x), -(-x) => abs(-x), -(-x) numerics exact\nphase algebra { r once }",
+        "2:22", "both sides are the same term",
+    ),
     "variadic": ("rule r for xs..: F[S..] -(-xs) => xs numerics exact", "2:12", "variadic operands are not there yet"),
     "kernel_without_a_target": ("kernel onnx.Mine(x: F[N]) means -x numerics exact", "2:27", "unexpected `means`"),
     "test_without_a_variable": (
