@@ -109,17 +109,21 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
                 _CONSOLE.print(f"  true with: {repair}", markup=False)
     for error in errors:
         print(str(error), file=sys.stderr)
-    ratios = ", ".join(f"{share:.0%} {word}" for word, share in verdict_summary(verdicts, errors)["ratios"].items() if share)
-    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {len(errors)} mistakes")
+    shares = dict(verdict_summary(verdicts, errors)["ratios"])
+    native = shares.pop("native")
+    ratios = ", ".join(f"{share:.0%} {word}" for word, share in shares.items() if share)
+    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {native:.0%} with native functions; {len(errors)} mistakes")
 
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
-    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs")
-    words = ("proved", "bounded", "tested", "assumed", "refuted", "native")
+    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs", "native")
+    words = ("proved", "bounded", "tested", "assumed", "refuted")
+    total = max(1, len(verdicts))
     return {
         "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],
-        "ratios": {word: sum(v.assurance == word for v in verdicts) / max(1, len(verdicts)) for word in words},
+        "ratios": {word: sum(v.assurance == word for v in verdicts) / total for word in words}
+        | {"native": sum(v.native for v in verdicts) / total},
         "errors": [
             {
                 "file": e.place.file if e.place else "", "line": e.place.line if e.place else 0, "column": e.place.column if e.place else 0,

@@ -15,7 +15,7 @@ from coset.ir.op import get_op
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
-from coset.prove.verify import SECONDS, UNTYPED, prove
+from coset.prove.verify import NATIVE, SECONDS, UNTYPED, prove
 from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
@@ -42,6 +42,7 @@ class Verdict:
     hash: str = ""
     kept: str = ""  # the method as the lock file keeps it
     repairs: tuple[str, ...] = ()  # of a refuted rule: with which it holds
+    native: bool = False  # whether it calls a native function
 
     @property
     def ok(self) -> bool:
@@ -159,7 +160,10 @@ def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
     if line is None:
         return None
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
-    return Verdict(name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method)
+    return Verdict(
+        name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
+        native=bool(first.natives),
+    )  # fmt: skip
 
 
 def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired: bool) -> Verdict:
@@ -181,7 +185,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
-        text_hash(first.text), method, offered,
+        text_hash(first.text), method, offered, bool(first.natives),
     )  # fmt: skip
 
 
@@ -202,7 +206,7 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
     cases, solver, gaps = 0, False, set[str]()
     for rule in rules:
         proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
-        if not proof.cases and proof.reason.startswith(UNTYPED):
+        if not proof.cases and proof.reason.startswith((UNTYPED, NATIVE)):
             return "", f"no proof: {proof.reason}"
         if not proof.cases:
             gaps.add(f"{rule.name.removeprefix(rule.family) or 'it'} has no instance with symbolic sizes")

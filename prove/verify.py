@@ -40,6 +40,7 @@ MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 20.0
 UNTYPED = "an instance cannot be typed"
+NATIVE = "nothing is known of"
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(
@@ -74,6 +75,8 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
     What holds whatever the conditions say holds where they do: the rule without them is tried first, for more instances of it have symbols.
     """
+    if rule.natives:
+        return Proof("", 0, False, 0.0, (), f"{NATIVE} {', '.join(rule.natives)}")
     free = unconditional(rule)
     if free is not None:
         try:

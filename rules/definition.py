@@ -26,6 +26,7 @@ from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
+from coset.rules.native import PREFIX
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -243,6 +244,7 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         new.append(entry)
         try:
             _lint_parameters(entry)
+            _lint_natives(entry)
             for clause in entry.clauses:
                 numerics_of(clause.promise)
             assert all(_names(few, clause, definition.dialects) for few in definition.few for clause in few.clauses)
@@ -391,6 +393,15 @@ def _lint_parameters(entry: syntax.OpEntry) -> None:
     for parameter in entry.parameters:
         if parameter.name not in used and not (isinstance(parameter.kind, syntax.ValueKind) and parameter.name[0].isupper()):
             raise RuleError(f"the parameter `{parameter.name}` is not used", place=parameter.place, help="leave it out, or use it")
+
+
+def _lint_natives(entry: syntax.OpEntry) -> None:
+    for clause in entry.clauses:
+        for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
+            for part in syntax.walk(expression):
+                if isinstance(part, syntax.Invocation) and part.name.startswith(PREFIX):
+                    help = "what an op means is written in the language; only rules call native functions"
+                    raise RuleError(f"a definition calls `{part.name}`", place=part.place, help=help)
 
 
 def _circle(entry: syntax.OpEntry) -> RuleError | None:

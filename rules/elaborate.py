@@ -15,6 +15,7 @@ from coset.rules.compile import Side, compiled, determined, finish, needed_names
 from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
 from coset.rules.ground import lint_tests
 from coset.rules.names import Names, collect, ops_with
+from coset.rules.native import natives_in
 from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
@@ -37,6 +38,7 @@ class Direction:
     tags: tuple[str, ...] = ()
     tests: tuple[syntax.Ground, ...] = ()
     roots: int = 1
+    natives: tuple[str, ...] = ()
     definition: str | None = None
     result: tuple[syntax.TensorKind, ...] = ()
     trial: bool = False  # `f(x) => f(x)`: not for a search, but what is drawn and evaluated to test a definition
@@ -71,9 +73,11 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
         return [], [error]
     if errors:
         return [], errors
+    natives = natives_in((entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)))
+    text = " ".join([entry.text, *(f"{each.name}: {each.digest}" for each in natives)])  # what is locked rests on them too
     forward = Direction(
-        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, entry.text,
-        entry.tags, entry.tests, entry.roots,
+        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, text,
+        entry.tags, entry.tests, entry.roots, tuple(each.name for each in natives),
     )  # fmt: skip
     directions = [forward]
     if entry.both:
@@ -150,7 +154,7 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     return Rule(
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
         direction.place, direction.document, written, typed, direction.definition, tags=direction.tags, text=direction.text,
-        tests=direction.tests, roots=direction.roots,
+        tests=direction.tests, roots=direction.roots, natives=direction.natives,
     )  # fmt: skip
 
 

@@ -167,8 +167,9 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
 
 
 def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
-    """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions."""
-    if Path(file.path).parent != LIBRARY or file.ops:
+    """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions, and no functions
+    of other code."""
+    if Path(file.path).parent != LIBRARY or file.ops or any(rule.natives for own in rules for rule in own):
         return
     dialects = {name: dialect for name, dialect, _ in file.dialects}
     variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]

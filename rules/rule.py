@@ -120,6 +120,7 @@ class Rule:
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
     tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
+    natives: tuple[str, ...] = ()  # the native functions that it calls: no proof looks into them
     roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:

@@ -6,10 +6,11 @@ import itertools
 import random
 from collections.abc import Sequence
 
+from coset.ir.errors import CosetError
 from coset.ir.types import TensorType, Type
 from coset.rules.instance import EXPANSION, Search, instances
 from coset.rules.pattern import Application, Variable, applications
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
@@ -65,8 +66,8 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
                 typed = True
                 try:
                     fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
-                except RuleTypeError as error:
-                    return RuleError(error.message, place=error.place, help=error.help)
+                except CosetError as error:  # of types, or of a native function
+                    return RuleError(error.message, place=error.place or rule.place, help=error.help)
     if fired or all(rule.mirrors for rule in forms):  # how an op is recognised may be too rare for the instances that are drawn
         return None
     assert first is not None
