@@ -43,7 +43,10 @@ def _broken(rules: Sequence[Rule], ground: syntax.Ground) -> RuleError | None:
         if known is None:
             continue
         found = instance(rule, known)
-        pair = None if isinstance(found, str) else sides(rule, found)
+        try:
+            pair = None if isinstance(found, str) else sides(rule, found)
+        except CosetError as mistake:
+            return RuleError(f"`{rule.family}` fails its test: {mistake.message}", place=ground.place, help=mistake.help)
         if pair is None:
             reasons.append(found if isinstance(found, str) else "a condition or a type does not hold")
             continue

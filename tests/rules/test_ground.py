@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rule_texts import HEADER
+from rule_texts import HEADER, read_rules
 
 import coset.dialects
 from coset.cli import run
 from coset.ir.op import find_op, withdraw
 from coset.ir.types import DTYPES
 from coset.prove.check import check, verify, write_lock
+from coset.prove.ground import broken_tests
 from coset.rules import syntax
 from coset.rules.definition import _DEFINITIONS
 from coset.rules.format import format_text
@@ -118,6 +119,12 @@ def test_check_exits_with_an_error_and_locks_nothing(tmp_path: Path, capsys: pyt
     assert not (tmp_path / "rules.lock").exists()
     with pytest.raises(RuleError, match="its test says"):
         check([path])
+
+
+def test_sides_of_different_types_are_told_at_the_line(tmp_path: Path) -> None:
+    rules, _ = read_rules(tmp_path, "rule r for x: F[S..] 2 + x => is_finite(x) numerics exact\ntest x = [1]: f32\n")
+    (error,) = broken_tests(rules.family("r"))
+    assert error.message.startswith("`r` fails its test: the left side of `r` is f32[1] but") and error.place and error.place.line == 3
 
 
 def test_lines_of_a_definition(tmp_path: Path) -> None:
