@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,19 @@ def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[
 _DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)"
 )
+
+
+def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
+    for module in modules:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            raise CosetError(f"there is no module `{module}`: {error}", help="name one that Python can import (PYTHONPATH)") from None
+
+
+_NATIVE = click.option(
+    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -55,6 +69,7 @@ def cli() -> None:
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
 @_DIM
+@_NATIVE
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
@@ -106,6 +121,7 @@ def optimize(
     help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
 )
 @_DIM
+@_NATIVE
 @_JSON
 def lower(
     model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
@@ -131,16 +147,19 @@ def lower(
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
 @click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
+@_NATIVE
 @_JSON
 def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
     """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
     import coset.dialects
+    from coset.kernels import kernel_errors
     from coset.prove.check import prune_locks, verify, weaker, write_lock
     from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
     paths = [Path(file) for file in files]
     verdicts, errors = verify(paths, anew=anew) if paths else verify(anew=anew)
+    errors += kernel_errors(paths)
     if as_json:
         _print_json(verdict_summary(verdicts, errors))
     else:

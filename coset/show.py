@@ -113,8 +113,8 @@ def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> 
         print(str(error), file=sys.stderr)
     summary = verdict_summary(verdicts, errors)
     _show_shares(summary)
-    ratios = ", ".join(f"{share:.0%} {word}" for word, share in summary["ratios"].items() if share or word in ("assumed", "native"))
-    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {len(errors)} mistakes")
+    ratios = ", ".join(f"{summary['ratios'][word]:.0%} {word}" for word in WORDS if summary["ratios"][word])
+    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {summary['ratios']['native']:.0%} with native functions; {len(errors)} mistakes")
 
 
 def _show_shares(summary: Mapping[str, Any]) -> None:
@@ -136,11 +136,12 @@ def _show_shares(summary: Mapping[str, Any]) -> None:
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
-    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs")
+    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs", "native")
     usage = recorded_usage()
     return {
         "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],
-        "ratios": shares((verdict.assurance, 1) for verdict in verdicts),
+        "ratios": shares((verdict.assurance, 1) for verdict in verdicts)
+        | {"native": sum(verdict.native for verdict in verdicts) / max(1, len(verdicts))},
         "families": families(verdicts),
         "used": None if usage is None else by_use(verdicts, usage),
         "median_seconds": median_seconds(verdicts),

@@ -25,8 +25,10 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
+from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
 from coset.regionwise import Solved, solve
+from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.rules.written import WrittenRule
@@ -79,8 +81,15 @@ def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
 
 
 def phases_for(job: Job, newest: int) -> list[Phase]:
-    """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use."""
-    return permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+    """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use.
+
+    Raises:
+        CosetError: as `permitted_phases`; or a kernel is said to be on a target that does not have it.
+    """
+    phases = permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+    for error in kernel_errors():
+        raise error
+    return phases
 
 
 def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
@@ -107,9 +116,13 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:
-    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold."""
+    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold; a `kernel`
+    only into those of the targets that it names."""
     if rule.definition is None or not rule.family.endswith(RECOGNISE):
         return True
+    own = definition_of(get_op(rule.definition)).targets
+    if own and target.name not in own:
+        return False
     dialect = get_op(rule.definition).dialect
     runs = rule.definition in target.forms or dialect == target.dialect
     return dialect == PARTS or (runs and first_version(rule.definition) <= newest)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from coset.egraph import door
 from coset.egraph.edges import Edge, edges_of
@@ -61,6 +62,11 @@ class EncodedRule:
     needs: frozenset[str]  # the constructors of the left side
     edges: frozenset[Edge]  # and which of them stands above which
 
+    @property
+    def made(self) -> tuple[Application, ...]:
+        """The nodes of the right side; the tuple of several roots is none."""
+        return self.right if self.rule.roots == 1 else self.right[1:]
+
     @cached_property
     def frame(self) -> Frame:
         """The tables that it shares with all rules of about as many nodes and classes."""
@@ -73,9 +79,9 @@ class EncodedRule:
 
     @property
     def classes(self) -> str:
-        """What it binds: the nodes whose types decide, the variables, and the root again where the frame is wider."""
+        """What it binds: the nodes whose types decide, the variables, and the first of them again where the frame is wider."""
         own = [*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))]
-        return " ".join([*own, *["e0"] * (self.frame.classes - len(own))])
+        return " ".join([*own, *own[:1] * (self.frame.classes - len(own))])
 
     @property
     def payloads(self) -> str:
@@ -202,9 +208,12 @@ class Frame:
 def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
     """Name the tables of `rule` and enter the constructors that it mentions."""
     left, right = tuple(applications(rule.left)), tuple(applications(rule.right))
-    names = [tables.constructor(node.op, len(node.operands)) for node in (*left, *right)]
-    own = dict(enumerate(names[: len(left)]))
-    return EncodedRule(rule, number, phase, left, right, frozenset(own.values()), edges_of(left[0], own))
+    first = int(rule.roots > 1)  # the tuple of several roots is no node
+    own = {node.index: tables.constructor(node.op, len(node.operands)) for node in left[first:]}
+    for node in right[first:]:
+        tables.constructor(node.op, len(node.operands))
+    edges = frozenset(edge for root, _ in rule.pairs for edge in edges_of(root, own))
+    return EncodedRule(rule, number, phase, left, right, frozenset(own.values()), edges)
 
 
 def rulesets(rules: Sequence[EncodedRule]) -> list[str]:
@@ -248,29 +257,32 @@ def find_texts(rules: Sequence[EncodedRule], tables: Tables, pieces: dict[str, s
     texts: list[str] = []
     groups: dict[tuple[str, str], list[EncodedRule]] = {}
     for encoded in rules:
-        assert isinstance(encoded.rule.left, Application)
-        whole = cut(encoded.rule.left)
+        wholes = [cut(root) for root, _ in encoded.rule.pairs]
         names: dict[int, str] = {}  # of the relations, by the root's index
-        for piece in whole.deepest_first():
+        for piece in (piece for whole in wholes for piece in whole.deepest_first()):
             held = " ".join(_piece_facts(piece, _own_places(piece), piece.root.index, tables, names, distinct=_builds(encoded.rule)))
             if held not in pieces:
                 pieces[held] = f"piece_{len(pieces)}_"  # egglog puts numbers behind names: piece_1 and 8 would be piece_18
                 texts += _piece_texts(piece, held, pieces[held])
             names[piece.root.index] = pieces[held]
-        groups.setdefault((encoded.find, _facts(encoded, whole, tables, names)), []).append(encoded)
+        groups.setdefault((encoded.find, _facts(encoded, wholes, tables, names)), []).append(encoded)
     for (ruleset, facts), group in groups.items():
         found = " ".join(f"({encoded.frame.found} {encoded.number} {encoded.classes} {encoded.payloads})" for encoded in group)
         texts.append(f'(rule ({facts}) ({found}) :ruleset {ruleset} :name "find_{group[0].number}")')
     return texts
 
 
-def _facts(encoded: EncodedRule, whole: Piece, tables: Tables, names: Mapping[int, str]) -> str:
+def _facts(encoded: EncodedRule, wholes: Sequence[Piece], tables: Tables, names: Mapping[int, str]) -> str:
     """What a find rule looks for; `names` are the relations of its pieces by the index of their root."""
     rule, place = encoded.rule, _places(encoded)
-    facts = _piece_facts(whole, place, 0, tables, names, distinct=_builds(rule))
+    facts = [fact for whole in wholes for fact in _piece_facts(whole, place, 0, tables, names, distinct=_builds(rule))]
     facts += [f"({FACTS[fact]} {place[name]})" for fact, name in rule.facts]
+    roots = [root.index for root, _ in rule.pairs]
     if rule.numerics.word != "exact":
-        facts.append("(live e0)")
+        facts += [f"(live e{root})" for root in roots]
+    if rule.roots > 1:  # a value and itself are no two roots; and their tuple is no node, whose attributes would be none
+        facts += [f"(!= e{one} e{other})" for one, other in combinations(roots, 2)]
+        facts.append(f"(= a0 {tables.payload(())})")
     return " ".join(facts)
 
 
@@ -321,15 +333,16 @@ def apply_text(encoded: EncodedRule, tables: Tables, ruleset: str) -> str:
     right = range(len(encoded.right))
     plan = " ".join([*(f"b{i}" for i in right), *(f"s{i}" for i in right)])
     build = []
-    for node in reversed(encoded.right):  # preorder: operands have higher numbers than their user
+    for node in reversed(encoded.made):  # preorder: operands have higher numbers than their user
         build.append(f"(let n{node.index} ({tables.constructor(node.op, len(node.operands))} {_operands(node, 'n', place)} b{node.index}))")
         build.append(f"(type_of n{node.index} s{node.index})")
-    result = place[rule.right.name] if isinstance(rule.right, Variable) else "n0"
+    results = ((left, place[right.name] if isinstance(right, Variable) else f"n{right.index}") for left, right in rule.pairs)
+    unions = " ".join(f"(union e{left.index} {result})" for left, result in results)
     row = f"{encoded.classes} {frame.situation}"
     match = f"({frame.match} {n} {row})"
     return (
         f"(rule ({match} ({encoded.plan} {n} {frame.situation} {plan}))"
-        f' ({" ".join(build)} (union e0 {result}) ({frame.done} {n} {row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
+        f' ({" ".join(build)} {unions} ({frame.done} {n} {row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
     )
 
 

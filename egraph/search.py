@@ -35,6 +35,7 @@ from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, topological
+from coset.ir.types import TupleType
 from coset.rules.rule import Rule
 
 WAITING = 10_000  # matches, above which those that were refused are dropped
@@ -284,7 +285,7 @@ class Search:
 
     def _declare_apply(self, encoded: EncodedRule) -> None:
         self.planned.add(encoded.number)
-        self._look_into(self.tables.constructor(node.op, len(node.operands)) for node in encoded.right)
+        self._look_into(self.tables.constructor(node.op, len(node.operands)) for node in encoded.made)
         self.frames[encoded.frame] = max(self.frames[encoded.frame], len(encoded.right))
         if encoded.plan not in self.plan_tables:
             self.plan_tables.add(encoded.plan)
@@ -306,6 +307,8 @@ class Search:
             return None  # rules over payload regions come with the region patterns of the language
         typed = dict(zip(encoded.rule.typed, types, strict=False))  # then those of the variables
         left = [typed.get(index) for index in range(n)]
+        if encoded.rule.roots > 1:
+            left[0] = TupleType(tuple(typed[root.index] for root, _ in encoded.rule.pairs))
         decision = encoded.rule.decide([attributes for attributes, _ in payloads], left, types[len(typed) :])
         if decision is None:
             return None

@@ -119,9 +119,10 @@ def _provenance(
     for number, every in applied.items():
         encoded = search.rules[number]
         rows = [row for row in every if row[0] in dense]
-        if isinstance(encoded.rule.right, Variable):
-            if rows:
-                collapses[encoded.number] = sorted({dense[row[0]] for row in rows})
+        kept = [encoded.rule.typed.index(left.index) for left, right in encoded.rule.pairs if isinstance(right, Variable)]
+        if rows and kept:
+            collapses[encoded.number] = sorted({dense[row[column]] for row in rows for column in kept if row[column] in dense})
+        if not encoded.made:
             continue
         builder = _Builder(encoded, search)
         for place in builder.places(rows, read, index, values_of):
@@ -141,7 +142,7 @@ class _Builder:
         self.steps = [  # operands have higher numbers than their user: from the last to the first
             (node.index, search.tables.constructor(node.op, len(node.operands)),
              tuple((-1, o.index) if isinstance(o, Application) else (column[o.name], 0) for o in node.operands))
-            for node in reversed(encoded.right)
+            for node in reversed(encoded.made)
         ]  # fmt: skip
 
     def places(

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coset.ir.errors import CosetError
+from coset.ir.op import get_op
+from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
-from coset.prove.verify import SECONDS, SLOW, UNTYPED, prove
+from coset.prove.verify import NATIVE, SECONDS, SLOW, UNTYPED, prove
+from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.parsed import parse
@@ -39,6 +42,7 @@ class Verdict:
     hash: str = ""
     kept: str = ""  # the method as the lock file keeps it
     repairs: tuple[str, ...] = ()  # of a refuted rule: with which it holds
+    native: bool = False  # whether it calls a native function
 
     @property
     def ok(self) -> bool:
@@ -53,9 +57,10 @@ def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
     """A verdict for each entry of the files, by name, made anew.
 
     Raises:
-        RuleError: the first mistake in the files; `coset.rules.library.check_files` gives all.
+        RuleError: the first mistake in the files, or test line that fails; `coset.rules.library.check_files` gives all.
     """
     rules, errors = check_files(paths)
+    errors = errors or _broken(rules.rules, _within(paths), _nothing)
     if errors:
         raise errors[0]
     return check_rules(rules.rules, _within(paths), seed=seed)
@@ -67,7 +72,29 @@ def verify(paths: Sequence[Path] = DEFAULT, *, seed: int = 0, anew: bool = False
     An entry whose text has not changed since keeps the verdict of the lock file, but where everything is to be done `anew`.
     """
     rules, errors = check_files(paths, anew=anew)
-    return check_rules(rules.rules, _within(paths), seed=seed, known=_nothing if anew else _locked), errors
+    known = _nothing if anew else _locked
+    errors += _broken(rules.rules, _within(paths), known)
+    errors.sort(key=lambda error: (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0))
+    return check_rules(rules.rules, _within(paths), seed=seed, known=known), errors
+
+
+def _broken(rules: Iterable[Rule], wanted: Callable[[Rule], bool], known: Known) -> list[RuleError]:
+    """The test lines that fail, of entries about which nothing is `known`: what is locked has passed them."""
+    errors: list[RuleError] = []
+    for own in _entries(rules, wanted).values():
+        definition = definition_of(get_op(own[0].definition)) if own[0].definition else None
+        if (definition.entry.tests if definition else own[0].tests) and known(own[0]) is None:
+            errors += broken_definition_tests(definition) if definition else broken_tests(own)
+    return errors
+
+
+def _entries(rules: Iterable[Rule], wanted: Callable[[Rule], bool]) -> dict[str, list[Rule]]:
+    """The wanted rules by entry."""
+    entries: dict[str, list[Rule]] = {}
+    for rule in rules:
+        if wanted(rule):
+            entries.setdefault(entry_of(rule), []).append(rule)
+    return entries
 
 
 def _nothing(_: Rule) -> Locked | None:
@@ -95,10 +122,7 @@ def check_rules(
     repaired: bool = True,
 ) -> list[Verdict]:
     """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved if `proofs`."""
-    entries: dict[str, list[Rule]] = {}
-    for rule in rules:
-        if wanted(rule):
-            entries.setdefault(entry_of(rule), []).append(rule)
+    entries = _entries(rules, wanted)
     kept = {name: found for name, own in entries.items() if (found := _kept(name, own, known)) is not None}
     made = _made(sorted(entries.keys() - kept.keys()), lambda name: _verdict(name, entries[name], seed, proofs, repaired))
     return [kept.get(name) or made[name] for name in sorted(entries)]
@@ -136,7 +160,10 @@ def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
     if line is None:
         return None
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
-    return Verdict(name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method)
+    return Verdict(
+        name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
+        native=bool(first.natives),
+    )  # fmt: skip
 
 
 def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired: bool) -> Verdict:
@@ -158,7 +185,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
-        text_hash(first.text), method, offered,
+        text_hash(first.text), method, offered, bool(first.natives),
     )  # fmt: skip
 
 
@@ -179,7 +206,7 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
     cases, solver, gaps = 0, False, set[str]()
     for rule in rules:
         proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
-        if not proof.cases and proof.reason.startswith(UNTYPED):
+        if not proof.cases and proof.reason.startswith((UNTYPED, NATIVE)):
             return "", f"no proof: {proof.reason}"
         if not proof.cases and proof.reason == SLOW:
             return "", f"no proof: {rule.name} {SLOW}"
@@ -246,7 +273,7 @@ def prune_locks(paths: Sequence[Path] = DEFAULT) -> list[str]:
     gone: list[str] = []
     for folder in sorted({file.resolve().parent for file in rule_files(paths)}):
         lines = read_lock(folder / NAME)
-        there = _entries(folder)
+        there = _names_in(folder)
         lost = [] if there is None else sorted(lines.keys() - there)
         if lost:
             save_lock(folder / NAME, {name: line for name, line in lines.items() if name not in lost})
@@ -254,7 +281,7 @@ def prune_locks(paths: Sequence[Path] = DEFAULT) -> list[str]:
     return gone
 
 
-def _entries(folder: Path) -> set[str] | None:
+def _names_in(folder: Path) -> set[str] | None:
     """The names of the rules and definitions in the files of `folder`; None where one has a mistake."""
     names: set[str] = set()
     for path in rule_files([folder]):

@@ -92,6 +92,12 @@ class Denotation:
             return functions.truth(what, *arguments) if _is_bool(term) else scalar.atom(Apply(what, tuple(arguments)))
         if is_defined(term.op):
             return self.element(expand(term), index)
+        if name == "builtin.get":
+            whole = term.operands[0]
+            while is_defined(whole.op):
+                whole = expand(whole)
+            if whole.op.name == "builtin.tuple":
+                return self.element(whole.operands[term.attribute("index")], index)
         handler = _HANDLERS.get(name)
         if handler is not None:
             return handler(self, term, index)

@@ -129,7 +129,7 @@ def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str
         assert isinstance(type, TensorType) and type.static is not None
         inputs[name] = draw(generator, type.dtype, type.static, kind)
     try:
-        for pair in _results(sides):
+        for pair in results(sides):
             with np.errstate(all="ignore"):
                 left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
                 difference = difference_of(rule.numerics, left, right, pair, inputs)
@@ -142,9 +142,11 @@ def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str
     return None
 
 
-def _results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
+def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
     """The sides result by result."""
     type = sides[0].type
+    if all(side.op.name == "builtin.tuple" for side in sides):
+        return list(zip(sides[0].operands, sides[1].operands, strict=True))
     return [sides] if not isinstance(type, TupleType) else [(get(sides[0], i), get(sides[1], i)) for i in range(len(type.items))]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -27,7 +27,7 @@ from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.instance import Instance, Search, instances, symbols_of
-from coset.rules.pattern import applications
+from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
 
@@ -40,6 +40,7 @@ MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 30.0  # for an entry, with all its forms and all ways to show them
 UNTYPED = "an instance cannot be typed"
+NATIVE = "nothing is known of"
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(
@@ -89,6 +90,8 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
     What holds whatever the conditions say holds where they do: the rule without them is tried first, for more instances of it have symbols.
     """
+    if rule.natives:
+        return Proof("", 0, False, (), f"{NATIVE} {', '.join(rule.natives)}")
     time = Time(seconds)
     free = unconditional(rule)
     if free is not None:
@@ -144,20 +147,24 @@ def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool =
 
 def _only_moves(rule: Rule) -> bool:
     """Whether a rule only says which element goes where: of one element type what is shown holds for all."""
-    return all(node.op.has("movement") for side in (rule.left, rule.right) for node in applications(side))
+    return all(node.op.has("movement") for node in _nodes(rule))
 
 
 def _names_types(rule: Rule) -> bool:
     """Whether a rule has something that is not the same for all floats: a constant, which is rounded, a conversion, or a definition, in
     which both may be."""
-    ops = {node.op for side in (rule.left, rule.right) for node in applications(side)}
+    ops = {node.op for node in _nodes(rule)}
     return any(not op.name.startswith("stablehlo.") or op.name == "stablehlo.convert" for op in ops)
 
 
 def _computes(rule: Rule, generic: frozenset[str]) -> bool:
     """Whether something other than the op that stays uninterpreted works on numbers."""
-    nodes = [node for side in (rule.left, rule.right) for node in applications(side)]
-    return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in nodes)
+    return any(not (node.op.name in generic or node.op.has("movement") or node.op.name == "builtin.absent") for node in _nodes(rule))
+
+
+def _nodes(rule: Rule) -> list[Application]:
+    """The applications of both sides."""
+    return [node for pair in rule.pairs for side in pair for node in applications(side)]
 
 
 def _shown(
@@ -206,7 +213,7 @@ def _shown(
 
 def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
     """Both sides of the instances, for any number in the place of each that the rule takes."""
-    for case in _instances(rule, search):
+    for case in (each for whole in _instances(rule, search) for each in _by_root(rule, whole)):
         if any_number is None:
             yield case
             continue
@@ -215,6 +222,14 @@ def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Ite
                 yield Case(pair, case.facts, any_number.truths(rule, _inputs(pair)))
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
+
+
+def _by_root(rule: Rule, case: Case) -> list[Case]:
+    """Each root of an instance with what equals it: several roots are as many equations."""
+    if rule.roots == 1:
+        return [case]
+    left, right = case.sides
+    return [replace(case, sides=pair) for pair in zip(left.operands, right.operands, strict=True)]
 
 
 def _instances(rule: Rule, search: Search) -> Iterator[Case]:

@@ -17,6 +17,7 @@ from coset.ir.dims import Poly
 from coset.ir.types import TensorType, Type
 from coset.rules.arithmetic import Undecided, as_list, same
 from coset.rules.functions import FUNCTIONS
+from coset.rules.native import find_native
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
 
@@ -194,7 +195,11 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             return _connective(expression, scope)
         if expression.function == "if":
             return evaluate(_branch(expression, scope), scope)
-        return FUNCTIONS[expression.function].compute(*(evaluate(argument, scope) for argument in expression.arguments))
+        function = FUNCTIONS.get(expression.function) or find_native(expression.function)
+        if function is None and expression.function in SCALAR_FUNCTIONS:
+            return evaluate_scalar(expression, scope)
+        assert function is not None, f"there is no function {expression.function}"
+        return function.compute(*(evaluate(argument, scope) for argument in expression.arguments))
     if isinstance(expression, Comprehension):
         return _comprehension(expression, scope)
     if isinstance(expression, TypeOf):

@@ -23,8 +23,10 @@ from coset.rules.algebra import evaluate as evaluate_value
 from coset.rules.elaborate import Direction, numerics_of, variants
 from coset.rules.elaborated import keep_definition, kept_definition
 from coset.rules.expansion import Expansion, Reading, first_expansion
+from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
+from coset.rules.native import PREFIX
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -49,6 +51,11 @@ class Definition:
     def text(self) -> str:
         """The entry in canonical form."""
         return self.entry.text
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The targets that have a kernel of this meaning, by name; none for an `op`, which whatever has a form of it runs."""
+        return frozenset(target.value.replace("_", "-") for target in self.entry.targets)
 
     @property
     def is_sugar(self) -> bool:
@@ -161,6 +168,11 @@ def is_defined(op: Op) -> bool:
     return op.name in _DEFINITIONS
 
 
+def kernels() -> list[Definition]:
+    """The definitions of kernels that were read so far, by name."""
+    return [_DEFINITIONS[name] for name in sorted(_DEFINITIONS) if _DEFINITIONS[name].entry.targets]
+
+
 def definition_of(op: Op) -> Definition:
     """The definition of `op`, which has one."""
     return _DEFINITIONS[op.name]
@@ -179,7 +191,7 @@ def defer_definitions(path: Path) -> tuple[str, ...]:
     return tuple(match[1] for match in found)
 
 
-_ENTRY = re.compile(r"^op\s+([\w.]+)", re.MULTILINE)
+_ENTRY = re.compile(r"^(?:op|kernel)\s+([\w.]+)", re.MULTILINE)
 
 
 def _load_entry(path: Path, text: str, start: int, end: int, head: int) -> list[Op]:
@@ -232,10 +244,16 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         new.append(entry)
         try:
             _lint_parameters(entry)
+            _lint_natives(entry)
             for clause in entry.clauses:
                 numerics_of(clause.promise)
             assert all(_names(few, clause, definition.dialects) for few in definition.few for clause in few.clauses)
             assert definition.rules and definition.trials
+            if entry.targets and not definition.rules[1]:
+                help = "its meaning must determine every attribute, and be no bare operand"
+                raise RuleError(f"the kernel `{entry.name}` can never be chosen: it is not recognised", place=entry.place, help=help)
+            names = collect(entry.parameters, (), definition.dialects)
+            errors += lint_tests(entry.tests, names, names.kinds, results=len(entry.result) or None, needed=True)
         except RuleError as error:
             errors.append(error)
     if not errors:
@@ -375,6 +393,15 @@ def _lint_parameters(entry: syntax.OpEntry) -> None:
     for parameter in entry.parameters:
         if parameter.name not in used and not (isinstance(parameter.kind, syntax.ValueKind) and parameter.name[0].isupper()):
             raise RuleError(f"the parameter `{parameter.name}` is not used", place=parameter.place, help="leave it out, or use it")
+
+
+def _lint_natives(entry: syntax.OpEntry) -> None:
+    for clause in entry.clauses:
+        for expression in (clause.body, clause.condition, *(local.value for local in clause.locals)):
+            for part in syntax.walk(expression):
+                if isinstance(part, syntax.Invocation) and part.name.startswith(PREFIX):
+                    help = "what an op means is written in the language; only rules call native functions"
+                    raise RuleError(f"a definition calls `{part.name}`", place=part.place, help=help)
 
 
 def _circle(entry: syntax.OpEntry) -> RuleError | None:

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 
 from coset.ir.errors import Place
 from coset.ir.op import Op
+from coset.ir.term import TUPLE
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
 from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
-from coset.rules.draft import Hole, NeedChoice, context_of
+from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
+from coset.rules.ground import lint_tests
 from coset.rules.names import Names, collect, ops_with
+from coset.rules.native import natives_in
 from coset.rules.pattern import Application
-from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Numerics, Rule, conjuncts
+from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
 
@@ -33,6 +36,9 @@ class Direction:
     place: Place
     text: str
     tags: tuple[str, ...] = ()
+    tests: tuple[syntax.Ground, ...] = ()
+    roots: int = 1
+    natives: tuple[str, ...] = ()
     definition: str | None = None
     result: tuple[syntax.TensorKind, ...] = ()
     trial: bool = False  # `f(x) => f(x)`: not for a search, but what is drawn and evaluated to test a definition
@@ -67,9 +73,12 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
         return [], [error]
     if errors:
         return [], errors
+    natives = natives_in((entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)))
+    text = " ".join([entry.text, *(f"{each.name}: {each.digest}" for each in natives)])  # what is locked rests on them too
     forward = Direction(
-        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, entry.text, entry.tags
-    )
+        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, text,
+        entry.tags, entry.tests, entry.roots, tuple(each.name for each in natives),
+    )  # fmt: skip
     directions = [forward]
     if entry.both:
         directions.append(replace(forward, name=f"{entry.name}.reverse", left=entry.right, right=entry.left))
@@ -82,7 +91,8 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                 found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
-    return found, _lint_wildcards(entry, names, found)
+    wrong = lint_tests(entry.tests, names, found[0].compiled.kinds, results=entry.roots) if entry.tests and found else []
+    return found, [*_lint_wildcards(entry, names, found), *wrong]
 
 
 def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
@@ -121,12 +131,10 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     drafters = Drafter(names, choices, left=True), Drafter(names, choices, left=False)
     if _excluded(direction, drafters[1]):
         return None
-    left = drafters[0].term(direction.left, None)
-    if isinstance(left, Hole):
+    pairs = _drafted(direction, drafters, names)
+    if any(isinstance(left, Hole) for left, _ in pairs):
         return None
-    right = drafters[1].term(direction.right, context_of(left, names))
-    if isinstance(right, Hole) and right.name == getattr(left, "name", None):
-        return None
+    left, right = pairs[0] if direction.roots == 1 else (Draft(TUPLE, list(side), {}, direction.place) for side in zip(*pairs, strict=True))
     conditions = [*_defaults(names, choices), *{**drafters[0].conditions, **drafters[1].conditions}.values()]
     if direction.condition is not None:
         conditions += conjuncts(drafters[1].judging.value(direction.condition))
@@ -143,11 +151,35 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     if direction.result:
         written = replace(written, result=tuple(type_pattern(kind, names) for kind in direction.result))
     assert isinstance(left_side.pattern, Application)
+    typed = _typed(written, left_side.pattern, direction.roots)
     facts = tuple((fact, name) for name in found for fact in [_fact(names, name)] if fact)
     return Rule(
         direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
-        direction.place, direction.document, written, types_read(written), direction.definition, tags=direction.tags, text=direction.text,
+        direction.place, direction.document, written, typed, direction.definition, tags=direction.tags, text=direction.text,
+        tests=direction.tests, roots=direction.roots, natives=direction.natives,
     )  # fmt: skip
+
+
+def _typed(written: Compiled, left: Application, roots: int) -> tuple[int, ...]:
+    """The applications of the left side whose types are read: several roots have types of their own, their tuple has none."""
+    found = types_read(written)
+    own = {root.index for root in left.operands if isinstance(root, Application)} if roots > 1 else set()
+    return tuple(sorted({*found, *own} - {0})) if own else found
+
+
+def _drafted(direction: Direction, drafters: tuple[Drafter, Drafter], names: Names) -> list[tuple[Node, Node]]:
+    """Each root of the left side with what equals it."""
+    lefts, rights = ((side,) if direction.roots == 1 else _roots(side) for side in (direction.left, direction.right))
+    found: list[tuple[Node, Node]] = []
+    drafted = [drafters[0].term(left, None) for left in lefts]
+    for left, right in zip(drafted, rights, strict=True):
+        found.append((left, left if isinstance(left, Hole) else drafters[1].term(right, context_of(left, names))))
+    return found
+
+
+def _roots(side: syntax.Expression) -> tuple[syntax.Expression, ...]:
+    assert isinstance(side, syntax.Operation)
+    return tuple(root for root in side.operands if root is not None)
 
 
 def _check_arguments(names: Names) -> None:
@@ -212,7 +244,8 @@ def _unbound(name: str, direction: Direction, names: Names) -> RuleError:
 
 
 def _lint_sides(entry: syntax.RuleEntry, names: Names) -> None:
-    for side in (entry.left, entry.right) if entry.both else (entry.left,):
+    sides = (entry.left, entry.right) if entry.both else (entry.left,)
+    for side in sides if entry.roots == 1 else (root for each in sides for root in _roots(each)):
         if isinstance(side, syntax.Name) and side.value in names.terms:
             help = "such a rule matches every term; turn the rule round, or write `=>`"
             raise RuleError(f"the left side is the bare variable `{side.value}`", place=side.place, help=help)

@@ -60,6 +60,7 @@ class _Head:
     numerics: Numerics
     place: Place
     typed: tuple[int, ...]
+    roots: int = 1
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class _Entry:
     document: str
     tags: tuple[str, ...]
     text: str
+    tests: tuple[syntax.Ground, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ _Made = TypeVar("_Made")
 _CODEC = Codec((
     _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
-    algebra.TypeOf, algebra.Scalar, TensorType,
+    algebra.TypeOf, algebra.Scalar, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name, syntax.Spread,
+    syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation,
 ))  # fmt: skip
 
 
@@ -175,20 +178,21 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
     fields = {
         "name": head.name, "family": entry.name, "variables": head.variables, "facts": head.facts, "numerics": head.numerics,
         "place": head.place, "document": entry.document, "compiled": _Later(read), "typed": head.typed, "definition": definition,
-        "tags": entry.tags, "text": entry.text,
+        "tags": entry.tags, "text": entry.text, "tests": entry.tests, "roots": head.roots,
     }  # fmt: skip
     rule.__dict__.update(**fields, hints={}, reads=frozenset(head.reads), makes=frozenset(head.makes), _sides=sides)
     return rule
 
 
 def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
-    """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions."""
-    if Path(file.path).parent != LIBRARY or file.ops:
+    """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions, and no functions
+    of other code."""
+    if Path(file.path).parent != LIBRARY or file.ops or any(rule.natives for own in rules for rule in own):
         return
     dialects = {name: dialect for name, dialect, _ in file.dialects}
     variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]
     ranges = tuple(Range(each, tuple(op.name for op in ops_with(each, dialects))) for each in variables)
-    entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text) for entry in file.rules)
+    entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text, entry.tests) for entry in file.rules)
     heads = tuple(_head(number, rule) for number, own in enumerate(rules) for rule in own)
     _write(_file(text), _File(file.dialects, ranges, entries, file.phases, heads), [rule for own in rules for rule in own])
 
@@ -234,7 +238,7 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
 def _head(number: int, rule: Rule) -> _Head:
     sides = _text(_CODEC.encode((rule.left, rule.right)))
     reads, makes = tuple(sorted(rule.reads)), tuple(sorted(rule.makes))
-    return _Head(number, rule.name, reads, makes, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed)
+    return _Head(number, rule.name, reads, makes, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed, rule.roots)
 
 
 def _text(value: Any) -> str:

@@ -232,8 +232,11 @@ def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.Pha
     errors: list[RuleError] = []
     placed: dict[tuple[str, str], dict[str, int | None]] = {}
     directions: dict[str, set[str]] = {}
+    joined: dict[str, Rule] = {}
     for rule in rules:
         directions.setdefault(rule.family, set()).add(_direction(rule))
+        if rule.roots > 1:
+            joined[rule.family] = rule
     for phase in phases:
         for name, limit, place in phase.entries:
             try:
@@ -241,12 +244,15 @@ def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.Pha
             except RuleError as error:
                 errors.append(error)
                 continue
+            if limit is None and named[0][0] in joined:
+                errors.append(_unlimited(named[0][0], place))
             if any(phase.name in placed.get(each, {}) for each in named):
                 errors.append(RuleError(f"`{name}` is twice in one phase", place=place, help="keep one of them"))
             elif limit == 0:
                 errors.append(RuleError(f"`{name}` has the limit 0", place=place, help="leave the rule out instead"))
             for each in named:
                 placed.setdefault(each, {})[phase.name] = limit
+    errors += [_unlimited(name, rule.place) for name, rule in joined.items() if any((name, d) not in placed for d in directions[name])]
     staged: dict[str, list[Rule]] = {name: [] for name in names}
     for rule in rules:
         own = placed.get((rule.family, _direction(rule)), {FIRST_PHASE: None})
@@ -255,6 +261,12 @@ def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.Pha
             same = (rule.name, rule.phase, rule.limit) == (again, name, own[name])
             staged[name].append(rule if same else rule.changed(name=again, phase=name, limit=own[name]))
     return tuple(Phase(name, tuple(own)) for name, own in staged.items()), errors
+
+
+def _unlimited(name: str, place: Place) -> RuleError:
+    """The mistake of a rule that takes each match of a root together with those of the others, in every iteration those that it made."""
+    help = f"say in which iterations it runs: phase {FIRST_PHASE} {{ {name} once }}"
+    return RuleError(f"`{name}` has several roots and no limit", place=place, help=help)
 
 
 def _direction(rule: Rule) -> str:

@@ -16,7 +16,8 @@ from coset.rules.syntax import RuleError
 CODEC = Codec((
     syntax.Number, syntax.Text, syntax.Name, syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation,
     syntax.TensorKind, syntax.ValueKind, syntax.Declaration, syntax.OpVariable, syntax.Local, syntax.Promise, syntax.RuleEntry,
-    syntax.Clause, syntax.OpEntry, syntax.PhaseEntry, syntax.RuleFile,
+    syntax.Clause, syntax.OpEntry, syntax.PhaseEntry, syntax.RuleFile, syntax.Written,
+    syntax.Ground,
 ))  # fmt: skip
 UNREADABLE = (ValueError, ArithmeticError, TypeError, LookupError)  # what a body that is not as it was written raises
 
@@ -44,7 +45,7 @@ def parse(text: str, path: str) -> tuple[syntax.RuleFile, list[RuleError]]:
 def version() -> str:
     """The hash of what decides how a text is parsed and kept: the grammar, the parser, the syntax and how it is written down."""
     here = Path(__file__).parent
-    names = ("grammar.lark", "parser.py", "syntax.py", "parsed.py", "codec.py")
+    names = ("grammar.lark", "parser.py", "reader.py", "syntax.py", "parsed.py", "codec.py")
     return blake2b(b"\0".join((here / name).read_bytes() for name in names), digest_size=20).hexdigest()
 
 

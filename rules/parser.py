@@ -1,4 +1,4 @@
-"""Text to surface syntax. The only file that imports lark."""
+"""Text to surface syntax: the grammar, its errors, and what a file is made of."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from coset.ir.errors import Place
 from coset.rules import syntax
+from coset.rules.reader import TermReader, token, trees
 from coset.rules.syntax import RuleError
 
 DEEPEST = 100  # levels of a term: what reads terms recurses
@@ -88,7 +89,7 @@ def lexemes(text: str, path: str) -> tuple[list[Lexeme], dict[int, str]]:
     """
     tree = parse_tree(text, path)
     starts: dict[int, str] = {}
-    for item in _trees(tree):
+    for item in trees(tree):
         starts[item.meta.start_pos] = "item"
         for child in item.children:
             if isinstance(child, Token) and child.type == "STRING":
@@ -101,7 +102,7 @@ def lexemes(text: str, path: str) -> tuple[list[Lexeme], dict[int, str]]:
                 if word is not None and not after_arrow:
                     starts[child.meta.start_pos] = word
                 if child.data == "clause":
-                    starts |= {part.meta.start_pos: "clause" for part in _trees(child) if part.data in ("locals", "where", "numerics")}
+                    starts |= {part.meta.start_pos: "clause" for part in trees(child) if part.data in ("locals", "where", "numerics")}
     tokens = [Lexeme(str(token), token.start_pos or 0, token.end_pos or 0) for token in grammar().lex(text)]
     return tokens, starts
 
@@ -125,9 +126,12 @@ def _unexpected(error: UnexpectedInput, text: str, path: str) -> RuleError:
 
 
 _LETTERS = 'names, numbers, "texts" on one line and signs do; a comment begins with #'
-_SPELLINGS = {"QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]",
-              "COMMA": ",", "COLON": ":", "EQUAL": "=", "DOTS": "..", "LBRACE": "{", "RBRACE": "}", "MINUS": "-", "SUM": "+",
-              "PRODUCT": "* / // % @", "COMPARISON": "== != < <= > >=", "OPTIONAL": "?", "PARAMETRIC": "permutation, axes"}  # fmt: skip
+_SPELLINGS = {
+    "QUALIFIED": "a name", "NUMBER": "a number", "STRING": "a text in quotes", "LPAR": "(", "RPAR": ")", "LSQB": "[",
+    "RSQB": "]", "NEVER": "not", "COMMA": ",", "COLON": ":", "EQUAL": "=", "DOTS": "..", "LBRACE": "{", "RBRACE": "}",
+    "MINUS": "-", "SUM": "+", "PRODUCT": "* / // % @", "COMPARISON": "== != < <= > >=", "OPTIONAL": "?",
+    "PARAMETRIC": "permutation, axes",
+}  # fmt: skip
 
 
 def _expected(error: UnexpectedToken) -> str:
@@ -136,112 +140,137 @@ def _expected(error: UnexpectedToken) -> str:
     return f"expected one of: {', '.join(dict.fromkeys(words))}"
 
 
-class _Reader:
-    """Walks the tree once; mistakes that need no analysis are collected, so that one run reports them all."""
-
-    def __init__(self, text: str, path: str) -> None:
-        self.text, self.path, self.lines = text, path, text.splitlines()
-        self.errors: list[RuleError] = []
-
-    def place(self, node: Tree[Token] | Token) -> Place:
-        if isinstance(node, Token):
-            line, column, width = node.line or 1, node.column or 1, len(node)
-        else:
-            meta = node.meta
-            if meta.empty:
-                return Place(self.path)
-            line, column = meta.line, meta.column
-            end = meta.end_column if meta.end_line == line else len(self.lines[line - 1]) + 1
-            width = max(1, end - column)
-        return Place(self.path, line, column, self.lines[line - 1], width)
-
-    def refuse(self, message: str, node: Tree[Token] | Token, help: str = "") -> None:
-        self.errors.append(RuleError(message, place=self.place(node), help=help))
+class _Reader(TermReader):
+    """Walks the tree once, entry by entry."""
 
     def file(self, tree: Tree[Token]) -> tuple[syntax.RuleFile, list[RuleError]]:
         dialects: list[tuple[str, str, Place]] = []
         rules: list[syntax.RuleEntry] = []
         ops: list[syntax.OpEntry] = []
         phases: list[syntax.PhaseEntry] = []
-        for item in _trees(tree):
+        for item in trees(tree):
             before = len(self.errors)
             if item.data == "use":
-                for used in _trees(item):
+                for used in trees(item):
                     name, alias = used.children
                     dialects.append((str(alias or name), str(name), self.place(used)))
             elif item.data == "rule":
                 rule = self.rule(item)
                 if len(self.errors) == before:
                     rules.append(rule)
-            elif item.data == "definition":
+            elif item.data in ("definition", "kernel"):
                 op = self.definition(item)
                 if len(self.errors) == before:
                     ops.append(op)
-            elif item.data == "phases":
-                phases += [self.phase(phase) for phase in _trees(item)]
             else:
-                self.refuse("`kernel` definitions are not there yet", item, "define the meaning with `op`")
+                phases += [self.phase(phase) for phase in trees(item)]
         return syntax.RuleFile(self.path, tuple(dialects), tuple(rules), tuple(ops), tuple(phases)), self.errors
 
     def rule(self, tree: Tree[Token]) -> syntax.RuleEntry:
-        name = _token(tree, "QUALIFIED")
-        part = {str(child.data): child for child in _trees(tree)}
-        left_roots, right_roots = (child for child in _trees(tree) if child.data == "roots")
-        for roots in (left_roots, right_roots):
-            if len(roots.children) > 1 or any(isinstance(root, Tree) and root.children[0] is not None for root in roots.children):
-                self.refuse("rules with several roots are not there yet", roots, "write one term on each side of the arrow")
-        if "test" in part:
-            self.refuse("`test` lines are not there yet", part["test"])
+        name = token(tree, "QUALIFIED")
+        part = {str(child.data): child for child in trees(tree)}
         declarations = self.declarations(part["for"].children[0]) if "for" in part else ()
-        left, right = (self.expression(roots.children[0].children[1]) for roots in (left_roots, right_roots))  # type: ignore[union-attr]
+        left, right = self.sides(*(child for child in trees(tree) if child.data == "roots"))
+        roots = len(left)
         return syntax.RuleEntry(
             str(name),
             tuple(map(str, part["tags"].children)) if "tags" in part else (),
             self.document(tree),
             declarations,
-            left,
-            right,
+            left[0] if roots == 1 else syntax.Operation("tuple", left, left[0].place),
+            right[0] if roots == 1 else syntax.Operation("tuple", right, right[0].place),
             str(part["arrow"].children[0]) == "<=>",
             self.locals(part.get("locals")),
             self.expression(part["where"].children[0]) if "where" in part else None,
             self.promise(part.get("numerics"), name),
             self.place(name),
             self.canonical(tree),
+            self.grounds(tree),
+            roots,
         )
 
+    def sides(self, left: Tree[Token], right: Tree[Token]) -> tuple[tuple[syntax.Expression, ...], tuple[syntax.Expression, ...]]:
+        """The roots of the left side, and in the same order what stands for each on the right: by place, by name, or as one of several
+        results of a term (`y1, y2 = t`)."""
+        names = [str(label) for label, _ in (root.children for root in trees(left)) if label is not None]
+        terms = tuple(self.expression(root.children[1]) for root in trees(left))
+        if (names and len(names) < len(terms)) or len(set(names)) < len(names):
+            self.refuse("the roots of a rule have one name each, or none", left, "write y1 = .., y2 = .. => y1 = .., y2 = ..")
+            return terms, terms
+        named: dict[str, syntax.Expression] = {}
+        plain: list[syntax.Expression] = []
+        waiting: list[str] = []
+        for root in trees(right):
+            label, term = root.children[0], self.expression(root.children[1])
+            if label is None and isinstance(term, syntax.Name) and term.value in names:
+                waiting.append(term.value)
+            elif label is None:
+                plain.append(term)
+            else:
+                group, waiting = [*waiting, str(label)], []
+                named |= {group[0]: term} if len(group) == 1 else {name: _result(term, place) for place, name in enumerate(group)}
+        if (named and (plain or waiting or set(named) != set(names))) or len(plain) not in (0, len(terms)) or waiting:
+            what = f"{len(terms)} roots" if not names else " and ".join(f"`{name}`" for name in names)
+            self.refuse(f"the right side does not say what {what} become", right, "write one term for each root, in order or by name")
+            return terms, terms
+        return terms, tuple(plain) or tuple(named[name] for name in names)
+
     def definition(self, tree: Tree[Token]) -> syntax.OpEntry:
-        name = _token(tree, "QUALIFIED")
+        name = token(tree, "QUALIFIED")
         if "." not in name:
             self.refuse(f"the op `{name}` has no dialect", name, f"write dialect.{name}")
-        part = {str(child.data): child for child in _trees(tree)}
+        part = {str(child.data): child for child in trees(tree)}
         parameters = self.declarations(part["declarations"], definition=True) if "declarations" in part else ()
         kinds = [self.kind(kind) for kind in part["result"].children] if "result" in part else []
         result = tuple(kind for kind in kinds if isinstance(kind, syntax.TensorKind))
         if len(result) < len(kinds):
             self.refuse("the result of an op is a tensor type", part["result"], "write -> F[M, N]")
-        clauses = tuple(self.clause(child) for child in _trees(tree) if child.data == "clause")
+        clauses = tuple(self.clause(child) for child in trees(tree) if child.data == "clause")
         if not clauses:
             self.refuse(f"the op `{name}` has no meaning", name, "add `means <term> numerics <promise>`")
         plain = tuple(p for p in parameters if isinstance(p, syntax.Declaration))
         if len(plain) != len(parameters):
             self.refuse("an op has no op parameters", name, "define an op for each of them")
         tags = tuple(map(str, part["tags"].children)) if "tags" in part else ()
-        return syntax.OpEntry(str(name), plain, result, self.document(tree), clauses, self.place(name), self.canonical(tree), tags)
+        document, text = self.document(tree), self.canonical(tree)
+        targets = self.targets(part["targets"]) if "targets" in part else ()
+        return syntax.OpEntry(str(name), plain, result, document, clauses, self.place(name), text, tags, self.grounds(tree), targets)
+
+    def targets(self, tree: Tree[Token]) -> tuple[syntax.Name, ...]:
+        names = tuple(syntax.Name(str(name), self.place(name)) for name in tree.children)
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                self.refuse(f"`{name.value}` is named twice", tree.children[place], "name each target once")
+        return names
 
     def clause(self, tree: Tree[Token]) -> syntax.Clause:
-        part = {str(child.data): child for child in _trees(tree)}
+        part = {str(child.data): child for child in trees(tree)}
         condition = self.expression(part["where"].children[0]) if "where" in part else None
         promise = self.promise(part.get("numerics"), tree)
         return syntax.Clause(self.expression(tree.children[0]), self.locals(part.get("locals")), condition, promise, self.place(tree))
 
+    def grounds(self, tree: Tree[Token]) -> tuple[syntax.Ground, ...]:
+        """The `test` lines of an entry."""
+        found = []
+        for line in (child for child in trees(tree) if child.data == "test"):
+            given = tuple(self.written(each.children[1], each) for each in trees(line) if each.data == "given")
+            results = tuple(self.written(each) for gives in trees(line) if gives.data == "gives" for each in trees(gives))
+            found.append(syntax.Ground(given, results, line.children[0] is not None, self.place(line)))
+        return tuple(found)
+
+    def written(self, tree: Any, given: Tree[Token] | None = None) -> syntax.Written:
+        value, dtype = tree.children
+        name = "" if given is None else str(given.children[0])
+        return syntax.Written(name, self.expression(value), str(dtype or ""), self.place(given or tree))
+
     def phase(self, tree: Tree[Token]) -> syntax.PhaseEntry:
         entries = []
-        for entry in _trees(tree):
-            name = _token(entry, "QUALIFIED")
+        for entry in trees(tree):
+            name = token(entry, "QUALIFIED")
             last = entry.children[1]
             limit = None if last is None else 1 if isinstance(last, Token) and last.type == "ONCE" else int(str(last))
             entries.append((str(name), limit, self.place(entry)))
-        return syntax.PhaseEntry(str(_token(tree, "QUALIFIED")), tuple(entries), self.place(tree))
+        return syntax.PhaseEntry(str(token(tree, "QUALIFIED")), tuple(entries), self.place(tree))
 
     def document(self, tree: Tree[Token]) -> str:
         return next((str(c)[1:-1] for c in tree.children if isinstance(c, Token) and c.type == "STRING"), "")
@@ -257,22 +286,22 @@ class _Reader:
             self.refuse("the rule does not say what it promises about numbers", owner, help)
             return syntax.Promise("exact", (), "", self.place(owner))
         tokens = [child for child in tree.children if isinstance(child, Token)]
-        bound = next((" ".join(str(c) for c in child.children if c is not None) for child in _trees(tree)), "")
+        bound = next((" ".join(str(c) for c in child.children if c is not None) for child in trees(tree)), "")
         return syntax.Promise(str(tokens[0]), tuple(map(str, tokens[1:])), bound, self.place(tree))
 
     def locals(self, tree: Tree[Token] | None) -> tuple[syntax.Local, ...]:
         if tree is None:
             return ()
-        return tuple(syntax.Local(str(t.children[0]), self.expression(t.children[1]), self.place(t.children[0])) for t in _trees(tree))
+        return tuple(syntax.Local(str(t.children[0]), self.expression(t.children[1]), self.place(t.children[0])) for t in trees(tree))
 
     def declarations(self, tree: Any, *, definition: bool = False) -> tuple[syntax.Declaration | syntax.OpVariable, ...]:
         found: list[syntax.Declaration | syntax.OpVariable] = []
-        for declaration in _trees(tree):
+        for declaration in trees(tree):
             if declaration.data == "op_variable":
                 name, trait = declaration.children
                 found.append(syntax.OpVariable(str(name), str(trait), self.place(declaration)))
                 continue
-            names = [child for child in _trees(declaration) if child.data == "declared"]
+            names = [child for child in trees(declaration) if child.data == "declared"]
             rest = declaration.children[len(names) :]
             kind, default = self.kind(rest[0]), None if rest[1] is None else self.expression(rest[1].children[0])  # type: ignore[union-attr]
             for name in names:
@@ -288,105 +317,7 @@ class _Reader:
                 found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label), variadic))
         return tuple(found)
 
-    def kind(self, tree: Any) -> syntax.TensorKind | syntax.ValueKind:
-        place = self.place(tree)
-        if tree.data == "tensor":
-            fact = str(tree.children[0] or "")
-            dims = () if tree.children[2] is None else tuple(self.item(dim) for dim in tree.children[2].children)
-            return syntax.TensorKind(str(tree.children[1]), dims, fact, place)
-        if tree.data == "parametric":
-            arguments = tuple(self.expression(argument) for argument in tree.children[1].children)
-            return syntax.ValueKind(str(tree.children[0]), arguments, place)
-        if tree.data == "fact_kind":
-            self.refuse(f"`{tree.children[0]}` belongs before a tensor type", tree, f"write {tree.children[0]} F[N]")
-        return syntax.ValueKind(str(tree.children[-1]), (), place)
 
-    def item(self, tree: Any) -> Any:
-        if tree.data == "any_dims":
-            return syntax.Spread(None, self.place(tree))
-        if tree.data == "splice":
-            return syntax.Spread(self.expression(tree.children[0]), self.place(tree))
-        return self.expression(tree)
-
-    def expression(self, tree: Any) -> Any:
-        place, kind, children = self.place(tree), str(tree.data), tree.children
-        if kind in ("number", "negative"):
-            value = Decimal(str(children[0]))
-            return syntax.Number(value if kind == "number" else value.copy_negate(), place)
-        if kind == "string":
-            return syntax.Text(str(children[0])[1:-1], place)
-        if kind == "name":
-            return syntax.Name(str(children[0]), place)
-        if kind == "negative_name":
-            return syntax.Operation("negate", (syntax.Name(str(children[0]), place),), place)
-        if kind == "list":
-            dims = children[0].children if children[0] is not None else []
-            return syntax.Brackets(tuple(self.item(dim) for dim in dims), place)
-        if kind == "literal_list":
-            return syntax.Brackets(tuple(self.expression(child) for child in children if child is not None), place)
-        if kind == "comprehension":
-            return self.comprehension(tree)
-        if kind in ("conditional", "tuple"):
-            return syntax.Operation("if" if kind == "conditional" else kind, tuple(map(self.expression, children)), place)
-        if kind == "call":
-            return self.call(tree)
-        if kind == "negate":
-            inner = self.expression(children[1])
-            if isinstance(inner, syntax.Number):
-                return syntax.Number(inner.value.copy_negate(), place)
-            return syntax.Operation(kind, (inner,), place)
-        if kind in ("sum", "product", "comparison"):
-            return self.chain(children, place)
-        if kind in ("item", "slice"):
-            return syntax.Operation(kind, tuple(None if child is None else self.expression(child) for child in children), place)
-        name = {"negation_of": "not", "conjunction": "and", "disjunction": "or", "contained": "in"}.get(kind)
-        if name is None:
-            self.refuse(f"a {kind} does not belong here", tree, "write a name, a number or a term")
-            return syntax.Name("_", place)
-        operands = [self.expression(child) for child in children]
-        result = operands[0] if len(operands) > 1 else syntax.Operation(name, (operands[0],), place)
-        for operand in operands[1:]:
-            result = syntax.Operation(name, (result, operand), place)
-        return result
-
-    def comprehension(self, tree: Tree[Token]) -> syntax.Comprehension:
-        item, bound, lists, condition = tree.children
-        names = tuple(str(name) for name in bound.children)  # type: ignore[union-attr]
-        found = tuple(self.expression(each) for each in lists.children)  # type: ignore[union-attr]
-        if len(names) != len(found) or len(set(names)) != len(names):
-            self.refuse("each list of a comprehension has a name of its own", tree, "write [a + b for a, b in p, q]")
-        given = None if condition is None else self.expression(condition)
-        return syntax.Comprehension(self.expression(item), names, found, given, self.place(tree))
-
-    def chain(self, children: list[Any], place: Place) -> Any:
-        """`a + b - c` to the left; a comparison is a chain of one."""
-        result = self.expression(children[0])
-        for operator, operand in zip(children[1::2], children[2::2], strict=True):
-            if operator is not None:
-                result = syntax.Operation(str(operator), (result, self.expression(operand)), place)
-        return result
-
-    def call(self, tree: Any) -> syntax.Invocation:
-        positional: list[Any] = []
-        keywords: list[tuple[str, Any]] = []
-        rest: str | None = None
-        for argument in tree.children[1].children if tree.children[1] is not None else []:
-            if argument.data == "keyword":
-                keywords.append((str(argument.children[0]), self.expression(argument.children[1])))
-            elif argument.data == "rest":
-                rest = str(argument.children[1])
-            elif argument.data == "splice":
-                positional.append(self.item(argument))
-            elif keywords:
-                self.refuse("an operand after a keyword", argument, "operands come first, then positional attributes, then keywords")
-            else:
-                positional.append(self.expression(argument))
-        return syntax.Invocation(str(tree.children[0]), tuple(positional), tuple(keywords), rest, self.place(tree))
-
-
-def _trees(tree: Any) -> list[Tree[Token]]:
-    return [child for child in tree.children if isinstance(child, Tree)]
-
-
-def _token(tree: Tree[Token], type: str) -> Token:
-    return next(child for child in tree.children if isinstance(child, Token) and child.type == type)
+def _result(term: syntax.Expression, index: int) -> syntax.Invocation:
+    """One of several results of a term."""
+    return syntax.Invocation("get", (term, syntax.Number(Decimal(index), term.place)), (), None, term.place)

@@ -10,6 +10,7 @@ from typing import Any
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term, intern
 from coset.ir.types import DType, TensorType, TupleType, Type
+from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Ref, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
@@ -119,19 +120,31 @@ class Rule:
     mirrors: tuple[Rule, ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
+    tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
+    natives: tuple[str, ...] = ()  # the native functions that it calls: no proof looks into them
+    roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} => {self.right}"
 
+    @property
+    def pairs(self) -> tuple[tuple[Application, Pattern], ...]:
+        """Each root of the left side with what equals it."""
+        if self.roots == 1:
+            return ((self.left, self.right),)
+        assert isinstance(self.right, Application)
+        found = zip(self.left.operands, self.right.operands, strict=True)
+        return tuple((left, right) for left, right in found if isinstance(left, Application))
+
     @cached_property
     def reads(self) -> frozenset[str]:
         """The ops of the left side, each with how many operands it has there."""
-        return ops_in(self.left)
+        return frozenset().union(*(ops_in(left) for left, _ in self.pairs))
 
     @cached_property
     def makes(self) -> frozenset[str]:
         """The ops of the right side, in the same way."""
-        return ops_in(self.right)
+        return frozenset().union(*(ops_in(right) for _, right in self.pairs))
 
     def changed(self, **fields: Any) -> Rule:
         """The rule with other values of fields, the sides aside: `dataclasses.replace` would read sides that are kept for later."""

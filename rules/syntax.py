@@ -165,6 +165,26 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Written:
+    """`x = [1, 2]: f32`, or such a value without a name; the element type is empty where it is left out."""
+
+    name: str
+    value: Expression
+    dtype: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A `test` line: an instance of an entry, and the results that are written down. `never`: the entry does not hold there."""
+
+    given: tuple[Written, ...]
+    results: tuple[Written, ...]
+    never: bool  # `test not`
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
 class RuleEntry:
     """A `rule`."""
 
@@ -180,6 +200,8 @@ class RuleEntry:
     promise: Promise
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
+    tests: tuple[Ground, ...] = ()
+    roots: int = 1  # where there are several, both sides are tuples of so many terms
 
 
 @dataclass(frozen=True)
@@ -195,7 +217,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class OpEntry:
-    """An op that a term defines."""
+    """An op that a term defines: an `op`, or a `kernel` that some targets have."""
 
     name: str
     parameters: tuple[Declaration, ...]
@@ -205,6 +227,8 @@ class OpEntry:
     place: Place = field(compare=False)
     text: str = field(default="", compare=False)
     tags: tuple[str, ...] = ()
+    tests: tuple[Ground, ...] = ()
+    targets: tuple[Name, ...] = ()  # of a `kernel`: those that have it; an `op` has none
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from coset.ir.types import DTYPES, TensorType, Type
 from coset.rules.candidates import attribute_values
 from coset.rules.instance import EXPANSION, Search, instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
 SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
@@ -62,10 +62,13 @@ class Untyped(RuleError):
 def _without_types(forms: Sequence[Rule]) -> Untyped | None:
     """The error where an op variable is an op that takes no element type that is drawn."""
     for rule in forms:
-        for node in applications(rule.left):
-            if "[" in rule.name and _typing(node.op) == UNTYPED:
-                return Untyped(f"`{node.op.name}` takes no tensors of plain elements", place=rule.place, help="name the ops that are meant")
+        if "[" in rule.name and any(_typing(node.op) == UNTYPED for node in applications(rule.left)):
+            return _no_instance(rule)
     return None
+
+
+def _no_instance(rule: Rule) -> Untyped:
+    return Untyped(f"the left side of `{rule.family}` has no instance", place=rule.place, help="check the declared types")
 
 
 def _likeness(rule: Rule) -> Hashable:
@@ -121,9 +124,9 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
                 typed = True
                 try:
                     fired |= rule.decide(instance.attributes, instance.left_types, instance.variable_types) is not None
-                except RuleTypeError as error:
+                except CosetError as error:  # of types, or of a native function
                     help = error.help or "declare dims and element types so that the right side has a type wherever the left one has"
-                    return RuleError(error.message, place=error.place, help=help)
+                    return RuleError(error.message, place=error.place or rule.place, help=help)
     if fired or all(rule.mirrors for rule in forms):  # how an op is recognised may be too rare for the instances that are drawn
         return None
     assert first is not None
@@ -136,7 +139,7 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
 
 def _untyped(rule: Rule, search: Search) -> Untyped:
     if not search.failures:
-        return Untyped(f"the left side of `{rule.family}` has no instance", place=rule.place, help="check the declared types")
+        return _no_instance(rule)
     index, message = search.failures[0]
     place = rule.compiled.left_places[index]
     node = list(applications(rule.left))[index]

@@ -109,7 +109,7 @@ def _are_dims(shape: Any) -> bool:
 
 def understood(op: Op) -> bool:
     """True when `unifiers` knows everything that the op wants of its operands' dims."""
-    return op.has("elementwise") or op.name.removeprefix("stablehlo.") in _UNDERSTOOD
+    return op.has("elementwise") or op.name == "builtin.tuple" or op.name.removeprefix("stablehlo.") in _UNDERSTOOD
 
 
 _UNDERSTOOD = frozenset({

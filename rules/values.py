@@ -14,6 +14,8 @@ from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.functions import FUNCTIONS
 from coset.rules.names import SUGAR, Names, imply
+from coset.rules.native import KINDS as NATIVE_KINDS
+from coset.rules.native import PREFIX, all_natives, find_native
 from coset.rules.syntax import RuleError
 
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
@@ -30,6 +32,8 @@ class Values:
 
     def is_function(self, call: syntax.Invocation) -> bool:
         """True for a function of the algebra, not an op: names that are both (`sort`, `max`) are ops of terms."""
+        if call.name.startswith(PREFIX):
+            return True
         if not is_called(call.name) and call.name not in ("sqrt", "exp", "log"):
             return False
         if call.name not in SUGAR and all(find_op(f"{dialect}.{call.name}") is None for dialect in self.names.dialects.values()):
@@ -141,6 +145,8 @@ class Values:
             return self.scalar(call, None)
         if call.name == "given":
             return self._given(call)
+        if call.name.startswith(PREFIX):
+            return self._native(call)
         function = FUNCTIONS.get(call.name)
         if function is None or not is_called(call.name):
             known = sorted(filter(is_called, FUNCTIONS))
@@ -149,6 +155,25 @@ class Values:
             raise RuleError(f"there is no function `{call.name}` of values", place=call.place, help=help)
         if call.keywords or call.rest is not None or not function.arity[0] <= len(call.arguments) <= function.arity[1]:
             raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
+        return Call(call.name, tuple(self._argument(argument) for argument in call.arguments))
+
+    def _native(self, call: syntax.Invocation) -> Call:
+        """A call of a function that code registered."""
+        function = find_native(call.name)
+        if function is None:
+            known = ", ".join(each.name for each in all_natives()) or "none"
+            help = f"import the module that registers it (coset check --native MODULE); registered: {known}"
+            raise RuleError(f"there is no native function `{call.name}`", place=call.place, help=help)
+        if call.keywords or call.rest is not None or len(call.arguments) != len(function.takes):
+            raise RuleError(f"`{call.name}` is written {function.usage}", place=call.place, help=function.document)
+        for argument, kind in zip(call.arguments, function.takes, strict=True):
+            own = self.names.kinds.get(argument.value) if isinstance(argument, syntax.Name) else None
+            is_term = isinstance(argument, syntax.Name) and argument.value in self.names.terms
+            if is_term or (own is not None and own.word not in NATIVE_KINDS[kind]):
+                what = "a term" if own is None else f"of kind {own.word}"
+                raise RuleError(
+                    f"`{call.name}` takes {kind} here, and this is {what}", place=argument.place, help=f"it is {function.usage}"
+                )
         return Call(call.name, tuple(self._argument(argument) for argument in call.arguments))
 
     def _given(self, call: syntax.Invocation) -> Literal:

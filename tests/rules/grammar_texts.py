@@ -26,6 +26,10 @@ CALLS = (
 )  # fmt: skip
 KINDS = ("F[S..]", "F[M, N]", "F[N]", "F[]", "T[S..]", "I[N]", "const F[N]", "bool[S..]", "f32[2, N]", "i8[..]", "N[S..]")
 VALUES = ("p: permutation(S)", "A: axes(S)", "a: ints", "c: float", "n: int", "N: number", "op f: unary")
+GIVEN = (
+    "[1, 2]: f32", "[[1, 2], [3, 4]]: f32", "[1, -inf]: i8", "[[1], []]", "true: bool", "nan: bf16", "[1, 0]", "x: f32", "2: f99",
+    "[]: i32",
+)  # fmt: skip
 NUMERICS = (*("exact", "reassociates", "real") * 4, "lossy", "approx 1e-3", "exact except signed_zero", "close", "exact except rain")
 CONDITIONS = (
     "rank(x) > 1",
@@ -74,12 +78,19 @@ def _term(draw: random.Random, depth: int) -> str:
     return draw.choice(CALLS).format(_term(draw, depth - 1), _term(draw, depth - 1))
 
 
+def _test(draw: random.Random, used: set[str]) -> list[str]:
+    given = ", ".join(f"{name} = {draw.choice(GIVEN)}" for name in (*TERMS, "p", "c") if name in used or draw.random() < 0.05)
+    return ["test", *(["not"] if draw.random() < 0.2 else []), given, *([f"=> {draw.choice(GIVEN)}"] if draw.random() < 0.3 else [])]
+
+
 def text(seed: int) -> str:
     """One file, the same for the same seed."""
     draw = random.Random(seed)
     entries = []
     for number in range(draw.choice((1, 1, 1, 2))):
         left, right = _term(draw, 3), _term(draw, 2)
+        if draw.random() < 0.1:
+            left, right = f"{left}, {_term(draw, 2)}", draw.choice((f"{right}, {_term(draw, 2)}", right, f"a = {right}"))
         used = set(re.findall(r"\w+", f"{left} {right}"))
         kind = draw.choice(KINDS)
         declared = [f"{name}: {kind if draw.random() < 0.8 else draw.choice(KINDS)}" for name in TERMS if name in used]
@@ -90,6 +101,8 @@ def text(seed: int) -> str:
         if draw.random() < 0.1:
             parts.append(f"where {draw.choice(CONDITIONS)}")
         parts.append(f"numerics {draw.choice(NUMERICS)}")
+        if draw.random() < 0.2:
+            parts += _test(draw, used)
         entries.append(" ".join(parts))
     if draw.random() < 0.3:
         entries = _known(draw)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +23,12 @@ from coset.ir.term import Term, constant, intern
 from coset.ir.types import TensorType
 from coset.prove.sample import sides
 from coset.prove.sample import test_rule as try_rule
+from coset.rules import native as natives
 from coset.rules.elaborate import rules_of
 from coset.rules.format import format_text
 from coset.rules.instance import Search, instances
 from coset.rules.library import check_files
+from coset.rules.native import native
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -35,9 +38,22 @@ FOLDER = Path(__file__).parent
 SOURCES = FOLDER.parents[1] / "rules"
 REWRITE = "COSET_REWRITE_GOLDENS"
 MARK = "\n# ---------------------------------------------------------------- messages\n"
-UNREADABLE = {"syntax_sign", "syntax_character", "syntax_end", "syntax_text"}  # what cannot be parsed is not formatted
+UNREADABLE = {"kernel_target", "syntax_sign", "syntax_character", "syntax_end", "syntax_text"}  # what cannot be parsed is not formatted
 TRIAL = ".trial"  # the family of what tests a definition
 IN_PYTHON = {"spelled.py", "written.py"}  # mistakes of calls: tests/rules/test_written.py
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """A native function for the files that call one."""
+    native("int", gives="bool")(even)
+    yield
+    natives.withdraw("native.even")
+
+
+def even(n: int) -> bool:
+    """True when n is even."""
+    return n % 2 == 0
 
 
 def files(folder: str) -> list[Path]:

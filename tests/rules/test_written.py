@@ -131,10 +131,15 @@ def _spoken(tree: Tree[Token], text: str, *, grouped: bool) -> WrittenRule:
     """The rule of a tree, written with the API."""
     speaker = Speaker(grouped)
     part: dict[str, Any] = {}
-    sides = []
+    sides, tests = [], list[str]()
     for child in tree.children:
         if isinstance(child, Tree) and child.data == "roots":
-            sides.append(speaker.say(child.children[0].children[-1]))  # type: ignore[union-attr]
+            roots = [root.children for root in child.children if isinstance(root, Tree)]
+            named = {str(name): speaker.say(term) for name, *_, term in roots if name is not None}
+            every = [speaker.say(root[-1]) for root in roots]
+            sides.append(named or (every if len(every) > 1 else every[0]))
+        elif isinstance(child, Tree) and child.data == "test":
+            tests.append(text[child.meta.start_pos : child.meta.end_pos].split(maxsplit=1)[1])
         elif isinstance(child, Tree):
             part[str(child.data)] = child
 
@@ -152,6 +157,7 @@ def _spoken(tree: Tree[Token], text: str, *, grouped: bool) -> WrittenRule:
         locals={str(local.children[0]): speaker.say(local.children[2]) for local in locals},
         where=speaker.say(part["where"].children[1]) if "where" in part else None,
         tags=[str(tag) for tag in part["tags"].children if tag not in (":", ",")] if "tags" in part else (),
+        tests=tests,
     )  # fmt: skip
 
 
@@ -193,7 +199,7 @@ def test_it_reads_like_the_mathematics() -> None:
 
 def test_the_example_of_the_manual_prints_what_a_file_has() -> None:
     manual = (ROOT / "docs" / "rules.md").read_text()
-    (block,) = re.findall(r"```python\n(.*?)```", manual, re.S)
+    (block,) = [block for block in re.findall(r"```python\n(.*?)```", manual, re.S) if "coset.rule(" in block]
     printed = subprocess.run([sys.executable, "-c", block], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip()
     assert printed == format_text(printed).strip()
     assert "splat(c) * (a @ b) => a @ (splat(c) * b)" in printed
