@@ -69,8 +69,8 @@ class EncodedRule:
 
     @cached_property
     def frame(self) -> Frame:
-        """The tables that it shares with all rules of about as many nodes and classes."""
-        return Frame(_wide(len(self.left)), _wide(self.binds))
+        """The tables that it shares with all rules of as many classes and about as many nodes."""
+        return Frame(_wide(len(self.left)), self.binds)
 
     @property
     def binds(self) -> int:
@@ -79,9 +79,8 @@ class EncodedRule:
 
     @property
     def classes(self) -> str:
-        """What it binds: the nodes whose types decide, the variables, and the first of them again where the frame is wider."""
-        own = [*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))]
-        return " ".join([*own, *own[:1] * (self.frame.classes - len(own))])
+        """What it binds: the nodes whose types decide, and the variables."""
+        return " ".join([*(f"e{i}" for i in self.rule.typed), *(f"v{i}" for i in range(len(self.rule.variables)))])
 
     @property
     def payloads(self) -> str:
@@ -110,13 +109,13 @@ class EncodedRule:
 
 
 def _wide(number: int) -> int:
-    """The power of two, 2 or more, that `number` fits into: 14 frames serve where each width of its own would be 41."""
+    """The power of two, 2 or more, that `number` fits into: half as many frames serve (a class more would be a join more)."""
     return max(2, 1 << (number - 1).bit_length())
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The tables of all rules with up to so many nodes on the left side, which bind up to so many classes."""
+    """The tables of all rules with up to so many nodes on the left side, which bind so many classes."""
 
     nodes: int
     classes: int

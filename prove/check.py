@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
+from coset.rules.typecheck import likeness
 
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 6  # comparisons for an entry with one variant, and for each of very many
@@ -204,7 +205,11 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
     """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
     ends = time.perf_counter() + seconds
     cases, solver, gaps = 0, False, set[str]()
+    shown = set[Hashable]()  # what forms are like of which all was shown with any op in the place of theirs
     for rule in rules:
+        like = likeness(rule)
+        if like in shown:
+            continue
         proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
         if not proof.cases and proof.reason.startswith((UNTYPED, NATIVE)):
             return "", f"no proof: {proof.reason}"
@@ -215,6 +220,8 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
             continue
         if not proof.assurance:
             return "", f"no proof: {rule.name if len(rules) > 1 else ''} {proof.reason}".replace("  ", " ")
+        if proof.any_op:
+            shown.add(like)
         cases, solver = cases + proof.cases, solver or proof.solver
         gaps.update(proof.gaps)
     if not cases:

@@ -75,6 +75,7 @@ class Proof:
     gaps: tuple[str, ...] = ()
     reason: str = ""
     bits: bool = False  # whether bit-vectors of the widths at hand were needed
+    any_op: bool = False  # whether the op in the place of an op variable stayed uninterpreted: then it speaks for all that are typed alike
 
     @property
     def method(self) -> str:
@@ -122,11 +123,16 @@ def _slices(rule: Rule) -> bool:
 def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic = _generic(rule)
+    commutes = any(find_op(name).has("commutative") for name in generic)  # type: ignore[union-attr]
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), time, symbolic=symbolic, bitwise=bitwise)
+            proof = _shown(rule, generic, (kind,), time.share(1 / 2) if commutes else time, symbolic=symbolic, bitwise=bitwise)
+            if proof.assurance or (proof.cases and not commutes):
+                return replace(proof, any_op=True)
             if proof.cases:
-                return proof
+                break
+    if commutes:
+        generic = frozenset()  # the order of its operands does not count, or its numbers do
     if not _names_types(rule):
         found = _shown(
             rule, generic, ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH, time.share(1 / 2), symbolic=symbolic, bitwise=False
@@ -334,7 +340,7 @@ def _generic(rule: Rule) -> frozenset[str]:
     """The op in the place of `op f: unary` in this variant of an entry: shown for any elementwise op, so for all its attributes."""
     found = re.search(r"\[([\w.]+)\]", rule.name)
     op = find_op(found.group(1)) if found else None
-    return frozenset({op.name}) if op is not None and op.has("elementwise") and not op.has("commutative") else frozenset()
+    return frozenset({op.name}) if op is not None and op.has("elementwise") else frozenset()
 
 
 def _open_ranks(rule: Rule) -> bool:

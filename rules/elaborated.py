@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coset.ir.errors import Place
+from coset.ir.op import get_op
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec
@@ -159,10 +160,17 @@ def _read(
         found = decode(json.loads(first))
         if not isinstance(found, kind) or len(rest) != len(found.heads):
             return None
+        _look_up(found.heads)
         own, op = entries(found), found.op if isinstance(found, _Definition) else None
         return made(found, [_rule(head, own[head.entry], decode, line, op) for head, line in zip(found.heads, rest, strict=True)])
     except (*UNREADABLE, OSError):
         return None
+
+
+def _look_up(heads: Sequence[_Head]) -> None:
+    """Look every op of the rules up, which brings the definitions of its file along: they take part in a search."""
+    for op in {used.rpartition("/")[0] for head in heads for used in (*head.reads, *head.makes)}:
+        get_op(op)
 
 
 def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes, definition: str | None) -> Rule:

@@ -35,10 +35,10 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
 
     def check(key: tuple[str, str]) -> RuleError | None:
         if key not in checked:
-            likeness = (key[0], *map(_likeness, directions[key]))
-            checked[key] = None if likeness in right else _without_types(directions[key]) or _check_direction(directions[key])
+            like = (key[0], *map(likeness, directions[key]))
+            checked[key] = None if like in right else _without_types(directions[key]) or _check_direction(directions[key])
             if checked[key] is None:
-                right.add(likeness)
+                right.add(like)
         return checked[key]
 
     def another_types(family: str, name: str) -> bool:
@@ -71,7 +71,7 @@ def _no_instance(rule: Rule) -> Untyped:
     return Untyped(f"the left side of `{rule.family}` has no instance", place=rule.place, help="check the declared types")
 
 
-def _likeness(rule: Rule) -> Hashable:
+def likeness(rule: Rule) -> Hashable:
     """Equal for rules of one entry that are typed alike: an op variable stands for dozens of ops with a few type rules between them."""
 
     def shape(pattern: Pattern) -> Hashable:

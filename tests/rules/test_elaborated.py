@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -109,3 +112,19 @@ def test_files_of_users_are_not_kept(tmp_path: Path, folder: Path) -> None:
     path.write_text("use stablehlo\nrule twice for x: F[S..]\n  x + x => x * 2\n  numerics exact\n")
     assert [rule.name for rule in load([path], with_definitions=False).rules]
     assert not folder.exists()
+
+
+def test_a_second_process_has_the_rules_of_the_first(folder: Path) -> None:
+    """What is kept brings along the ops that reading it anew registers, and with them their definitions."""
+    script = (
+        "import coset.dialects\nfrom coset.rules.library import DEFAULT, load\n"
+        "print(*sorted(f'{phase.name} {rule.name}' for phase in load(DEFAULT).phases for rule in phase.rules), sep='\\n')"
+    )
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", script], check=True, capture_output=True, text=True, env={**os.environ, cache.FOLDER: str(folder)}
+        )
+        for _ in range(2)
+    )
+    assert first.stdout == second.stdout
+    assert "ort.SelfAttention.recognise" in first.stdout, "what only the library speaks of is there"
