@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from coset.rules.algebra import Call, Ref, parts
@@ -13,7 +12,7 @@ def unconditional(rule: Rule) -> Rule | None:
     """`rule` without its conditions but for those that say what a name stands for; None where it has no others."""
     compiled = rule.compiled
     kept = tuple(condition for condition in compiled.conditions if _defines(rule, condition))
-    return replace(rule, compiled=replace(compiled, conditions=kept)) if len(kept) < len(compiled.conditions) else None
+    return rule.changed(compiled=compiled.changed(conditions=kept)) if len(kept) < len(compiled.conditions) else None
 
 
 def _defines(rule: Rule, condition: Any) -> bool:

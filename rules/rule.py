@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -91,6 +91,10 @@ class Compiled:
     order: tuple[int, ...]  # the applications of the right side, each after those whose types it reads
     left_order: tuple[int, ...]  # the same of the left side: the order in which an instance is built
     result: tuple[TypePattern, ...]  # the declared results of a definition
+
+    def changed(self, **parts: Any) -> Compiled:
+        """The same with other values of some parts, read whole where it is kept for later."""
+        return Compiled(**({each.name: getattr(self, each.name) for each in fields(Compiled)} | parts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import pytest
 
 import coset.dialects
 from coset.ir.op import all_ops
+from coset.prove.conditions import unconditional
 from coset.rules import cache, definition, elaborated, library
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.rule import Compiled, Rule
@@ -112,6 +113,12 @@ def test_files_of_users_are_not_kept(tmp_path: Path, folder: Path) -> None:
     path.write_text("use stablehlo\nrule twice for x: F[S..]\n  x + x => x * 2\n  numerics exact\n")
     assert [rule.name for rule in load([path], with_definitions=False).rules]
     assert not folder.exists()
+
+
+def test_a_kept_rule_can_be_had_without_its_conditions(folder: Path) -> None:
+    loaded()
+    free = [unconditional(rule) for rule in loaded().values()]
+    assert sum(each is not None for each in free) > 100
 
 
 def test_a_second_process_has_the_rules_of_the_first(folder: Path) -> None:
