@@ -45,11 +45,23 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
             import_module(module)
         except ModuleNotFoundError as error:
             raise CosetError(f"there is no module `{module}`: {error}", help="name one that Python can import (PYTHONPATH)") from None
+        except Exception as error:
+            what = f"the module `{module}` cannot be imported: {type(error).__name__}: {error}"
+            raise CosetError(what, help="import it in Python to see where it fails") from None
 
 
 _NATIVE = click.option(
     "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
 )
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file beside its place, and then give it the name."""
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text)
+    beside.replace(path)
+
+
 _JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -194,9 +206,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
             continue
         changed.append(name)
         if not only_check:
-            beside = path.with_name(path.name + ".part")
-            beside.write_text(after)
-            beside.replace(path)
+            _write(path, after)
     for name in changed:
         _say(f"{'would format' if only_check else 'formatted'} {name}")
     return NEGATIVE if only_check and changed else SUCCESS
@@ -212,7 +222,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
     if textmate is not None:
         from coset.rules.highlight import textmate as grammar
 
-        Path(textmate).write_text(grammar())
+        _write(Path(textmate), grammar())
         _say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
@@ -226,7 +236,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         from coset.rules.reference import reference
 
         page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
-        page.write_text(reference(DEFAULT))
+        _write(page, reference(DEFAULT))
         _say(f"wrote {page}")
         return SUCCESS
     if ops:

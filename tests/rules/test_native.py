@@ -9,13 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from rule_texts import HEADER, read_rules
+from rule_texts import HEADER, fires_at, read_rules
 
 from coset.cli import run
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
-from coset.ir.types import F32, DType, TensorType
+from coset.ir.types import F32, DType
 from coset.prove.check import check_rules, verify, write_lock
 from coset.prove.verify import prove
 from coset.rules import native as natives
@@ -69,11 +69,7 @@ def test_a_condition_is_asked_and_a_symbol_is_unknown(tmp_path: Path) -> None:
     assert errors == []
     (rule,) = rules.family("r")
 
-    def fires(dim: object) -> bool:
-        type = TensorType(F32, (dim,))  # type: ignore[arg-type]
-        return rule.decide([(), ()], [type, type], [type]) is not None
-
-    assert fires(16) and not fires(12) and not fires(symbol("S"))
+    assert fires_at(rule, 16) and not fires_at(rule, 12) and not fires_at(rule, symbol("S"))
 
 
 def test_such_a_rule_is_tested_at_most_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,3 +233,12 @@ def test_the_command_line_imports_the_module(tmp_path: Path, monkeypatch: pytest
     sys.modules.pop("natives_of_a_test")
     assert run(["check", "--native", "no_such_module", str(path)]) == 2
     assert "there is no module `no_such_module`" in capsys.readouterr().err
+
+
+def test_a_module_that_cannot_be_imported_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "breaks.py").write_text("def f(:\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert run(["check", "--native", "breaks"]) == 2
+    assert "the module `breaks` cannot be imported: SyntaxError" in capsys.readouterr().err
