@@ -8,7 +8,7 @@ from pathlib import Path
 import coset.targets
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
-from coset.rules.definition import kernels
+from coset.rules.definition import kernels, target_name
 from coset.rules.library import rule_files
 from coset.rules.syntax import RuleError
 from coset.targets.target import EVERY, Target, all_targets, get_target
@@ -26,7 +26,7 @@ def kernel_errors(paths: Sequence[Path] | None = None) -> list[RuleError]:
             continue
         for name in kernel.entry.targets:
             try:
-                target = get_target(name.value.replace("_", "-"))
+                target = get_target(target_name(name))
             except CosetError:
                 known = ", ".join(each.name.replace("-", "_") for each in all_targets())
                 errors.append(RuleError(f"there is no target `{name.value}`", place=name.place, help=f"there are: {known}"))

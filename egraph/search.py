@@ -77,7 +77,7 @@ class Search:
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
-    analysed: dict[str, None] = field(default_factory=dict)  # the constructors whose analysis is declared: those that may have nodes by now
+    analysed: set[str] = field(default_factory=set)  # the constructors whose analysis is declared: those that may have nodes by now
     keys: dict[str, None] = field(default_factory=dict)  # the relations of keys that are declared
     refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
     told: int = 0
@@ -147,7 +147,7 @@ class Search:
     def _look_into(self, constructors: Iterable[str]) -> None:
         """Declare the analysis of those that had no nodes before: each rule of it costs time in every iteration."""
         new = [name for name in dict.fromkeys(constructors) if name not in self.analysed]
-        self.analysed.update(dict.fromkeys(new))
+        self.analysed.update(new)
         self._parse(list(analysis_texts(new, self.tables)))
 
     def _parse(self, texts: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from coset.dialects.expansion import expanded
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.op import find_op
+from coset.ir.op import find_op, get_op
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
 from coset.prove import numbers, pointwise
@@ -123,7 +123,7 @@ def _slices(rule: Rule) -> bool:
 def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic = _generic(rule)
-    commutes = any(find_op(name).has("commutative") for name in generic)  # type: ignore[union-attr]
+    commutes = any(get_op(name).has("commutative") for name in generic)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
             proof = _shown(rule, generic, (kind,), time.share(1 / 2) if commutes else time, symbolic=symbolic, bitwise=bitwise)

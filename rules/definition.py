@@ -55,7 +55,7 @@ class Definition:
     @property
     def targets(self) -> frozenset[str]:
         """The targets that have a kernel of this meaning, by name; none for an `op`, which whatever has a form of it runs."""
-        return frozenset(target.value.replace("_", "-") for target in self.entry.targets)
+        return frozenset(map(target_name, self.entry.targets))
 
     @property
     def is_sugar(self) -> bool:
@@ -166,6 +166,11 @@ def definition_texts() -> frozenset[str]:
 def is_defined(op: Op) -> bool:
     """True when a term defines `op`."""
     return op.name in _DEFINITIONS
+
+
+def target_name(written: syntax.Name) -> str:
+    """The name of a target that a kernel names, which has `_` for `-`."""
+    return written.value.replace("_", "-")
 
 
 def kernels() -> list[Definition]:
