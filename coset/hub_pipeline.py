@@ -141,7 +141,7 @@ class OnnxOut(_HubFlow):
 def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
     """None when the op has a form in StableHLO text, else why not."""
     op = get_op(name)
-    if op.has("leaf") or op.dialect == "builtin" or op.check_regions is not None:
+    if op.has("leaf") or op.dialect == "builtin" or op.signatures is not None:
         return None
     try:
         sample: Term = make(op, [make(PARAMETER, (), {"index": i, "type": type}) for i, type in enumerate(types)], dict(attributes))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects import hub_region_checks as checks
+from coset.dialects import hub_signatures as signatures
 from coset.dialects.hub_checks import get_axis, get_int
 from coset.dialects.hub_region_terms import Body, applied, region, while_term
 from coset.dialects.hub_region_types import get_bool, stated_results
@@ -24,7 +24,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.evaluate import Fallback, region_function
-from coset.ir.op import Array, Attribute, Attributes, Op, register, tensor_of
+from coset.ir.op import Array, Attribute, Attributes, Op, Signature, register, tensor_of
 from coset.ir.term import DIMS, TUPLE, Region, Term, constant, get, make
 from coset.ir.types import I64, TensorType, Type, tensor
 from coset.rules.definition import evaluate_defined
@@ -72,15 +72,14 @@ def _infer(operands: Sequence[Type], attributes: Attributes) -> Type:
         same = type.dims[axis] == taken[0].dims[axis]
         require(same, f"inputs of `{NAME}` must agree in dim {axis}, but input 0 is {taken[0]} and input {i} is {type}")
     outputs = [TensorType(type.dtype, _with(type.dims, axis, _size(operands, attributes))) for type in stated]
-    return checks.results_type([*outputs, *types[count:]])
+    return signatures.results_type([*outputs, *types[count:]])
 
 
-def _check_body(name: str, operands: Sequence[Type], attributes: Attributes, given: tuple[Region, ...]) -> None:
-    checks.require_regions(name, given, "body")
+def _body(_: str, operands: Sequence[Type], attributes: Attributes, __: int) -> list[Signature]:
     count, axis = attributes["inputs"], attributes["dimension"]
     types = [tensor_of(operand, "an operand") for operand in operands]
     slices = [TensorType(type.dtype, _without(type.dims, axis)) for type in types[:count]]
-    checks.require_signature(name, given[0], "body", [*slices, *types[count:]], [*attributes["slices"], *types[count:]])
+    return [Signature("body", (*slices, *types[count:]), (*attributes["slices"], *types[count:]))]
 
 
 # ---------------------------------------------------------------- meaning
@@ -176,7 +175,7 @@ SCAN = register(Op(
     NAME, _infer, _meaning,
     (Attribute("dimension", "int"), Attribute("inputs", "int"), Attribute("slices", "any"), Attribute("size", "any", None, required=False),
      Attribute("is_reverse", "bool", False, required=False), Attribute("is_associative", "bool", False, required=False)),
-    ("operands",), variadic=True, flops=result_flops, check_regions=_check_body,
+    ("operands",), variadic=True, flops=result_flops, signatures=_body, functions=(("body", ""),),
     source="https://openxla.org/stablehlo/generated/chlo#chloscan_chloscanop",
     document="The body sent along `dimension` of the first `inputs` operands; the others are carried. Outputs, then carries; the outputs' "
     "`slices` are stated.",

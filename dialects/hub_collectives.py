@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import hub_checks as checks
-from coset.dialects import hub_region_checks as regions
+from coset.dialects import hub_signatures as signatures
 from coset.dialects.hub_checks import get_axis, get_int
 from coset.dialects.hub_region_types import get_bool, require_combiner, stated_results
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
-from coset.ir.op import Attributes, tensor_of
-from coset.ir.term import Region
+from coset.ir.op import Attributes, Signature, tensor_of
 from coset.ir.types import DTYPES, TensorType, TokenType, TupleType, Type
 
 Groups = tuple[tuple[int, ...], ...]
@@ -78,7 +77,7 @@ def all_gather(name: str, operands: Sequence[Type], attributes: Attributes) -> T
     axis = get_axis(name, attributes, "all_gather_dim", min(type.rank for type in types))
     _channel(name, attributes)
     size = _group_size(name, attributes)
-    return regions.results_type([_with_dim(type, axis, dims.multiply(type.dims[axis], size)) for type in types])
+    return signatures.results_type([_with_dim(type, axis, dims.multiply(type.dims[axis], size)) for type in types])
 
 
 def all_reduce(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
@@ -87,7 +86,7 @@ def all_reduce(name: str, operands: Sequence[Type], attributes: Attributes) -> T
     _groups(name, attributes)
     _channel(name, attributes)
     require_combiner(name, attributes, [type.dtype for type in types], "region")
-    return regions.results_type(types)
+    return signatures.results_type(types)
 
 
 def all_to_all(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
@@ -104,7 +103,7 @@ def all_to_all(name: str, operands: Sequence[Type], attributes: Attributes) -> T
     for type in types:
         smaller = _with_dim(type, split, _divided(name, type, split, count))
         results.append(_with_dim(smaller, joined, dims.multiply(smaller.dims[joined], count)))
-    return regions.results_type(results)
+    return signatures.results_type(results)
 
 
 def collective_broadcast(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
@@ -112,7 +111,7 @@ def collective_broadcast(name: str, operands: Sequence[Type], attributes: Attrib
     types = _operands(name, operands)
     _groups(name, attributes)
     _channel(name, attributes)
-    return regions.results_type(types)
+    return signatures.results_type(types)
 
 
 def collective_permute(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
@@ -120,7 +119,7 @@ def collective_permute(name: str, operands: Sequence[Type], attributes: Attribut
     types = _operands(name, operands)
     _channel(name, attributes)
     pairs(name, attributes)
-    return regions.results_type(types)
+    return signatures.results_type(types)
 
 
 def pairs(name: str, attributes: Attributes) -> None:
@@ -147,14 +146,13 @@ def process_number(name: str, operands: Sequence[Type], _: Attributes) -> Type:
     return TensorType(DTYPES["u32"], ())
 
 
-def computation(name: str, operands: Sequence[Type], attributes: Attributes, given: tuple[Region, ...]) -> None:
+def computation(name: str, operands: Sequence[Type], attributes: Attributes, _: int) -> list[Signature]:
     """The computation of a reducing collective takes and gives elements of one dtype."""
-    if attributes["combiner"] != "region":
-        return regions.no_regions(name, operands, attributes, given)
-    regions.require_regions(name, given, "computation")
-    elements = regions.scalars(operands)
+    if attributes["combiner"] != signatures.REGION:
+        return []
+    elements = signatures.scalars(operands)
     require(len(set(elements)) == 1, f"`{name}` with a computation of its own takes operands of one element type")
-    return regions.require_signature(name, given[0], "computation", elements[:1] * 2, elements[:1])
+    return [Signature("computation", elements[:1] * 2, elements[:1])]
 
 
 # ---------------------------------------------------------------- tokens, the host, foreign calls
@@ -231,4 +229,4 @@ def custom_call(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     if get_bool(name, attributes, "effect"):
         threaded = operands and results and isinstance(operands[0], TokenType) and isinstance(results[-1], TokenType)
         require(bool(threaded), f"`{name}` with an effect takes a token first and gives one last, not {operands} and {results}")
-    return regions.results_type(results)
+    return signatures.results_type(results)

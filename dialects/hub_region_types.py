@@ -7,7 +7,7 @@ from typing import Any
 
 from coset.dialects import hub_checks as checks
 from coset.dialects.hub_checks import get_axes, get_axis, get_ints, get_pairs, may_be_at_most, padded, window_count
-from coset.dialects.hub_region_checks import results_type
+from coset.dialects.hub_signatures import results_type
 from coset.dialects.hub_types import COMBINERS
 from coset.ir.dims import Dim
 from coset.ir.errors import require

@@ -47,7 +47,7 @@ _SIZE, _COMBINER = Attribute("group_size", "int"), Attribute("combiner", "string
 _PAIRS = Attribute("source_target_pairs", "any", (), required=False)
 _RESULTS = Attribute("results", "any")
 _MANY: dict[str, Any] = {"operands": ("operands",), "variadic": True}
-_REDUCING: dict[str, Any] = {"flops": _reducing_flops, "check_regions": rules.computation}
+_REDUCING: dict[str, Any] = {"flops": _reducing_flops, "signatures": rules.computation, "functions": (("computation", "combiner"),)}
 
 # ---------------------------------------------------------------- collectives: the value depends on other processes
 

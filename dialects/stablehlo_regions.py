@@ -11,8 +11,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from coset.dialects import hub_control, hub_scattering, hub_sorting, hub_windows
-from coset.dialects import hub_region_checks as checks
+from coset.dialects import hub_control, hub_scattering, hub_signatures, hub_sorting, hub_windows
 from coset.dialects import hub_region_types as rules
 from coset.ir import dims
 from coset.ir.dims import Dim
@@ -83,12 +82,13 @@ def result_flops(result: Type, _: Sequence[Type], __: Attributes) -> Dim:
 # ---------------------------------------------------------------- reductions and windows
 
 _COMBINER = Attribute("combiner", "string")
+_BODY = (("body", ""),)
 _WINDOW = Attribute("window_dimensions", "ints"), Attribute("window_strides", "ints")
 _DILATED = (*_WINDOW, *_ints("base_dilations", "window_dilations"), Attribute("padding", "any"))
 REDUCE_REGION = _op(
     "reduce_region", rules.reduce_region, hub_control.reduce_region,
     "The inputs' elements along the sorted `dimensions` folded by the body from the init values; a tuple when there are several inputs.",
-    *_ints("dimensions"), operands=("inputs",), variadic=True, flops=_input_flops, check_regions=checks.folding,
+    *_ints("dimensions"), operands=("inputs",), variadic=True, flops=_input_flops, signatures=hub_signatures.folding, functions=_BODY,
 )  # fmt: skip
 REDUCE_WINDOW = _op(
     "reduce_window", rules.reduce_window, hub_windows.reduce_window,
@@ -98,13 +98,14 @@ REDUCE_WINDOW = _op(
 REDUCE_WINDOW_REGION = _op(
     "reduce_window_region", rules.reduce_window_region, hub_windows.reduce_window_region,
     "The inputs' elements in each window folded by the body from the init values, which pad too; a tuple when there are several inputs.",
-    *_DILATED, operands=("inputs",), variadic=True, flops=_window_flops, check_regions=checks.folding,
+    *_DILATED, operands=("inputs",), variadic=True, flops=_window_flops, signatures=hub_signatures.folding, functions=_BODY,
 )  # fmt: skip
 SELECT_AND_SCATTER = _op(
     "select_and_scatter", rules.select_and_scatter, hub_windows.select_and_scatter,
     "Each element of `source` combined into the element that `select` keeps of its window of the operand; `init_value` elsewhere.",
     *_WINDOW, Attribute("padding", "any"), Attribute("select", "string"), _COMBINER,
-    operands=("operand", "source", "init_value"), flops=_selection_flops, check_regions=checks.selection,
+    operands=("operand", "source", "init_value"), flops=_selection_flops, signatures=hub_signatures.selection,
+    functions=(("selector", "select"), ("update", "combiner")),
 )  # fmt: skip
 
 # ---------------------------------------------------------------- sort, scatter, map
@@ -113,7 +114,8 @@ SORT = _op(
     "sort", rules.sort, hub_sorting.sort,
     "The operands' elements along `dimension`, together, in the order of `direction` of the first operand; `total` is IEEE total order.",
     Attribute("dimension", "int"), _flag("is_stable"), Attribute("direction", "string"), _flag("total"),
-    operands=("operands",), variadic=True, flops=_sort_flops, check_regions=checks.comparator,
+    operands=("operands",), variadic=True, flops=_sort_flops, signatures=hub_signatures.comparator,
+    functions=(("comparator", "direction"),),
 )  # fmt: skip
 SCATTER = _op(
     "scatter", rules.scatter, hub_scattering.scatter,
@@ -122,24 +124,28 @@ SCATTER = _op(
            "scatter_dims_to_operand_dims"),
     Attribute("index_vector_dim", "int"), _flag("indices_are_sorted"), _flag("unique_indices"), _COMBINER,
     Attribute("count", "int", 1, required=False),
-    operands=("operands",), variadic=True, flops=_update_flops, check_regions=checks.update_function,
+    operands=("operands",), variadic=True, flops=_update_flops, signatures=hub_signatures.update_function,
+    functions=(("update", "combiner"),),
 )  # fmt: skip
 MAP = _op(
     "map", rules.map_, hub_control.map_, "The body of the operands' elements at each position; `dimensions` are all of them.",
     *_ints("dimensions"), Attribute("dtype", "dtype", None, required=False),
-    operands=("operands",), variadic=True, flops=result_flops, check_regions=checks.mapping,
+    operands=("operands",), variadic=True, flops=result_flops, signatures=hub_signatures.mapping, functions=_BODY,
 )  # fmt: skip
 
 # ---------------------------------------------------------------- control flow
 
 _RESULTS = Attribute("results", "any")
 IF = _op("if", rules.if_, hub_control.if_, "The first region of the captured values where `pred`, else the second one.", _RESULTS,
-         operands=("pred", "captured"), variadic=True, flops=result_flops, check_regions=checks.branches)  # fmt: skip
+         operands=("pred", "captured"), variadic=True, flops=result_flops, signatures=hub_signatures.branches,
+         functions=(("true_branch", ""), ("false_branch", "")))  # fmt: skip
 CASE = _op("case", rules.case, hub_control.case, "The region of that index of the captured values; the last one for any other index.",
-           _RESULTS, operands=("index", "captured"), variadic=True, flops=result_flops, check_regions=checks.branches)  # fmt: skip
+           _RESULTS, operands=("index", "captured"), variadic=True, flops=result_flops, signatures=hub_signatures.branches)  # fmt: skip
 WHILE = _op("while", rules.while_, hub_control.while_, "The state, sent through the second region as long as the first is true of it.",
-            operands=("state",), variadic=True, flops=result_flops, check_regions=checks.loop)  # fmt: skip
+            operands=("state",), variadic=True, flops=result_flops, signatures=hub_signatures.loop,
+            functions=(("condition", ""), ("body", "")))  # fmt: skip
 COMPOSITE = _op("composite", rules.composite, hub_control.composite, "A named op that means its region: its decomposition.",
                 Attribute("name", "string"), _RESULTS, Attribute("attributes", "any", (), required=False),
                 Attribute("payload", "any", (), required=False),
-                operands=("operands",), variadic=True, flops=result_flops, check_regions=checks.decomposition)  # fmt: skip
+                operands=("operands",), variadic=True, flops=result_flops, signatures=hub_signatures.decomposition,
+                functions=(("decomposition", ""),))  # fmt: skip

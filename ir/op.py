@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from coset.ir.errors import CosetError
 from coset.ir.types import TensorType, Type
-
-if TYPE_CHECKING:
-    from coset.ir.term import Region
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
@@ -31,7 +28,16 @@ class Attribute:
 TypeRule = Callable[[Sequence[Type], Attributes], Type]
 Meaning = Callable[..., Array | tuple[Array, ...]]  # (term, arrays, dims), and a `fallback` (coset.ir.evaluate) if the term has regions
 Joint = Callable[..., list[Any]]  # (term, the operands of each process, (replicas, partitions), fallback): the value on each process
-RegionRule = Callable[[str, Sequence[Type], Attributes, tuple["Region", ...]], None]
+SignatureRule = Callable[[str, Sequence[Type], Attributes, int], Sequence["Signature"]]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What an op's payload function takes and gives; `role` is its name among the op's functions."""
+
+    role: str
+    parameters: tuple[Type, ...]
+    results: tuple[Type, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +47,9 @@ class Op:
     `infer(operand types, attributes)` gives the result type or raises TypeRuleError. `meaning(term, arrays, dims)` is
     the reference semantics on NumPy arrays, with the numbers of the dim symbols; None when the op is defined by a term
     instead (its dialect's `*.rules`) or is opaque. `flops(result type, operand types, attributes)` counts scalar
-    operations as a dim; None means one for each element of the result. `check_regions(name, operand types, attributes, regions)`
-    raises TypeRuleError for payload functions that do not fit; an op without it has none. `traits`: elementwise, commutative,
+    operations as a dim; None means one for each element of the result. `signatures(name, operand types, attributes, count)` are those of
+    the payload functions, of which a term has `count`; an op without it has none. `functions` are their roles where there is a fixed number
+    of them, each with the attribute whose word may stand for it (unless it says `region`). `traits`: elementwise, commutative,
     associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from),
     effect (ordered by tokens), distributed (the value depends on other processes), leaf. `joint` is the meaning of a distributed
     op on all processes at once, in the order of their numbers: replica by replica, and there partition by partition; its `meaning`
@@ -60,7 +67,8 @@ class Op:
     flops: Callable[[Type, Sequence[Type], Attributes], Any] | None = None
     source: str = ""  # where the semantics is written down
     document: str = field(default="", compare=False)
-    check_regions: RegionRule | None = None
+    signatures: SignatureRule | None = None
+    functions: tuple[tuple[str, str], ...] = ()
     joint: Joint | None = None
 
     @property

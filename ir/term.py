@@ -12,7 +12,7 @@ import numpy as np
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import evaluate
 from coset.ir.errors import require
-from coset.ir.op import Array, Attribute, Attributes, Op, get_op, register
+from coset.ir.op import Array, Attribute, Attributes, Op, Signature, get_op, register
 from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
 
 AttributeItems = tuple[tuple[str, Any], ...]
@@ -92,11 +92,41 @@ def make(op: Op | str, operands: Sequence[Term] = (), attributes: Attributes | N
     complete = op.complete(attributes or {})
     types = [operand.type for operand in operands]
     type = op.infer(types, complete)
-    if op.check_regions is not None:
-        op.check_regions(op.name, types, complete, regions)
-    else:
-        require(not regions, f"`{op.name}` takes no regions")
+    check_regions(op, types, complete, regions)
     return intern(op, tuple(operands), tuple(sorted(complete.items())), regions, type)
+
+
+def check_regions(op: Op, types: Sequence[Type], attributes: Attributes, regions: tuple[Region, ...]) -> None:
+    """Refuse payload functions that do not fit `op` on operands of these types: others, more or fewer, or such as speak of what is outside.
+
+    Raises:
+        TypeRuleError: one does not fit.
+    """
+    wanted = [] if op.signatures is None else op.signatures(op.name, types, attributes, len(regions))
+    words = f"{len(wanted)} regions ({', '.join(_role(each) for each in wanted)})" if wanted else "no regions here"
+    require(len(regions) == len(wanted), f"`{op.name}` takes {words}, not {len(regions)}")
+    for region, signature in zip(regions, wanted, strict=True):
+        _require_closed(op.name, region, _role(signature))
+        taken, given = (tuple(term.type for term in terms) for terms in (region.parameters, region.results))
+        for what, own, right in (("take", taken, signature.parameters), ("give", given, signature.results)):
+            require(own == tuple(right), f"the {_role(signature)} of `{op.name}` must {what} {_listed(right)}, not {_listed(own)}")
+
+
+def _role(signature: Signature) -> str:
+    return signature.role.replace("_", " ")
+
+
+def _listed(types: Sequence[Type]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+def _require_closed(name: str, region: Region, role: str) -> None:
+    numbered = all(p.op is PARAMETER and p.attribute("index") == i for i, p in enumerate(region.parameters))
+    require(numbered, f"parameter i of the {role} of `{name}` must be a `builtin.parameter` of index i")
+    own = set(region.parameters)
+    for term in topological(region.results):
+        require(term.op is not PARAMETER or term in own, f"the {role} of `{name}` uses {term}, which is no parameter of it")
+        require(term.op is not INPUT, f"the {role} of `{name}` captures {term}: give captured values as operands")
 
 
 # ---------------------------------------------------------------- the builtin ops: leaves, tuples, opaque terms
