@@ -34,8 +34,10 @@ from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
 from coset.ir.errors import CosetError
-from coset.ir.term import Term, topological
+from coset.ir.term import AttributeItems, Term, topological
 from coset.ir.types import TupleType
+from coset.rules import payloads
+from coset.rules.judged import provide
 from coset.rules.rule import Rule
 
 WAITING = 10_000  # matches, above which those that were refused are dropped
@@ -301,18 +303,22 @@ class Search:
 
     def _plan(self, encoded: EncodedRule, key: Sequence[int]) -> tuple[int, ...] | None:
         n, first = len(encoded.left), encoded.frame.nodes
-        payloads = [self.tables.payloads.values[i] for i in key[:n]]
         types = [self.tables.types.values[i] for i in key[first : first + encoded.binds]]
-        if any(regions for _, regions in payloads):
-            return None  # rules over payload regions come with the region patterns of the language
+        given: list[AttributeItems] = []
+        for node, number in zip(encoded.left, key, strict=False):
+            items = payloads.described(node.op, *self.tables.payloads.values[number])
+            if items is None:
+                return None  # functions without names: the branches of a `case`
+            given.append(items)
         typed = dict(zip(encoded.rule.typed, types, strict=False))  # then those of the variables
         left = [typed.get(index) for index in range(n)]
         if encoded.rule.roots > 1:
             left[0] = TupleType(tuple(typed[root.index] for root, _ in encoded.rule.pairs))
-        decision = encoded.rule.decide([attributes for attributes, _ in payloads], left, types[len(typed) :])
+        decision = encoded.rule.decide(given, left, types[len(typed) :])
         if decision is None:
             return None
-        numbers = [self.tables.payload(attributes) for attributes in decision.attributes]
+        parted = (payloads.parted(node.op, items) for node, items in zip(encoded.right, decision.attributes, strict=True))
+        numbers = [self.tables.payload(*each) for each in parted]
         return (*numbers, *(self.tables.types.number(type) for type in decision.types))
 
     def _flush_static(self) -> None:
@@ -332,6 +338,15 @@ class Search:
         row = min(tables["conflict"].rows, key=lambda r: r.inputs)
         left, right = sorted(str(self.tables.types.values[read(value)]) for value in row.inputs[1:])
         return f"{left} and {right}"
+
+
+def _load_judges() -> None:
+    from coset.prove import combiners  # and Z3 with it: only for rules that ask for facts about payload functions
+
+    assert combiners
+
+
+provide(_load_judges)
 
 
 class Conflict(Exception):

@@ -25,6 +25,23 @@ class Region:
     parameters: tuple["Term", ...]
     results: tuple["Term", ...]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As rows of terms, operands first: what another process makes the same function of."""
+        numbers: dict[Term, int] = {}
+        rows = []
+        for term in topological((*self.parameters, *self.results)):
+            rows.append((term.op.name, tuple(numbers[operand] for operand in term.operands), term.attributes, term.regions, term.type))
+            numbers[term] = len(numbers)
+        return _restored, (rows, [numbers[term] for term in self.parameters], [numbers[term] for term in self.results])
+
+
+def _restored(rows: Sequence[tuple[str, tuple[int, ...], AttributeItems, tuple[Region, ...], Type]], *ends: Sequence[int]) -> Region:
+    terms: list[Term] = []
+    for name, operands, attributes, regions, type in rows:
+        terms.append(intern(get_op(name), tuple(terms[operand] for operand in operands), attributes, regions, type))
+    parameters, results = (tuple(terms[number] for number in numbers) for numbers in ends)
+    return Region(parameters, results)
+
 
 class Term:
     """One node of a program: `op`, `operands`, sorted `attributes`, `regions`, `type`. Compare with `is`."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
+from coset.prove import combiners
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
@@ -24,6 +25,7 @@ from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import likeness
 
+assert combiners  # which answers what rules ask of payload functions
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 6  # comparisons for an entry with one variant, and for each of very many
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.ir.term import Term
+from coset.ir.term import Region, Term
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove import contractions, functions, movement, scalar
+from coset.prove import contractions, control, functions, movement, scalar
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
 from coset.prove.index import Known
@@ -52,6 +52,7 @@ class Denotation:
         self.reals = Reals(self.domain)
         self.folds = Folds()
         self._memo: dict[tuple[Term, Index], Form] = {}
+        self._given: dict[Term, Form] = {}  # of the parameters of the payload function that is looked into
 
     def element(self, term: Term, index: Index) -> Form:
         """The element of a tensor `term` at `index`."""
@@ -71,7 +72,7 @@ class Denotation:
             self.known, self._memo = before
 
     @contextmanager
-    def _strict(self) -> Iterator[None]:
+    def strict(self) -> Iterator[None]:
         """Inside, exceptions do not count: an op that tells the zeros apart is around."""
         before = self.exceptions, self._memo
         if self.exceptions:
@@ -83,10 +84,12 @@ class Denotation:
 
     def _element(self, term: Term, index: Index) -> Form:
         name = term.op.name
+        if term in self._given:
+            return self._given[term]
         if name == "builtin.input":
             return scalar.atom(Read(term.attribute("name"), index), 1) if not _is_bool(term) else _truth_read(term, index)
         if name in self.opaque:
-            with self._strict():
+            with self.strict():
                 arguments = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
             what = f"{name} {term.attributes} {term.tensor.dtype}"
             return functions.truth(what, *arguments) if _is_bool(term) else scalar.atom(Apply(what, tuple(arguments)))
@@ -103,7 +106,16 @@ class Denotation:
             return handler(self, term, index)
         if term.op.has("elementwise"):
             return self._elementwise(term, index)
-        return self._opaque(term, index)
+        return self.uninterpreted(term, index)
+
+    def applied(self, region: Region, arguments: Sequence[Form]) -> list[Form]:
+        """The results of a payload function of single elements, at an index of none."""
+        before = self._given, self._memo
+        self._given, self._memo = dict(zip(region.parameters, arguments, strict=True)), {}
+        try:
+            return [self.element(result, ()) for result in region.results]
+        finally:
+            self._given, self._memo = before
 
     # ---------------------------------------------------------------- leaves
 
@@ -166,7 +178,7 @@ class Denotation:
 
     def _elementwise(self, term: Term, index: Index) -> Form:
         name = term.op.name.split(".", 1)[1]
-        with nullcontext() if name in functions.BLIND else self._strict():
+        with nullcontext() if name in functions.BLIND else self.strict():
             operands = [self.element(x, index if x.tensor.rank else ()) for x in term.operands]
         kinds = [x.tensor.dtype.kind for x in term.operands]
         if name == "select":
@@ -331,9 +343,9 @@ class Denotation:
 
     # ---------------------------------------------------------------- what is not interpreted
 
-    def _opaque(self, term: Term, index: Index) -> Form:
+    def uninterpreted(self, term: Term, index: Index) -> Form:
         """The op as an atom over its operands as functions of generic indices."""
-        with self._strict():
+        with self.strict():
             return self._applied(term, index)
 
     def _applied(self, term: Term, index: Index) -> Form:
@@ -349,10 +361,17 @@ class Denotation:
             finally:
                 self.known = before
             arguments += [scalar.size(dim) for dim in x.tensor.dims]
-        if term.regions:
-            raise Unprovable(f"the payload of `{term.op.name}`")
-        name = f"{term.op.name} {term.attributes} {[x.tensor.dtype for x in term.operands]}"
+        payloads = "".join(f" function {_number(region)}" for region in term.regions)
+        name = f"{term.op.name}{payloads} {term.attributes} {[x.tensor.dtype for x in term.operands]}"
         return functions.truth(name, *arguments) if _is_bool(term) else scalar.atom(Apply(name, tuple(arguments)))
+
+
+_REGIONS: dict[Region, int] = {}
+
+
+def _number(region: Region) -> int:
+    """A number that no other payload function has."""
+    return _REGIONS.setdefault(region, len(_REGIONS))
 
 
 def _is_bool(term: Term) -> bool:
@@ -414,6 +433,9 @@ _HANDLERS: dict[str, Handler] = {
     "builtin.constant": Denotation._constant,
     "builtin.dims": Denotation._dims,
     "stablehlo.iota": Denotation._iota,
+    "stablehlo.map": control.map_,
+    "stablehlo.if": control.branch,
+    "stablehlo.while": control.loop,
     "stablehlo.broadcast_in_dim": movement.broadcast,
     "stablehlo.transpose": movement.transpose,
     "stablehlo.reshape": movement.reshape,

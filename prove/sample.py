@@ -11,13 +11,14 @@ import numpy as np
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, get, input_term, intern
+from coset.ir.term import Term, absent, get, input_term
 from coset.ir.types import TensorType, TupleType
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.values import ENDS, KINDS, LARGE, draw
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.pattern import Pattern, Variable
+from coset.rules.payloads import made
 from coset.rules.rule import Numerics, Rule, build
 
 ELEMENTS = 4096  # instances with larger operands are passed over
@@ -118,7 +119,7 @@ def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
         if pattern.op.name == "builtin.absent":
             return absent()
         operands = tuple(left(operand) for operand in pattern.operands)
-        return intern(pattern.op, operands, instance.attributes[pattern.index], (), instance.left_types[pattern.index])
+        return made(pattern.op, operands, instance.attributes[pattern.index], instance.left_types[pattern.index])
 
     return left(rule.left), build(rule, decision, terms)
 

@@ -43,10 +43,10 @@ UNTYPED = "an instance cannot be typed"
 NATIVE = "nothing is known of"
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
-COORDINATES = frozenset(
-    f"stablehlo.{name}"
-    for name in ("transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate")
-)
+COORDINATES = frozenset(f"stablehlo.{name}" for name in (
+    "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
+    "map", "if", "while",
+))  # fmt: skip
 
 
 class Time:

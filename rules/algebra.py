@@ -14,9 +14,13 @@ from typing import Any, Union
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Poly
+from coset.ir.op import Op
+from coset.ir.term import Region
 from coset.ir.types import TensorType, Type
+from coset.rules import syntax
 from coset.rules.arithmetic import Undecided, as_list, same
 from coset.rules.functions import FUNCTIONS
+from coset.rules.judged import JUDGED, judged
 from coset.rules.native import find_native
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
@@ -119,7 +123,21 @@ class Scalar:
         return f"scalar({self.value}: {self.dtype})"
 
 
-Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar]
+@dataclass(frozen=True)
+class Function:
+    """A payload function that a rule writes down: its text, the names of the algebra in it (`free`), and the dialects and ops that it may
+    name. It has a value (a `Region`) where the types of its parameters are known: `region_of`."""
+
+    written: syntax.Lambda
+    free: tuple[Ref, ...]
+    dialects: tuple[tuple[str, str], ...]
+    ops: tuple[tuple[str, Op], ...]
+
+    def __str__(self) -> str:
+        return self.written.text
+
+
+Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar, Function]
 
 
 def parts(expression: Any) -> Iterator[Any]:
@@ -139,18 +157,22 @@ def parts(expression: Any) -> Iterator[Any]:
         inside = (expression.value,)
     elif isinstance(expression, Scalar):
         inside = (expression.value, expression.dtype)
+    elif isinstance(expression, Function):
+        inside = expression.free
     for part in inside:
         yield from parts(part)
 
 
 @dataclass
 class Scope:
-    """What is known while a rule is decided: values of names, and types by variable and by index of application."""
+    """What is known while a rule is decided: values of names, and types by variable and by index of application. `promise` is the word of
+    the rule's numerics: facts about payload functions are those that it allows."""
 
     values: dict[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Type] = field(default_factory=dict)
     left: Sequence[Type | None] = ()
     right: Sequence[Type | None] = ()
+    promise: str = "exact"
 
     def type_of(self, reference: TypeOf) -> TensorType:
         """The tensor type that `reference` names.
@@ -195,6 +217,8 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             return _connective(expression, scope)
         if expression.function == "if":
             return evaluate(_branch(expression, scope), scope)
+        if expression.function in JUDGED:
+            return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
         function = FUNCTIONS.get(expression.function) or find_native(expression.function)
         if function is None and expression.function in SCALAR_FUNCTIONS:
             return evaluate_scalar(expression, scope)
@@ -275,12 +299,25 @@ def match(pattern: Expression, value: Any, scope: Scope) -> bool:
         return isinstance(value, tuple) and _match_list(pattern.items, value, scope)
     if isinstance(pattern, Scalar):
         return _match_scalar(pattern, value, scope)
+    if isinstance(pattern, Function):
+        return isinstance(value, Region) and region_of(pattern, [parameter.type for parameter in value.parameters], scope) == value
     try:
         return same(evaluate(pattern, scope), value)
     except Unbound:
         if not isinstance(pattern, Call):
             raise
     return _solve(pattern, value, scope)
+
+
+def region_of(function: Function, types: Sequence[Type], scope: Scope) -> Region:
+    """The payload function that `function` is over parameters of these types.
+
+    Raises:
+        Unbound, Undefined: as `evaluate`.
+    """
+    from coset.rules.bodies import built  # which drafts terms, and so reads the algebra
+
+    return built(function, types, scope)
 
 
 def _match_list(items: Sequence[Expression | Splice], values: tuple[Any, ...], scope: Scope) -> bool:

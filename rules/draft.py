@@ -10,9 +10,11 @@ from typing import Any, Union
 
 from coset.ir.errors import Place
 from coset.ir.op import Op
+from coset.ir.term import TUPLE, Region, Term, topological
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Splice, TypeOf
+from coset.rules.algebra import Call, Expression, Listing, Literal, Splice, TypeOf
 from coset.rules.names import Names
+from coset.rules.payloads import described
 
 LONG = 400  # characters from which on the text of a draft is a hash: terms inside terms would make texts grow without end
 
@@ -115,6 +117,19 @@ def _keeps_dims(node: Draft, names: Names) -> bool:
     kind = names.terms[lhs.name].kind
     assert isinstance(kind, syntax.TensorKind)
     return sum(not isinstance(dim, syntax.Spread) for dim in kind.dims) > len(contract.items)
+
+
+def inlined(region: Region, arguments: Sequence[Node], place: Place) -> Node:
+    """The drafts of what `region` gives for `arguments`: several results are a tuple."""
+    done: dict[Term, Node] = dict(zip(region.parameters, arguments, strict=True))
+    for term in topological(region.results):
+        if term not in done:
+            items = described(term.op, term.attributes, term.regions)
+            assert items is not None, f"the functions of {term.op} have names"
+            attributes = {name: Literal(value) for name, value in items}
+            done[term] = Draft(term.op, [done[operand] for operand in term.operands], dict(attributes), place)
+    results = [done[result] for result in region.results]
+    return results[0] if len(results) == 1 else Draft(TUPLE, results, {}, place)
 
 
 def _rank_zero(dims: Sequence[Any]) -> bool | None:

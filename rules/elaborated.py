@@ -101,8 +101,8 @@ _Made = TypeVar("_Made")
 _CODEC = Codec((
     _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
-    algebra.TypeOf, algebra.Scalar, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name, syntax.Spread,
-    syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation,
+    algebra.TypeOf, algebra.Scalar, algebra.Function, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name,
+    syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation, syntax.Lambda,
 ))  # fmt: skip
 
 

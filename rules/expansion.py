@@ -13,10 +13,10 @@ from typing import Any, Union
 from coset.ir import dims
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.op import Op
-from coset.ir.term import AttributeItems, Term, intern
+from coset.ir.term import AttributeItems, Term
 from coset.ir.types import TensorType, TupleType, Type
-from coset.rules import syntax
-from coset.rules.algebra import Expression, Scope, TypeOf, Unbound, evaluate, match
+from coset.rules import payloads, syntax
+from coset.rules.algebra import Expression, Function, Scope, TypeOf, Unbound, evaluate, match
 from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
@@ -54,7 +54,7 @@ class Expansion:
             return named[key] if isinstance(key, str) else made[key]
 
         for step in self.steps:
-            made.append(intern(step.op, tuple(map(chosen, step.operands)), step.attributes, (), step.type))
+            made.append(payloads.made(step.op, tuple(map(chosen, step.operands)), step.attributes, step.type))
         return chosen(self.result)
 
     def flops(self, operands: Sequence[Type]) -> Any:
@@ -120,7 +120,8 @@ class Guide:
         if node not in self.found:
             operands = [self.type(operand) for operand in node.operands]
             assert node.rest is None, "a definition has no left side that binds `..rest`"
-            complete = node.op.complete({name: evaluate(value, self.scope) for name, value in node.attributes.items()})
+            given = {name: value if isinstance(value, Function) else evaluate(value, self.scope) for name, value in node.attributes.items()}
+            complete = payloads.complete(node.op, given, operands, self.scope)
             self.found[node] = tuple(sorted(complete.items())), node.op.infer(operands, complete)
         return self.found[node][1]
 
@@ -184,6 +185,16 @@ class Reading:
         if not fits:
             raise TypeRuleError(f"`{self.name}` declares {', '.join(map(str, self.result))} but its meaning is {expansion.type}")
         return expansion
+
+
+def expanded(body: syntax.Expression, names: Names, guide: Guide, operands: tuple[str, ...]) -> Expansion:
+    """What `body` means over `operands`, whose types the guide knows.
+
+    Raises:
+        Undefined, Unbound: it is not defined for them.
+        CosetError: a type rule refuses what it builds.
+    """
+    return _expanded(Drafter(names, {}, left=False, guide=guide).term(body, None), guide, operands)
 
 
 def _expanded(root: Node, guide: Guide, operands: tuple[str, ...]) -> Expansion:

@@ -73,6 +73,10 @@ def _widens(a: Any, b: Any) -> bool:
     return a.kind in ("int", "uint") and a.bits - (a.kind == "int") <= precision
 
 
+def _proved(*_: Any) -> bool:
+    raise Undefined  # `judged` answers before
+
+
 FUNCTIONS: dict[str, Function] = {
     "+": Function("a + b", "the sum of two numbers; of two lists their concatenation", add, (2, 2)),
     "-": Function("a - b", "the difference of two numbers", arithmetic(dims.subtract, operator.sub), (2, 2)),
@@ -137,6 +141,11 @@ FUNCTIONS: dict[str, Function] = {
     "regrouped": Function(
         "regrouped(S, B, A)", "the axes of S that hold what the axes A of a reshape of it to B hold", lists.regrouped, (3, 3)
     ),
+    "associative": Function(
+        "associative(f)", "true where it is shown that f(f(a, b), c) is f(a, f(b, c)), as far as the promise asks", _proved, (1, 1)
+    ),
+    "commutative": Function("commutative(f)", "true where f(a, b) is shown to be f(b, a), as the promise asks", _proved, (1, 1)),
+    "neutral": Function("neutral(f, v)", "true where f(v, a) and f(a, v) are shown to be a, as the promise asks", _proved, (2, 2)),
     "static": Function("static(e)", "true when a dim, list or shape has no symbol", _static, (1, 1)),
     "bits": Function("bits(T)", "the bits of one element of a dtype", lambda t: _element(t).bits, (1, 1)),
     "kind": Function("kind(T)", '"float", "int", "uint", "bool" or "complex": what a dtype is', lambda t: _element(t).kind, (1, 1)),

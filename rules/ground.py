@@ -8,8 +8,8 @@ from typing import Any
 from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
-from coset.rules import syntax
-from coset.rules.algebra import Expression, Scope, Unbound, Wild, evaluate, match
+from coset.rules import payloads, syntax
+from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate, match
 from coset.rules.compile import type_pattern
 from coset.rules.instance import Instance
 from coset.rules.literals import Bindings, bindings, type_of
@@ -41,7 +41,7 @@ def instance(rule: Rule, known: Bindings) -> Instance | str:
     for node in (nodes[index] for index in rule.compiled.left_order):
         operands = [scope.variables[o.name] if isinstance(o, Variable) else left[o.index] for o in node.operands]
         try:
-            complete = node.op.complete(_attributes(rule, node, scope))
+            complete = payloads.complete(node.op, _attributes(rule, node, scope), operands, scope)
             left[node.index] = node.op.infer(operands, complete)
         except Unbound:
             return f"the attributes of {node.op} are not determined: give their names"
@@ -82,7 +82,8 @@ def _declared(rule: Rule, scope: Scope) -> str:
 def _attributes(rule: Rule, node: Application, scope: Scope) -> dict[str, Any]:
     """The attributes that are written; `_` and `..rest` are the op's defaults."""
     written = rule.compiled.left[node.index]
-    values = {name: evaluate(value, scope) for name, value in written.items if not isinstance(value, Wild)}
+    plain = [(name, value) for name, value in written.items if not isinstance(value, Wild)]
+    values = {name: value if isinstance(value, Function) else evaluate(value, scope) for name, value in plain}
     if written.rest is not None:
         named = {name for name, _ in written.items}
         rest = tuple(sorted((a.name, a.default) for a in node.op.attributes if a.name not in named and not a.required))

@@ -15,12 +15,14 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
-from coset.ir.op import Op
+from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
+from coset.rules.drawn_functions import choices
 from coset.rules.pattern import Application, Variable, applications
+from coset.rules.payloads import roles
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
@@ -266,14 +268,14 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     """The ways to give `node` attributes that its type rule accepts; in proofs also those that it accepts once dims are bound."""
     operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
     known = [operand for operand in operands if operand is not None]
-    written = rule.compiled.left[node.index]
+    written = rule.compiled.left[node.index].without(roles(node.op))
     names = {name for name, _ in written.items}
     plain = [(name, value) for name, value in written.items if not isinstance(value, Wild)]
     wild = names - {name for name, _ in plain}
     rest = [a for a in node.op.attributes if a.name not in names] if written.rest is not None else []
     free = [*(a for a in node.op.attributes if a.name in wild), *rest]
     symbols = search.symbolic and node.op.name == "stablehlo.slice"
-    unknown = [] if symbols else [a.name for a in free if not enumerable(a.kind, a.name)]
+    unknown = [] if symbols else [a.name for a in free if not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
     found: list[tuple[Scope, AttributeItems, Binding]] = []
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
@@ -311,6 +313,11 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                 later = bound(dict(values), binding)
                 if written.rest is not None:
                     later[written.rest] = tuple(sorted((a.name, fixed[a.name]) for a in rest))
+                if node.op.functions:
+                    if written.rest is not None:
+                        later[written.rest] += tuple((role, bound_rest[role]) for role in roles(node.op) if role in bound_rest)
+                    found += _with_functions(rule, node, Scope(later, scope.variables, list(scope.left)), fixed, type, binding, search)
+                    continue
                 types = [bound(each, binding) for each in scope.left]
                 types[node.index] = type
                 variables = bound(dict(scope.variables), binding)
@@ -320,6 +327,31 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
             if len(found) > 40 and not search.exhaustive:
                 return found
     return found
+
+
+def _of_functions(attribute: Attribute, op: Op) -> bool:
+    """Whether an attribute is the element type of what a payload function gives: while nothing is known of it, one of each kind does."""
+    return bool(op.functions) and attribute.kind == "dtype"
+
+
+def _with_functions(
+    rule: Rule, node: Application, scope: Scope, attributes: dict[str, Any], type: Type, binding: Binding, search: Search
+) -> Iterator[tuple[Scope, AttributeItems, Binding]]:
+    """The ways to give payload functions to `node`, whose attributes stand."""
+    written = rule.compiled.left[node.index]
+    types = [bound(each, binding) for each in scope.left]
+    variables = bound(dict(scope.variables), binding)
+    operands = [variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
+    types[node.index] = type
+    named = {name for name, _ in written.items}
+    for functions, more in choices(
+        written, node.op, node.index, operands, attributes, scope, None if search.exhaustive else search.arrange
+    ):
+        later = {**scope.values, **more}
+        if written.rest is not None:
+            own = [(role, value) for role, value in functions.items() if role not in named]
+            later[written.rest] = tuple(sorted(dict((*later[written.rest], *own)).items()))
+        yield Scope(later, variables, list(types)), tuple(sorted((attributes | functions).items())), binding
 
 
 def _unified(op: Op, operands: Sequence[Type], attributes: dict[str, Any], search: Search) -> list[Binding]:
@@ -405,7 +437,9 @@ def _open_values(
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
             names[part.name] = search.ordered(hints, options)
-            if not enumerable(word, name) and word != "pack":  # what a pack may be is said where it is drawn
+            if (
+                not (enumerable(word, name) or (word == "dtype" and node.op.functions)) and word != "pack"
+            ):  # what a pack may be is said where it is drawn
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}

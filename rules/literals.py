@@ -14,6 +14,7 @@ from coset.ir.types import DTYPES, DType, TensorType, dtype_of
 from coset.rules import syntax
 from coset.rules.algebra import Literal, Ref, Scope, Unbound, evaluate
 from coset.rules.names import Names
+from coset.rules.payloads import FUNCTION
 from coset.rules.rule import Kind, TypePattern
 from coset.rules.scalar import Undefined, scalar_constant
 from coset.rules.syntax import RuleError
@@ -142,6 +143,8 @@ def _value(written: syntax.Written, kind: Kind) -> Any:
         return constant_of(array(written, _named(written)), _named(written))
     if written.dtype:
         raise RuleError(f"`{written.name}` is no tensor, and has no element type", place=written.place, help="leave the type out")
+    if kind.word == FUNCTION:  # it names ops of the hub
+        return Values(Names(dialects={dialect: dialect for dialect in ("chlo", "stablehlo")}), left=False).function(written.value)
     word = "float" if kind.word == "float" else kind.word
     try:
         value = evaluate(Values(Names(), left=False).attribute(written.value, word), Scope())

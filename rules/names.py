@@ -19,7 +19,7 @@ from coset.rules.syntax import RuleError
 CONVENTIONAL = {"T": "any", "F": "float", "I": "int"}
 ATTRIBUTE_KINDS = (
     "int", "float", "bool", "string", "ints", "floats", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes",
-    "constant", "any",
+    "constant", "function", "any",
 )  # fmt: skip
 SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "get", "scalar", "full")
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands

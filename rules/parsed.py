@@ -15,9 +15,8 @@ from coset.rules.syntax import RuleError
 
 CODEC = Codec((
     syntax.Number, syntax.Text, syntax.Name, syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation,
-    syntax.TensorKind, syntax.ValueKind, syntax.Declaration, syntax.OpVariable, syntax.Local, syntax.Promise, syntax.RuleEntry,
-    syntax.Clause, syntax.OpEntry, syntax.PhaseEntry, syntax.RuleFile, syntax.Written,
-    syntax.Ground,
+    syntax.Lambda, syntax.TensorKind, syntax.ValueKind, syntax.Declaration, syntax.OpVariable, syntax.Local, syntax.Promise,
+    syntax.RuleEntry, syntax.Clause, syntax.OpEntry, syntax.PhaseEntry, syntax.RuleFile, syntax.Written, syntax.Ground,
 ))  # fmt: skip
 UNREADABLE = (ValueError, ArithmeticError, TypeError, LookupError)  # what a body that is not as it was written raises
 

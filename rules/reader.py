@@ -72,6 +72,8 @@ class TermReader:
             return syntax.Brackets(tuple(self.expression(child) for child in children if child is not None), place)
         if kind == "comprehension":
             return self.comprehension(tree)
+        if kind == "function":
+            return self.function(tree)
         if kind in ("conditional", "tuple"):
             return syntax.Operation("if" if kind == "conditional" else kind, tuple(map(self.expression, children)), place)
         if kind == "call":
@@ -103,6 +105,14 @@ class TermReader:
             self.refuse("each list of a comprehension has a name of its own", tree, "write [a + b for a, b in p, q]")
         given = None if condition is None else self.expression(condition)
         return syntax.Comprehension(self.expression(item), names, found, given, self.place(tree))
+
+    def function(self, tree: Tree[Token]) -> syntax.Lambda:
+        bound, body = tree.children
+        names = tuple(str(name) for name in bound.children)  # type: ignore[union-attr]
+        if len(set(names)) != len(names):
+            self.refuse("each parameter of a function has a name of its own", tree, "write lambda a, b: a + b")
+        text = " ".join(self.text[tree.meta.start_pos : tree.meta.end_pos].split())
+        return syntax.Lambda(names, self.expression(body), text, self.place(tree))
 
     def chain(self, children: list[Any], place: Place) -> Any:
         """`a + b - c` to the left; a comparison is a chain of one."""

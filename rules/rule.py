@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from coset.ir.errors import CosetError, Place
-from coset.ir.term import AttributeItems, Term, intern
+from coset.ir.term import AttributeItems, Term
 from coset.ir.types import DType, TensorType, TupleType, Type
-from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Ref, Scope, Unbound, evaluate, match
+from coset.rules import payloads, syntax
+from coset.rules.algebra import Call, Expression, Function, Listing, Ref, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 
@@ -74,6 +74,10 @@ class Attributes:
 
     items: tuple[tuple[str, Expression], ...]
     rest: str | None = None
+
+    def without(self, names: Sequence[str]) -> Attributes:
+        """The same less the items called so."""
+        return Attributes(tuple(item for item in self.items if item[0] not in names), self.rest) if names else self
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ class Rule:
         Raises:
             RuleTypeError: the sides have different types; no rule that was checked does that.
         """
-        scope = Scope({}, dict(zip(self.variables, variable_types, strict=True)), left_types)
+        scope = Scope({}, dict(zip(self.variables, variable_types, strict=True)), left_types, promise=self.numerics.word)
         if not self._bind(attributes, variable_types, scope):
             return None
         try:
@@ -224,10 +228,10 @@ class Rule:
             written = self.compiled.right[node.index]
             given: dict[str, Any] = dict(scope.values[written.rest]) if written.rest is not None else {}
             for name, expression in written.items:
-                given[name] = evaluate(expression, scope)
+                given[name] = expression if isinstance(expression, Function) else evaluate(expression, scope)
             operands = [scope.variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
             try:
-                complete = node.op.complete(given)
+                complete = payloads.complete(node.op, given, operands, scope)
                 types[node.index] = node.op.infer(operands, complete)
             except CosetError as error:
                 place = self.compiled.right_places[node.index]
@@ -347,6 +351,6 @@ def build(rule: Rule, decision: Decision, terms: Mapping[str, Term]) -> Term:
         if isinstance(pattern, Variable):
             return terms[pattern.name]
         operands = tuple(construct(operand) for operand in pattern.operands)
-        return intern(pattern.op, operands, decision.attributes[pattern.index], (), decision.types[pattern.index])
+        return payloads.made(pattern.op, operands, decision.attributes[pattern.index], decision.types[pattern.index])
 
     return construct(rule.right)

@@ -40,7 +40,7 @@ class Spelled:
     qualified with `.`; all parts are of this one class, because Python lets a subclass answer a comparison from the other side.
 
     Python's `& | ~` are `and`, `or`, `not`; `*S` in lists and calls is `S..`. What Python keeps for itself is a function here: `choice` is
-    `if .. then .. else`, `contained` is `in`, `each` is a comprehension.
+    `if .. then .. else`, `contained` is `in`, `each` is a comprehension, `function` is `lambda`.
     """
 
     def __init__(self, text: str, level: int = ATOM) -> None:
@@ -243,6 +243,15 @@ def each(item: Spellable, *, where: Spellable | None = None, **lists: Spellable)
     """`[item for a, b in p, q if where]`, of `each(item, a=p, b=q, where=..)`."""
     tail = "" if where is None else f" if {spelled(where)}"
     return Spelled(f"[{spelled(item)} for {', '.join(lists)} in {', '.join(spelled(p).text for p in lists.values())}{tail}]")
+
+
+def function(parameters: str, body: Spellable) -> Spelled:
+    """`lambda a, b: body`, of `function("a b", a + b)`: a payload function.
+
+    Raises:
+        RuleError: a parameter is no name.
+    """
+    return Spelled(f"lambda {', '.join(each.text for each in names(parameters))}: {spelled(body)}", CONDITIONAL)
 
 
 def _item(value: Spellable | Splice) -> str:

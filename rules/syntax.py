@@ -102,7 +102,17 @@ class Operation:
     place: Place = field(compare=False)
 
 
-Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Operation]
+@dataclass(frozen=True)
+class Lambda:
+    """`lambda a, b: body`: a payload function, and how it is written."""
+
+    parameters: tuple[str, ...]
+    body: "Expression"
+    text: str
+    place: Place = field(compare=False)
+
+
+Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Operation, Lambda]
 
 
 @dataclass(frozen=True)
@@ -267,5 +277,7 @@ def walk(expression: Expression | Spread | None) -> Iterator[Expression | Spread
         inside = (*expression.arguments, *(value for _, value in expression.keywords))
     elif isinstance(expression, Operation):
         inside = expression.operands
+    elif isinstance(expression, Lambda):
+        inside = (expression.body,)
     for part in inside:
         yield from walk(part)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
-from coset.rules import syntax
+from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
 from coset.rules.arithmetic import as_list
-from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, type_of
+from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, inlined, type_of
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.rule import Kind
 from coset.rules.scalar import Undefined
@@ -232,7 +232,19 @@ class Drafter:
                 drafts[i] = self.term(operand, shared)
         return Draft(op, [drafts[i] for i in range(len(operands))], attributes, place, rest)
 
+    def called(self, call: syntax.Invocation) -> Node:
+        """What a payload function gives: inside of another one only, where it is known which it is."""
+        if self.guide is None:
+            help = "name it in the place of an op's function: `body: f`, `body: lambda a: f(f(a))`"
+            raise RuleError(f"`{call.name}` is a payload function, and no op", place=call.place, help=help)
+        region = self.guide.scope.values[call.name]
+        if len(region.parameters) != len(call.arguments) or call.keywords or call.rest is not None:
+            raise Undefined
+        return inlined(region, [self.term(argument, None) for argument in call.plain], call.place)
+
     def application(self, call: syntax.Invocation, context: Context | None) -> Node:
+        if self.names.kinds.get(call.name, Kind("")).word == payloads.FUNCTION:
+            return self.called(call)
         arguments: list[syntax.Expression] = []
         for argument in call.arguments:
             if isinstance(argument, syntax.Spread):
@@ -262,13 +274,20 @@ class Drafter:
             help = f"operands: {', '.join(op.operands) or 'none'}; attributes: {', '.join(known) or 'none'}"
             raise RuleError(f"`{call.name}` has too many arguments", place=positional[len(known)].place, help=help)
         given = dict(zip(known, positional, strict=False))
+        functions = {name: value for name, value in call.keywords if name in payloads.roles(op)}
         for name, value in call.keywords:
+            if name in functions:
+                continue
             if name not in known and call.name not in self.names.op_variables:
                 raise RuleError(f"`{op.name}` has no attribute `{name}`", place=value.place, help=f"it has: {', '.join(known) or 'none'}")
             if name in given:
                 raise RuleError(f"the attribute `{name}` is given twice", place=value.place, help="by its place or by its name")
             given[name] = value
         result = {name: self.values.attribute(value, known[name].kind) for name, value in given.items() if name in known}
+        result |= {name: self.values.function(value) for name, value in functions.items()}
+        for role, word in op.functions:
+            if word and role in functions and word not in result:
+                result[word] = Literal(payloads.REGION)
         if call.rest is not None:
             if self.left:
                 imply(self.names, call.rest, "rest", call.place)
@@ -280,4 +299,11 @@ class Drafter:
                 help = f"add `{name}: ...`" + (", `_` for any, or ..attrs for all that remain" if self.left else "")
                 raise RuleError(f"`{op.name}` needs the attribute `{name}`", place=call.place, help=help)
             result.setdefault(name, Literal(attribute.default))
+        for role, word in op.functions:
+            if role not in result and not word:
+                help = f"add `{role}: ...`: a name, `lambda a, b: a + b`" + (
+                    ", `_` for any, or ..attrs for all that remain" if self.left else ""
+                )
+                raise RuleError(f"`{op.name}` needs the function `{role}`", place=call.place, help=help)
+            result.setdefault(role, Literal(None))
         return result

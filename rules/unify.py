@@ -76,7 +76,7 @@ def _factors(dim: Dim) -> list[str] | None:
 
 def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[str, Any]) -> Iterator[tuple[Dim, Dim, bool]]:
     """Pairs of dims that the op wants equal, as far as ranks and attributes fit, and whether the first one may also be 1."""
-    if op.has("elementwise"):
+    if op.has("elementwise") or op.name == "stablehlo.map":
         full = [shape for shape in shapes if shape]  # a rank-0 operand is a predicate or a bound
         for shape in full[1:]:
             if len(shape) == len(full[0]):
@@ -112,9 +112,10 @@ def understood(op: Op) -> bool:
     return op.has("elementwise") or op.name == "builtin.tuple" or op.name.removeprefix("stablehlo.") in _UNDERSTOOD
 
 
-_UNDERSTOOD = frozenset({
+_UNDERSTOOD = frozenset((
     "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv",
-})  # fmt: skip
+    "map", "if", "while",
+))  # fmt: skip
 
 
 def bound(value: Any, binding: Binding) -> Any:

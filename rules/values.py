@@ -11,11 +11,13 @@ from coset.ir.errors import Place
 from coset.ir.op import find_op
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Function, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.functions import FUNCTIONS
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.native import KINDS as NATIVE_KINDS
 from coset.rules.native import PREFIX, all_natives, find_native
+from coset.rules.payloads import FUNCTION
+from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
 
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}
@@ -63,6 +65,52 @@ class Values:
             return Literal(float(value.value))
         return value
 
+    def function(self, expression: syntax.Expression) -> Expression:
+        """A payload function: a name, `_`, or one that is written down.
+
+        Raises:
+            RuleError: it is something else, or a name in it is unknown.
+        """
+        while isinstance(expression, syntax.Name) and expression.value in self.names.locals:
+            expression = self.names.locals[expression.value]
+        if isinstance(expression, syntax.Lambda):
+            return self._written(expression)
+        if not isinstance(expression, syntax.Name) or expression.value in self.names.terms:
+            raise RuleError("a function is needed here", place=expression.place, help="write a name, or lambda a, b: a + b")
+        if self.left:
+            self._introduce(expression, FUNCTION)
+        if expression.value != "_" and self.names.kinds.get(expression.value, Kind(FUNCTION)).word not in (FUNCTION, "any"):
+            word = self.names.kinds[expression.value].word
+            raise RuleError(f"`{expression.value}` is a {word}, and no function", place=expression.place, help=f"declare it: {FUNCTION}")
+        return self._name(expression)
+
+    def _written(self, written: syntax.Lambda) -> Function:
+        """A function that is written down. It speaks of its parameters, of values and of other functions, not of terms outside."""
+        for name in written.parameters:
+            if self.names.known(name):
+                raise RuleError(f"`{name}` is declared twice", place=written.place, help="give the parameter another name")
+        free: dict[str, Ref] = {}
+        for part in syntax.walk(written.body):
+            if isinstance(part, syntax.Lambda):
+                raise RuleError("a function inside of a function", place=part.place, help="its ops are those without functions")
+            name = part.value if isinstance(part, syntax.Name) else part.name if isinstance(part, syntax.Invocation) else ""
+            if isinstance(part, syntax.Name) and name in (*self.names.terms, *self.names.locals):
+                help = "it speaks of its own parameters: captured values are operands"
+                raise RuleError(f"`{name}` is a term outside of the function", place=part.place, help=help)
+            if name in self.names.kinds:
+                free[name] = Ref(name)
+            elif isinstance(part, syntax.Invocation) and not (self.is_function(part) or name in SUGAR):
+                self.names.resolve(name, part.place)
+            elif isinstance(part, syntax.Name) and not self._meant(name, written):
+                help = f"its parameters are {', '.join(written.parameters)}"
+                raise RuleError(f"`{name}` is not bound in the function", place=part.place, help=help)
+        dialects, ops = tuple(sorted(self.names.dialects.items())), tuple(sorted(self.names.ops.items()))
+        return Function(written, tuple(free.values()), dialects, ops)
+
+    def _meant(self, name: str, written: syntax.Lambda) -> bool:
+        """Whether a bare name in a function has a meaning that no rule gives it."""
+        return name in written.parameters or name in (*DTYPES, *_CONSTANTS, "true", "false", "pi")
+
     def _introduce(self, expression: syntax.Expression, kind: str) -> None:
         if isinstance(expression, syntax.Name) and expression.value != "_" and not self._taken(expression.value):
             imply(self.names, expression.value, {"dims": "pack"}.get(kind, kind), expression.place)
@@ -96,6 +144,10 @@ class Values:
             return self._comprehension(expression)
         if isinstance(expression, syntax.Invocation):
             return self._call(expression)
+        if isinstance(expression, syntax.Lambda):
+            raise RuleError(
+                "a function is no value here", place=expression.place, help="it stands in the place of an op's function: body: .."
+            )
         if expression.operator not in FUNCTIONS:
             raise RuleError(
                 f"`{expression.operator}` is for terms, not for values", place=expression.place, help="here stand numbers, lists and types"

@@ -145,8 +145,10 @@ def place_of(term: Term, graph: Saturated) -> int | None:
     """The class of `graph` that `term` is in."""
     places = [place_of(operand, graph) for operand in term.operands]
     for number, nodes in enumerate(graph.nodes):
-        if any(node.op is term.op and list(node.children) == places and node.attributes == term.attributes for node in nodes):
-            return number
+        for node in nodes:
+            same = node.op is term.op and node.attributes == term.attributes and node.regions == term.regions
+            if same and list(node.children) == places:
+                return number
     return None
 
 

@@ -21,7 +21,7 @@ from coset.rules.format import format_text
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.lock import NAME, read_lock, text_hash
 from coset.rules.parser import parse
-from coset.rules.spelled import Rest, Spelled, Splice, choice, contained, each, group, names, number, rest
+from coset.rules.spelled import Rest, Spelled, Splice, choice, contained, each, function, group, names, number, rest
 from coset.rules.syntax import RuleError
 from coset.rules.written import WrittenRule, rule
 
@@ -96,6 +96,10 @@ class Speaker:
 
     def conditional(self, parts: Any, _: Any, __: Any) -> Spelled:
         return choice(*map(self.say, parts))
+
+    def function(self, parts: Any, _: Any, __: Any) -> Spelled:
+        bound, body = parts
+        return function(" ".join(str(name) for name in bound.children if name != ","), self.say(body))
 
     def contained(self, parts: Any, _: Any, __: Any) -> Spelled:
         return contained(*map(self.say, parts))
