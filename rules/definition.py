@@ -26,6 +26,7 @@ from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
+from coset.rules.op_parameters import written_out
 from coset.rules.native import PREFIX
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
@@ -237,7 +238,8 @@ def define_all(entries: Sequence[syntax.OpEntry], dialects: Mapping[str, str], d
         try:
             if there:
                 raise RuleError(f"the op `{entry.name}` is there already", place=entry.place, help="give yours another name")
-            fresh.append((entry, register(_signature(entry, _own(entry.name, dialects)))))
+            written = written_out(entry, dialects)
+            fresh.append((written, register(_signature(written, _own(entry.name, dialects)))))
         except RuleError as error:
             errors.append(error)
     locked = read_lock(directory / NAME) if fresh else {}

@@ -228,13 +228,12 @@ class _Reader(TermReader):
         clauses = tuple(self.clause(child) for child in trees(tree) if child.data == "clause")
         if not clauses:
             self.refuse(f"the op `{name}` has no meaning", name, "add `means <term> numerics <promise>`")
-        plain = tuple(p for p in parameters if isinstance(p, syntax.Declaration))
-        if len(plain) != len(parameters):
-            self.refuse("an op has no op parameters", name, "define an op for each of them")
+        ops = tuple(p for p in parameters if isinstance(p, syntax.OpVariable))
+        plain = tuple(p if isinstance(p, syntax.Declaration) else _by_name(p) for p in parameters)
         tags = tuple(map(str, part["tags"].children)) if "tags" in part else ()
         document, text = self.document(tree), self.canonical(tree)
         targets = self.targets(part["targets"]) if "targets" in part else ()
-        return syntax.OpEntry(str(name), plain, result, document, clauses, self.place(name), text, tags, self.grounds(tree), targets)
+        return syntax.OpEntry(str(name), plain, result, document, clauses, self.place(name), text, tags, self.grounds(tree), targets, ops)
 
     def targets(self, tree: Tree[Token]) -> tuple[syntax.Name, ...]:
         names = tuple(syntax.Name(str(name), self.place(name)) for name in tree.children)
@@ -316,6 +315,11 @@ class _Reader(TermReader):
                     self.refuse(f"`{label}?` needs the value that stands for its absence", name, f"write {label}?: ... = 0")
                 found.append(syntax.Declaration(str(label), kind, optional, default, self.place(label), variadic))
         return tuple(found)
+
+
+def _by_name(variable: syntax.OpVariable) -> syntax.Declaration:
+    """The attribute that names the op in the place of an op parameter."""
+    return syntax.Declaration(variable.name, syntax.ValueKind("string", (), variable.place), False, None, variable.place)
 
 
 def _result(term: syntax.Expression, index: int) -> syntax.Invocation:

@@ -6,7 +6,7 @@ for one. A function that the rule writes down is built for the types of its para
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from coset.ir.op import Op, Signature
@@ -41,16 +41,16 @@ def parted(op: Op, items: AttributeItems) -> tuple[AttributeItems, tuple[Region,
     return tuple(item for item in items if item[0] not in own), regions
 
 
-def complete(op: Op, given: Mapping[str, Any], operands: Sequence[Type], scope: Scope) -> dict[str, Any]:
+def complete(op: Op, given: dict[str, Any], operands: Sequence[Type], scope: Scope) -> dict[str, Any]:
     """`given` with the defaults of `op` and with its functions built for operands of these types.
 
     Raises:
         CosetError: an attribute is missing or unknown; a function does not fit.
         Undefined, Unbound: as `evaluate`.
     """
+    if not op.functions:
+        return op.complete(given)
     own = roles(op)
-    if not own:
-        return op.complete(dict(given))
     found = op.complete({name: value for name, value in given.items() if name not in own})
     wanted = signatures(op, operands, found)
     built: dict[str, Region | None] = {}

@@ -239,6 +239,7 @@ class OpEntry:
     tags: tuple[str, ...] = ()
     tests: tuple[Ground, ...] = ()
     targets: tuple[Name, ...] = ()  # of a `kernel`: those that have it; an `op` has none
+    ops: tuple[OpVariable, ...] = ()  # the op parameters; each is an attribute among the parameters too
 
 
 @dataclass(frozen=True)
