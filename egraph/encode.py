@@ -21,6 +21,7 @@ from functools import cached_property
 from itertools import combinations
 
 from coset.egraph import door
+from coset.egraph import facts as numbers
 from coset.egraph.edges import Edge, edges_of
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.tables import Tables, is_static
@@ -30,7 +31,7 @@ from coset.rules.pattern import variables as pattern_variables
 from coset.rules.rule import Rule
 
 ANALYSIS, PIECES, TYPING, REFUSING, FORGETTING = "analysis", "pieces", "typing", "refusing", "forgetting"
-FACTS = {"const": "known", "varying": "live"}  # the relations of what a rule asks of a variable
+FACTS = {"const": "known", "varying": "live"}  # the relations of what a rule asks of a variable; facts about numbers are their own
 LIVE_LEAVES = ("builtin.input", "builtin.parameter", "builtin.token", "builtin.dims", "stablehlo.iota")
 PRELUDE = f"""
 (sort T)
@@ -275,7 +276,7 @@ def _facts(encoded: EncodedRule, wholes: Sequence[Piece], tables: Tables, names:
     """What a find rule looks for; `names` are the relations of its pieces by the index of their root."""
     rule, place = encoded.rule, _places(encoded)
     facts = [fact for whole in wholes for fact in _piece_facts(whole, place, 0, tables, names, distinct=_builds(rule))]
-    facts += [f"({FACTS[fact]} {place[name]})" for fact, name in rule.facts]
+    facts += [f"({FACTS.get(fact, fact)} {place[name]})" for fact, name in rule.facts]
     roots = [root.index for root, _ in rule.pairs]
     if rule.numerics.word != "exact":
         facts += [f"(live e{root})" for root in roots]
@@ -379,8 +380,8 @@ def graph_commands(numbers: Mapping[Term, int], tables: Tables) -> list[door.Com
     return commands
 
 
-def static_facts(tables: Tables, types_from: int, payloads_from: int) -> list[door.Command]:
-    """Facts about the table entries from the given numbers on: which hold no dim symbol."""
+def static_facts(tables: Tables, types_from: int, payloads_from: int, asked: Sequence[str]) -> list[door.Command]:
+    """Facts about the table entries from the given numbers on: which hold no dim symbol, and what is `asked` of numbers."""
     commands = [
         door.insert("static_type", door.integer(i))
         for i in range(types_from, len(tables.types.values))
@@ -389,6 +390,8 @@ def static_facts(tables: Tables, types_from: int, payloads_from: int) -> list[do
     for i in range(payloads_from, len(tables.payloads.values)):
         if is_static(tables.payloads.values[i][0]):
             commands.append(door.insert("static_payload", door.integer(i)))
+        if asked:
+            commands += numbers.rows(i, tables.payloads.values[i][0], asked)
     return commands
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coset.egraph import door, edges
+from coset.egraph import door, edges, facts
 from coset.egraph.encode import (
     ANALYSIS,
     FORGETTING,
@@ -85,6 +85,7 @@ class Search:
     told: int = 0
     refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
+    asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
@@ -151,6 +152,8 @@ class Search:
         new = [name for name in dict.fromkeys(constructors) if name not in self.analysed]
         self.analysed.update(new)
         self._parse(list(analysis_texts(new, self.tables)))
+        if self.asked:
+            self._parse([text for name in new for text in facts.derivations(name, self.asked, self.tables, ANALYSIS)])
 
     def _parse(self, texts: Sequence[str]) -> None:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
@@ -194,8 +197,23 @@ class Search:
                     self._parse(frame.key_declarations)
                 self._parse(frame.declarations)
         self.sought.update(encoded.number for encoded in new)
+        self._ask(fact for encoded in new for fact, _ in encoded.rule.facts)
         self._parse(find_texts(new, self.tables, self.pieces))
         return ready
+
+    def _ask(self, wanted: Iterable[str]) -> None:
+        """Derive facts about numbers from now on, and of what is there already."""
+        new = tuple(fact for fact in facts.asked(wanted) if fact not in self.asked)
+        if not new:
+            return
+        self.asked += new
+        self._parse([*facts.declarations(new, ANALYSIS)])
+        self._parse([text for name in self.analysed for text in facts.derivations(name, new, self.tables, ANALYSIS)])
+        known = self.tables.payloads.values[: self._static[1]]
+        rows = [each for number, (attributes, _) in enumerate(known) for each in facts.rows(number, attributes, new)]
+        if rows:
+            self.engine.run(rows)
+        self._analyse()
 
     def _room(self) -> int:
         """How many e-nodes more there may be."""
@@ -322,7 +340,7 @@ class Search:
         return (*numbers, *(self.tables.types.number(type) for type in decision.types))
 
     def _flush_static(self) -> None:
-        commands = static_facts(self.tables, *self._static)
+        commands = static_facts(self.tables, *self._static, self.asked)
         self._static = (len(self.tables.types.values), len(self.tables.payloads.values))
         if commands:
             self.engine.run(commands)

@@ -13,6 +13,7 @@ from coset.ir.op import Array
 from coset.ir.term import Term, absent, input_term, make
 from coset.ir.types import TensorType, TupleType
 from coset.prove.sample import difference_of, results, sides
+from coset.prove.values import fits
 from coset.rules import syntax
 from coset.rules.compile import type_pattern
 from coset.rules.definition import Definition, evaluate_defined, expand
@@ -42,7 +43,8 @@ def _broken(rules: Sequence[Rule], ground: syntax.Ground) -> RuleError | None:
         known = given(rule, ground)
         if known is None:
             continue
-        found = instance(rule, known)
+        wrong = next((f"`{name}` is not {fact}" for fact, name in rule.facts if not fits(known.arrays[name][0], fact)), "")
+        found = wrong or instance(rule, known)
         try:
             pair = None if isinstance(found, str) else sides(rule, found)
         except CosetError as mistake:

@@ -14,7 +14,7 @@ from coset.ir.op import Array
 from coset.ir.term import Term, absent, get, input_term
 from coset.ir.types import TensorType, TupleType
 from coset.prove.error_bound import coarsest, evaluate_bounded
-from coset.prove.values import ENDS, KINDS, LARGE, draw
+from coset.prove.values import ENDS, KINDS, LARGE, draw, fitted
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.pattern import Pattern, Variable
@@ -126,9 +126,10 @@ def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
 
 def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str, generator: np.random.Generator) -> Counterexample | None:
     inputs = {}
+    facts = {name: fact for fact, name in rule.facts}
     for name, type in zip(rule.variables, instance.variable_types, strict=True):
         assert isinstance(type, TensorType) and type.static is not None
-        inputs[name] = draw(generator, type.dtype, type.static, kind)
+        inputs[name] = fitted(draw(generator, type.dtype, type.static, kind), facts.get(name, ""))
     try:
         for pair in results(sides):
             with np.errstate(all="ignore"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from coset.ir.op import Array
 from coset.ir.types import DTYPES, DType
+from coset.rules.syntax import NUMBERS
 
 KINDS = ("moderate", "zeros", "special")
 LARGE, ENDS = "large", "ends"
@@ -42,6 +43,21 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
         picked = chosen[generator.integers(0, len(chosen), size)]
         values = np.where(generator.random(size) < 0.6, picked, values).astype(dtype.numpy)
     return np.asarray(values)
+
+
+def fitted(values: Array, fact: str) -> Array:
+    """`values` made such as a rule asks for: `nonnegative` (with both zeros and NaN), `positive` (with NaN), `finite`; else as they are."""
+    if fact == "finite":
+        return np.where(np.isfinite(values.astype(np.float64)), values, np.asarray(1.5, values.dtype)).astype(values.dtype)
+    if fact not in NUMBERS:
+        return values
+    upright = np.where(values.astype(np.float64) < 0, -values, values).astype(values.dtype)
+    return np.where(upright == 0, np.asarray(0.5, values.dtype), upright).astype(values.dtype) if fact == "positive" else upright
+
+
+def fits(values: Array, fact: str) -> bool:
+    """Whether `values` are what a rule asks for."""
+    return fact not in NUMBERS or bool(np.all((fitted(values, fact) == values) | np.isnan(values.astype(np.float64)) & (fact != "finite")))
 
 
 def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str) -> Array:

@@ -26,8 +26,8 @@ from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.ground import lint_tests
 from coset.rules.lock import NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
-from coset.rules.op_parameters import written_out
 from coset.rules.native import PREFIX
+from coset.rules.op_parameters import written_out
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -398,6 +398,9 @@ def _lint_parameters(entry: syntax.OpEntry) -> None:
         if isinstance(part, syntax.Name)
     }
     for parameter in entry.parameters:
+        if isinstance(parameter.kind, syntax.TensorKind) and parameter.kind.fact:
+            help = "a rule may ask what its operands are; an op means something for all that it takes"
+            raise RuleError(f"the parameter `{parameter.name}` is said to be {parameter.kind.fact}", place=parameter.place, help=help)
         if parameter.name not in used and not (isinstance(parameter.kind, syntax.ValueKind) and parameter.name[0].isupper()):
             raise RuleError(f"the parameter `{parameter.name}` is not used", place=parameter.place, help="leave it out, or use it")
 

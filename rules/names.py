@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, find_op, loaded_ops
-from coset.ir.types import CLASSES, DTYPES
+from coset.ir.types import CLASSES, DTYPES, DType
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
 from coset.rules.functions import FUNCTIONS
@@ -171,6 +171,9 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
             help = f"declare it, `{kind.dtype}: float`; {', '.join(f'{k} ({v})' for k, v in CONVENTIONAL.items())} need no declaration"
             raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
         names.kinds[kind.dtype] = Kind("dtype", (), CLASSES[CONVENTIONAL[kind.dtype]])
+    if kind.fact in syntax.NUMBERS and any(dtype.kind != "float" for dtype in _dtypes(names, kind)):
+        help = "declare a type of floats: F, or one that is declared so, G: float"
+        raise RuleError(f"`{kind.fact}` is said of floats, and {kind.dtype} is more", place=kind.place, help=help)
     for dim in kind.dims:
         pack = dim.value if isinstance(dim, syntax.Spread) else None
         for part in syntax.walk(dim):
@@ -180,6 +183,11 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
                 raise RuleError(
                     "a dim is made of names, numbers and + - * / // %", place=part.place, help="write a name and a condition on it"
                 )
+
+
+def _dtypes(names: Names, kind: syntax.TensorKind) -> frozenset[DType]:
+    """The element types that a tensor may have."""
+    return frozenset({DTYPES[kind.dtype]}) if kind.dtype in DTYPES else names.kinds[kind.dtype].classes
 
 
 def imply(names: Names, name: str, word: str, place: Place) -> None:

@@ -1,6 +1,6 @@
-"""Definitions that take an op, `kernel ort.FusedConv(.., op f: unary)`: an attribute with the name of the op, and a clause for each that fits.
+"""Definitions that take an op, `kernel ort.FusedConv(.., op f: unary)`: an attribute with its name, and a clause for each op that fits.
 
-The op itself is a parameter of no term: what is written out here is an ordinary definition, which is expanded, recognised and proved as any.
+The op is the operand of nothing: what is written out here is an ordinary definition, which is expanded, recognised and proved as any.
 """
 
 from __future__ import annotations

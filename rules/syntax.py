@@ -9,6 +9,8 @@ from typing import Union
 
 from coset.ir.errors import CosetError, Place
 
+NUMBERS = ("nonnegative", "positive", "finite")  # facts about the numbers of a tensor of floats
+
 
 class RuleError(CosetError):
     """A mistake in a rule file, with its place."""
@@ -117,7 +119,7 @@ Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Oper
 
 @dataclass(frozen=True)
 class TensorKind:
-    """`const F[M, N]`. `fact`: const, varying or nothing."""
+    """`const F[M, N]`. `fact`: const, varying, one of `NUMBERS`, or nothing."""
 
     dtype: str
     dims: tuple["Expression | Spread", ...]

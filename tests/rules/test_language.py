@@ -201,7 +201,7 @@ rule shifted
 
 
 def test_a_fact_belongs_before_a_tensor_type() -> None:
-    for word in ("const", "varying"):
+    for word in ("const", "varying", "positive"):
         _, (error,) = parse(f'rule a\n  "x"\n  for c: {word} float\n  splat(c) => splat(c)\n  numerics exact\n', "test.rules")
         assert f"`{word}` belongs before a tensor type" in error.message
 
