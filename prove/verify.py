@@ -28,6 +28,7 @@ from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Spli
 from coset.rules.candidates import names_axes
 from coset.rules.instance import Instance, Search, instances, symbols_of
 from coset.rules.pattern import Application, applications
+from coset.rules.places import PLACES
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
 
@@ -45,7 +46,10 @@ MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(
     f"stablehlo.{name}"
-    for name in ("transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate")
+    for name in (
+        "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
+        "convolution", "reduce_window", "pad",
+    )
 )
 
 
@@ -109,15 +113,17 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
 
 def _proof(rule: Rule, time: Time, *, bitwise: bool = True) -> Proof:
-    if _slices(rule):
+    if _reads_at_places(rule):
         proof = _variants(rule, time.share(1 / 2), symbolic=True, bitwise=bitwise)
-        if proof.assurance == "proved":
+        if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
     return _variants(rule, time, bitwise=bitwise)
 
 
-def _slices(rule: Rule) -> bool:
-    return any(node.op.name == "stablehlo.slice" for node in applications(rule.left))
+def _reads_at_places(rule: Rule) -> bool:
+    """Whether the left side has numbers that say where an op reads, and nothing asks whether they are known."""
+    told = any(isinstance(part, Call) and part.function == "static" for whole in _expressions(rule) for part in parts(whole))
+    return not told and any(node.op.name in PLACES for node in applications(rule.left))
 
 
 def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:

@@ -20,6 +20,7 @@ from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
+from coset.rules.places import PLACES, places
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
@@ -58,7 +59,7 @@ class Search:
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
-    symbolic: bool = False  # where slices begin and end, and their strides, are symbols
+    symbolic: bool = False  # the numbers that say where an op reads (`rules/places.py`) are symbols
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -272,8 +273,8 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     wild = names - {name for name, _ in plain}
     rest = [a for a in node.op.attributes if a.name not in names] if written.rest is not None else []
     free = [*(a for a in node.op.attributes if a.name in wild), *rest]
-    symbols = search.symbolic and node.op.name == "stablehlo.slice"
-    unknown = [] if symbols else [a.name for a in free if not enumerable(a.kind, a.name)]
+    symbols = PLACES.get(node.op.name, {}) if search.symbolic else {}
+    unknown = [a.name for a in free if a.name not in symbols and not enumerable(a.kind, a.name)]
     found: list[tuple[Scope, AttributeItems, Binding]] = []
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
@@ -364,8 +365,8 @@ def symbols_of(value: Any) -> frozenset[str]:
 
 def _left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
     """Values of an attribute that the rule does not write."""
-    places = _places_of_slice(f"{attribute.name}{node.index}", None, node, attribute.name, operands, search)
-    return search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive)) if places is None else [places]
+    found = places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands) if search.symbolic else []
+    return found or search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive))
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
@@ -398,9 +399,9 @@ def _open_values(
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
             if word == "float" and name == "value":
                 options = [*options, *_unusual(rule, search)]
-            places = _places_of_slice(part.name, value, node, name, operands, search)
-            if places is not None:
-                names[part.name] = [places]
+            found = places(part.name, value, node.op.name, name, operands) if search.symbolic else []
+            if found:
+                names[part.name] = found
                 continue
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
@@ -409,21 +410,6 @@ def _open_values(
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
-
-
-def _places_of_slice(
-    label: str, written: Expression | None, node: Application, attribute: str, operands: Sequence[Type], search: Search
-) -> Any:
-    """Symbols for where a slice begins or ends, or for its strides: a list of them, or one for an item of a list; None for other ops.
-
-    The colon in their names says that they may be 0, unlike the sizes of dims.
-    """
-    if not search.symbolic or node.op.name != "stablehlo.slice" or attribute not in ("start", "limit", "strides"):
-        return None
-    if isinstance(written, Ref) or written is None:
-        rank = len(operands[0].shape or ()) if isinstance(operands[0], TensorType) else 0
-        return tuple(symbol(f"at:{label}:{axis}") for axis in range(rank))
-    return symbol(f"at:{label}")
 
 
 def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:

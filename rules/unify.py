@@ -87,9 +87,13 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
                 if isinstance(i, int) and isinstance(j, int) and 0 <= i < len(shapes[0]) and 0 <= j < len(shapes[1]):
                     yield shapes[0][i], shapes[1][j], False
     elif op.name == "stablehlo.convolution" and len(shapes[0]) == len(shapes[1]) >= 2:
-        yield shapes[0][1], dims.multiply(shapes[1][1], attributes["feature_group_count"]), False
+        features, batches = attributes["feature_group_count"], attributes["batch_group_count"]
+        yield shapes[0][1], dims.multiply(shapes[1][1], features), False
+        yield from _divided(shapes[1][0], dims.multiply(features, batches))
+        yield from _divided(shapes[0][0], batches)
     elif op.name == "onnx.Conv" and len(shapes[0]) == len(shapes[1]) >= 2:
         yield shapes[0][1], dims.multiply(shapes[1][1], attributes["group"]), False
+        yield from _divided(shapes[1][0], attributes["group"])
     elif op.name == "stablehlo.concatenate":
         for shape in shapes[1:]:
             if len(shape) == len(shapes[0]):
@@ -101,6 +105,13 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
                 yield dim, attributes["shape"][axis], True
     elif op.name == "stablehlo.reshape" and _are_dims(attributes["shape"]):
         yield dims.product(shapes[0]), dims.product(attributes["shape"]), False
+
+
+def _divided(dim: Dim, groups: Dim) -> Iterator[tuple[Dim, Dim, bool]]:
+    """That a symbolic number of groups divides a dim which is a symbol too."""
+    name, count = dims.alone(dim), dims.alone(groups)
+    if name is not None and count is not None and name != count:
+        yield dim, dims.multiply(groups, dims.symbol(f"{name}.by.{count}")), False
 
 
 def _are_dims(shape: Any) -> bool:

@@ -1,0 +1,54 @@
+"""Symbols for the numbers that say where an op reads: where slices begin and end, strides, dilations, padding, windows and groups.
+
+A proof looks at them as it does at dims: what is shown of symbols holds for all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coset.ir import dims
+from coset.ir.dims import Dim, symbol
+from coset.ir.types import TensorType, Type
+from coset.rules.algebra import Expression, Listing, Ref
+
+# how an attribute counts: a start may be 0 (its symbol has a colon), a count is 1 or more, an offset any integer, a pair two of them
+_START, _COUNT, _OFFSET, _PAIR, _GROUP = "start", "count", "offset", "pair", "group"
+_OF_CONVOLUTION = {"strides": _COUNT, "lhs_dilation": _COUNT, "rhs_dilation": _COUNT, "dilations": _COUNT, "padding": _PAIR}
+PLACES = {
+    "stablehlo.slice": {"start": _START, "limit": _START, "strides": _START},
+    "stablehlo.pad": {"low": _OFFSET, "high": _OFFSET, "interior": _START},
+    "stablehlo.convolution": {**_OF_CONVOLUTION, "feature_group_count": _GROUP, "batch_group_count": _GROUP},
+    "onnx.Conv": {**_OF_CONVOLUTION, "group": _GROUP},
+    "stablehlo.reduce_window": {
+        "window_dimensions": _COUNT, "window_strides": _COUNT, "base_dilations": _COUNT, "window_dilations": _COUNT, "padding": _PAIR,
+    },
+}  # fmt: skip
+
+
+def places(label: str, written: Expression | None, op: str, attribute: str, operands: Sequence[Type]) -> list[Any]:
+    """What stands for all values of `attribute`, which the rule writes as a name or not at all, or of an item that it names in a list;
+    nothing where there is no such thing."""
+    kind = PLACES.get(op, {}).get(attribute)
+    first = operands[0] if operands else None
+    if kind is None or not isinstance(first, TensorType):
+        return []
+    if kind == _GROUP:  # a type rule takes one group count of two: each is also looked at as 1
+        return [1, _number(f"at.{label}", _COUNT)] if written is None or isinstance(written, Ref) else []
+    if written is None or isinstance(written, Ref):
+        around = 2 if attribute in _OF_CONVOLUTION and op != "stablehlo.reduce_window" and op != "stablehlo.slice" else 0
+        return [tuple(_place(f"{label}.{axis}", kind) for axis in range(max(0, first.rank - around)))]
+    return [_number(label, kind)] if isinstance(written, Listing) or op == "stablehlo.slice" else []
+
+
+def _place(label: str, kind: str) -> Any:
+    return (_number(f"{label}.low", _OFFSET), _number(f"{label}.high", _OFFSET)) if kind == _PAIR else _number(label, kind)
+
+
+def _number(label: str, kind: str) -> Dim:
+    if kind == _COUNT:
+        return symbol(f"at.{label}")
+    if kind == _START:
+        return symbol(f"at:{label}")
+    return dims.subtract(symbol(f"at:{label}"), symbol(f"before:{label}"))  # any integer is a difference of two that are not negative
