@@ -20,6 +20,7 @@ from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import contractions, functions, movement, scalar
+from coset.prove.deadline import look
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
 from coset.prove.index import Known
@@ -55,6 +56,7 @@ class Denotation:
 
     def element(self, term: Term, index: Index) -> Form:
         """The element of a tensor `term` at `index`."""
+        look()
         found = self._memo.get((term, index))
         if found is None:
             found = self._memo[term, index] = self._element(term, index)

@@ -64,6 +64,8 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
         raise Open("the right side computes in a coarser float type than the left side")
     assert isinstance(left.type, TensorType) and left.type.shape is not None
     shape = left.type.shape
+    if 0 in shape:  # there is no element
+        return Shown(1, False)
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
     known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
     waiting, cases, solver = [known], 0, False

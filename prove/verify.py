@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any
 
 from coset.dialects.expansion import expanded
@@ -21,12 +20,14 @@ from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
 from coset.prove import numbers, pointwise
 from coset.prove.conditions import unconditional
+from coset.prove.deadline import Late, Time, until
 from coset.prove.decisions import Case, Untold, decided
 from coset.prove.equal import Open, Sense, compare
+from coset.prove.flat import flat, shapeless
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
-from coset.rules.instance import Instance, Search, instances, symbols_of
+from coset.rules.instance import Instance, Search, instances, shapes_given, symbols_of
 from coset.rules.pattern import Application, applications
 from coset.rules.places import PLACES
 from coset.rules.rule import Rule
@@ -39,10 +40,13 @@ SLOW = "more instances than there was time for"
 WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3's bit-vectors have a width each
 MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
-SECONDS = 30.0  # for an entry, with all its forms and all ways to show them
+SECONDS = 30.0  # of the processor, for an entry, with all its forms and all ways to show them
+LITTLE = 4.0  # of these, for instances of what will not be shown of all
 UNTYPED = "an instance cannot be typed"
 NATIVE = "nothing is known of"
 MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
+SHAPES_GIVEN = "all shapes that are only given"
+_OF_SHAPES = (" of stablehlo.reshape", " of stablehlo.broadcast_in_dim")
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(
     f"stablehlo.{name}"
@@ -51,22 +55,6 @@ COORDINATES = frozenset(
         "convolution", "reduce_window", "pad",
     )
 )
-
-
-class Time:
-    """The time until a moment, for all ways together in which something may be shown."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends = perf_counter() + seconds
-
-    @property
-    def over(self) -> bool:
-        """Whether none is left."""
-        return perf_counter() > self._ends
-
-    def share(self, part: float) -> Time:
-        """A part of what is left, for one way of several."""
-        return Time(part * max(0.0, self._ends - perf_counter()))
 
 
 @dataclass(frozen=True)
@@ -97,7 +85,7 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     """
     if rule.natives:
         return Proof("", 0, False, (), f"{NATIVE} {', '.join(rule.natives)}")
-    time = Time(seconds)
+    time = Time.of(seconds)
     free = unconditional(rule)
     if free is not None:
         try:
@@ -113,17 +101,17 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
 
 
 def _proof(rule: Rule, time: Time, *, bitwise: bool = True) -> Proof:
-    if _reads_at_places(rule):
-        proof = _variants(rule, time.share(1 / 2), symbolic=True, bitwise=bitwise)
+    if _has_places(rule):
+        proof = _variants(rule, time.share(3 / 4), symbolic=True, bitwise=bitwise)
         if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
     return _variants(rule, time, bitwise=bitwise)
 
 
-def _reads_at_places(rule: Rule) -> bool:
-    """Whether the left side has numbers that say where an op reads, and nothing asks whether they are known."""
+def _has_places(rule: Rule) -> bool:
+    """Whether the left side has numbers that say where an op reads, or shapes that are only given, and nothing asks whether they are known."""
     told = any(isinstance(part, Call) and part.function == "static" for whole in _expressions(rule) for part in parts(whole))
-    return not told and any(node.op.name in PLACES for node in applications(rule.left))
+    return not told and (any(node.op.name in PLACES for node in applications(rule.left)) or bool(shapes_given(rule)))
 
 
 def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
@@ -140,9 +128,8 @@ def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool =
     if commutes:
         generic = frozenset()  # the order of its operands does not count, or its numbers do
     if not _names_types(rule):
-        found = _shown(
-            rule, generic, ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH, time.share(1 / 2), symbolic=symbolic, bitwise=False
-        )
+        elements = ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH
+        found = _shown(rule, generic, elements, time, symbolic=symbolic, bitwise=False)
         if not found.solver and (found.assurance == "proved" or SLOW in found.gaps):
             return found
     any_number = numbers.marked(rule)
@@ -183,10 +170,12 @@ def _shown(
     rule: Rule, generic: frozenset[str], elements: tuple[str, ...], time: Time, any_number: numbers.Marked | None = None,
     *, symbolic: bool = False, bitwise: bool = True,
 ) -> Proof:  # fmt: skip
-    search = Search(dtypes=1, elements=elements, most_rank=_ranks(rule), exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
+    spread = shapeless(rule)  # as far as is seen
+    ranks = 1 if spread else _ranks(rule)
+    search = Search(dtypes=1, elements=elements, most_rank=ranks, exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
     search.numbers = numbers.NONE if any_number is None else any_number.marks
     seen: set[Case] = set()
-    solver = bits = False
+    solver = bits = little = False
     untested = 0  # instances of element types that nothing speaks about
     word = rule.numerics.word
     open_ranks = _open_ranks(rule)
@@ -194,15 +183,21 @@ def _shown(
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
     for case in _cases(rule, search, any_number):
         pair = case.sides
+        if not little and _lasting(search.gaps, generic, spread):
+            little, time = True, time.at_most(LITTLE)
         if len(seen) >= MOST_CASES or time.over:
             search.gaps.add(SLOW)
             break
         if case in seen:
             continue
-        seen.add(case)
         try:
-            solver |= compare(*pair, sense, case.facts).solver
+            with until(time):
+                solver |= compare(*pair, sense, case.facts).solver
+        except Late:
+            search.gaps.add(SLOW)
+            break
         except Open as open_:
+            seen.add(case)
             found = elementwise.equal(pair, case.truths) if bitwise else ""
             if not found:
                 what = ", ".join(str(term.type) for term in _inputs(pair))
@@ -211,9 +206,10 @@ def _shown(
             bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
             search.gaps |= {found} - {BIT_BY_BIT}
             untested += found != BIT_BY_BIT
+        seen.add(case)
+        spread = spread and flat(pair)
         search.gaps |= _positional(pair) if open_ranks else set()
-    gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
-    gaps |= _ranks_named(rule)
+    gaps = _lasting(search.gaps, generic, spread and any(_in_a_row(case.sides) for case in seen)) | _ranks_named(rule)
     if seen and untested == len(seen):
         return Proof("", len(seen), False, (), ", ".join(sorted(gaps)))
     if not seen:
@@ -221,6 +217,12 @@ def _shown(
     if word not in ("exact", "reassociates", "real"):
         return Proof("", len(seen), solver, (), f"a bound of `{word}` is not proved")
     return Proof("bounded" if gaps else "proved", len(seen), solver, tuple(sorted(gaps)), bits=bits)
+
+
+def _lasting(gaps: set[str], generic: frozenset[str], spread: bool) -> set[str]:
+    """The gaps that stay: not those of an op that stands for any one, nor those of shapes where shapes do not count."""
+    kept = {gap for gap in gaps if not any(gap.endswith(f" of {op}") for op in generic)}
+    return {gap for gap in kept if not (spread and (gap == SHAPES_GIVEN or gap.endswith(_OF_SHAPES)))}
 
 
 def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
@@ -314,6 +316,13 @@ def _ranks_named(rule: Rule) -> set[str]:
                 if ranks and any(isinstance(p, Literal) and isinstance(p.value, int) and p.value > RANKS for p in inside):
                     return {"ranks that a condition names"}
     return set()
+
+
+def _in_a_row(pair: tuple[Term, Term]) -> bool:
+    """Whether the result is a row of any length, and no input has a higher rank."""
+    type = pair[0].type
+    row = isinstance(type, TensorType) and type.rank == 1 and not isinstance(type.dims[0], int)
+    return row and all(isinstance(x.type, TensorType) and x.type.rank <= 1 for x in _inputs(pair))
 
 
 BIT_BY_BIT = "bit by bit"

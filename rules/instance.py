@@ -130,10 +130,9 @@ def _expansions(rule: Rule, mirror: Rule, search: Search) -> Iterator[Instance]:
 
 def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     kinds = rule.compiled.kinds
-    declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
     dtypes = [name for name, kind in kinds.items() if kind.word == "dtype"]
-    packs = [name for name, kind in kinds.items() if kind.word == "pack" and name in declared]
-    lone = [name for name, kind in kinds.items() if kind.word == "pack" and name not in declared]
+    lone = shapes_given(rule)
+    packs = [name for name, kind in kinds.items() if kind.word == "pack" and name not in lone]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: _spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
@@ -147,15 +146,21 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
         values |= {name: search.dim(name) for name in single}
-        if any(not spread and not (search.symbolic and _slice_only(rule, name)) for name, spread in spreads.items()):
+        if not search.symbolic and not all(spreads.values()):
             search.guess("all shapes that are only given")
         for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
-            options = (search.arrange(_lone(name, given, packs, search)) for name in lone)
+            options = (search.arrange(_symbols(name, rule, given, search.most_rank) if search.symbolic else _lone(name, given, packs, search)) for name in lone)
             starts = [{**given, **dict(zip(lone, lone_values, strict=True))} for lone_values in itertools.product(*options)]
-            if search.exhaustive and lone:
+            if search.exhaustive and lone and not search.symbolic:
                 starts.append(given)  # and where they come to stand, from what stands there already
             for start in starts:
                 yield from search.first(_completed(rule, start, search), 24)
+
+
+def shapes_given(rule: Rule) -> list[str]:
+    """The packs that no variable's type has."""
+    declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
+    return [name for name, kind in rule.compiled.kinds.items() if kind.word == "pack" and name not in declared]
 
 
 def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
@@ -182,17 +187,6 @@ def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
 
 
-def _slice_only(rule: Rule, name: str) -> bool:
-    """True when the pack is only a part of where slices begin and end: symbols at every rank speak for all."""
-    used = [
-        (node.op.name, attribute)
-        for node in applications(rule.left)
-        for attribute, value in rule.compiled.left[node.index].items
-        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
-    ]
-    return all(op == "stablehlo.slice" and attribute in ("start", "limit") for op, attribute in used)
-
-
 def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
     """`values`, and with each choice of dims of packs that are 1: a broadcast treats them apart."""
     places = [(name, axis) for name in packs for axis in range(len(values[name]))]
@@ -211,6 +205,16 @@ def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Searc
             options += _wider(tuple(search.dim(f"{name}_{i}") if dim == 1 else dim for i, dim in enumerate(own)), name, search)
             options += _wider(own, name, search)
     return list(dict.fromkeys(options))
+
+
+def _symbols(name: str, rule: Rule, values: dict[str, Any], most: int) -> list[Any]:
+    """The same as symbols of every rank up to two more than that of any variable: what else such a pack may be they stand for."""
+    packs = {each for each, value in values.items() if isinstance(value, tuple)}
+    ranks = [
+        len(t.dims.items) + sum(len(values[p.name]) for p in parts(t.dims) if isinstance(p, Ref) and p.name in packs)
+        for t in rule.compiled.types
+    ]
+    return [tuple(symbol(f"{name}_{i}") for i in range(rank)) for rank in range(max((most, *(rank + 2 for rank in ranks))) + 1)]
 
 
 def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, ...]]:
