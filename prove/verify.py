@@ -174,6 +174,12 @@ def _shown(
     ranks = 1 if spread else _ranks(rule)
     search = Search(dtypes=1, elements=elements, most_rank=ranks, exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
     search.numbers = numbers.NONE if any_number is None else any_number.marks
+
+    def watch() -> None:
+        if time.over:
+            raise Late
+
+    search.watch = watch
     seen: set[Case] = set()
     solver = bits = little = False
     untested = 0  # instances of element types that nothing speaks about
@@ -181,34 +187,33 @@ def _shown(
     open_ranks = _open_ranks(rule)
     elementwise = _Elementwise(rule.numerics.exceptions)
     sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
-    for case in _cases(rule, search, any_number):
-        pair = case.sides
-        if not little and _lasting(search.gaps, generic, spread):
-            little, time = True, time.at_most(LITTLE)
-        if len(seen) >= MOST_CASES or time.over:
-            search.gaps.add(SLOW)
-            break
-        if case in seen:
-            continue
-        try:
-            with until(time):
-                solver |= compare(*pair, sense, case.facts).solver
-        except Late:
-            search.gaps.add(SLOW)
-            break
-        except Open as open_:
+    try:
+        for case in _cases(rule, search, any_number):
+            pair = case.sides
+            if not little and _lasting(search.gaps, generic, spread):
+                little, time = True, time.at_most(LITTLE)
+            watch()
+            if len(seen) >= MOST_CASES:
+                raise Late
+            if case in seen:
+                continue
+            try:
+                with until(time):
+                    solver |= compare(*pair, sense, case.facts).solver
+            except Open as open_:
+                found = elementwise.equal(pair, case.truths) if bitwise else ""
+                if not found:
+                    what = ", ".join(str(term.type) for term in _inputs(pair))
+                    return Proof("", len(seen) + 1, solver, (), f"open for {what}: {open_}")
+                solver = True
+                bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
+                search.gaps |= {found} - {BIT_BY_BIT}
+                untested += found != BIT_BY_BIT
             seen.add(case)
-            found = elementwise.equal(pair, case.truths) if bitwise else ""
-            if not found:
-                what = ", ".join(str(term.type) for term in _inputs(pair))
-                return Proof("", len(seen), solver, (), f"open for {what}: {open_}")
-            solver = True
-            bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
-            search.gaps |= {found} - {BIT_BY_BIT}
-            untested += found != BIT_BY_BIT
-        seen.add(case)
-        spread = spread and flat(pair)
-        search.gaps |= _positional(pair) if open_ranks else set()
+            spread = spread and flat(pair)
+            search.gaps |= _positional(pair) if open_ranks else set()
+    except Late:
+        search.gaps.add(SLOW)
     gaps = _lasting(search.gaps, generic, spread and any(_in_a_row(case.sides) for case in seen)) | _ranks_named(rule)
     if seen and untested == len(seen):
         return Proof("", len(seen), False, (), ", ".join(sorted(gaps)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ class Search:
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
     symbolic: bool = False  # the numbers that say where an op reads (`rules/places.py`) are symbols
+    watch: Callable[[], None] = lambda: None  # asked at each question; may raise when there is no time left
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -90,6 +91,7 @@ class Search:
 
     def spend(self, op: Op) -> bool:
         """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up."""
+        self.watch()
         self.spent += 1 if op.meaning is not None else EXPANSION
         return self.spent <= self.budget
 

@@ -12,7 +12,7 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.op import Op
-from coset.ir.types import TensorType, TupleType, Type
+from coset.ir.types import AbsentType, TensorType, TupleType, Type
 
 Binding = dict[str, Dim]
 
@@ -20,8 +20,9 @@ Binding = dict[str, Dim]
 def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> list[Binding] | None:
     """The least bindings of dim symbols under which `op` may take `operands`: all of them together are all that there is. None where
     that is not known; none at all where dims that must be equal are different numbers."""
-    shapes = [operand.shape for operand in operands if isinstance(operand, TensorType)]
-    if len(shapes) != len(operands) or any(shape is None for shape in shapes):
+    there = [operand for operand in operands if not isinstance(operand, AbsentType)]
+    shapes = [operand.shape for operand in there if isinstance(operand, TensorType)]
+    if len(shapes) != len(there) or any(shape is None for shape in shapes):
         return None
     found: list[Binding] = [{}]
     for left, right, repeats in _equations(op, [shape for shape in shapes if shape is not None], attributes):
