@@ -58,8 +58,9 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
     batch, channel, *places = index
     groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
     filters, inner, *window = w.tensor.dims
-    variables = elements.bound((inner, *window))
-    c, *k = (dims.symbol(name) for name, _ in variables)
+    variables = elements.bound([extent for extent in (inner, *window) if extent != 1])
+    bound = iter(variables)
+    c, *k = (0 if extent == 1 else dims.symbol(next(bound)[0]) for extent in (inner, *window))
     count = groups if groups != 1 else batches
     share = dims.floordiv(filters, count)  # without a rest, as the type rule asks
     group = elements.known.divided(channel, share)[0] if count != 1 else 0

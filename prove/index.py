@@ -15,6 +15,7 @@ from coset.ir import dims
 from coset.ir.dims import Atom, Dim, Poly, Shape
 
 MOST_VARIABLES = 8  # of which all ends are tried together
+MOST_FACTS = 8  # of which two are used together
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,13 @@ class Known:
 
     def nonnegative(self, dim: Dim) -> bool:
         """True when `dim` >= 0 could be shown."""
-        return self._shown(dim) or any(self._shown(dims.subtract(dim, fact)) for fact in self.facts)
+        if self._shown(dim):
+            return True
+        left = [dims.subtract(dim, fact) for fact in self.facts]
+        if any(map(self._shown, left)):
+            return True
+        pairs = itertools.combinations(range(len(left)), 2) if len(left) <= MOST_FACTS else ()
+        return any(self._shown(dims.subtract(left[i], self.facts[j])) for i, j in pairs)
 
     def within(self, index: Dim, extent: Dim) -> bool:
         """True when 0 <= index < extent could be shown."""
@@ -57,7 +64,14 @@ class Known:
         return True
 
     def _by_coefficients(self, dim: Dim) -> bool:
-        """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative."""
+        """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative, or once
+        an extent less 1 is taken away."""
+        if self._plainly(dim):
+            return True
+        extents = {extent for extent in self.extents.values() if not isinstance(extent, int) and not _factors(extent)}
+        return any(self._plainly(dims.subtract(dim, dims.subtract(extent, 1))) for extent in extents)
+
+    def _plainly(self, dim: Dim) -> bool:
         least_one = self.positive | {name for extent in self.extents.values() for name in _factors(extent)}
         shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & least_one})
         if isinstance(shifted, int):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.dialects.expansion import expanded
+from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
@@ -89,7 +90,7 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     free = unconditional(rule)
     if free is not None:
         try:
-            proof = _proof(free, time.share(1 / 2), bitwise=False)  # bit by bit it is the conditions on numbers and types that count
+            proof = _proof(free, time.share(1 / 2), bitwise=False, whole=True)  # bit by bit it is the conditions on numbers and types that count
         except CosetError:  # the conditions are what gives both sides one type
             proof = None
         if proof is not None and proof.assurance == "proved":
@@ -100,12 +101,27 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
         return Proof("", 0, False, (), f"{UNTYPED}: {error.message}")
 
 
-def _proof(rule: Rule, time: Time, *, bitwise: bool = True) -> Proof:
+def _proof(rule: Rule, time: Time, *, bitwise: bool = True, whole: bool = False) -> Proof:
+    """The proof with symbols for the numbers that say where an op reads, or with samples of them. `whole`: only if it is one of all instances."""
     if _has_places(rule):
-        proof = _variants(rule, time.share(3 / 4), symbolic=True, bitwise=bitwise)
+        proof = _variants(rule, _Way(time.share(3 / 4), symbolic=True, bitwise=bitwise, whole=True))
         if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
-    return _variants(rule, time, bitwise=bitwise)
+    return _variants(rule, _Way(time, bitwise=bitwise, whole=whole))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How something is to be shown: until when; with symbols for where ops read (`symbolic`); bit by bit too; all or nothing (`whole`)."""
+
+    time: Time
+    symbolic: bool = False
+    bitwise: bool = True
+    whole: bool = False
+
+    def within(self, time: Time) -> _Way:
+        """The same in other time."""
+        return replace(self, time=time)
 
 
 def _has_places(rule: Rule) -> bool:
@@ -114,13 +130,13 @@ def _has_places(rule: Rule) -> bool:
     return not told and (any(node.op.name in PLACES for node in applications(rule.left)) or bool(shapes_given(rule)))
 
 
-def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
+def _variants(rule: Rule, way: _Way) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
-    generic = _generic(rule)
+    generic, time = _generic(rule), way.time
     commutes = any(get_op(name).has("commutative") for name in generic)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), time.share(1 / 2) if commutes else time, symbolic=symbolic, bitwise=bitwise)
+            proof = _shown(rule, generic, (kind,), way.within(time.share(1 / 2)) if commutes else way)
             if proof.assurance or (proof.cases and not commutes):
                 return replace(proof, any_op=True)
             if proof.cases:
@@ -129,16 +145,16 @@ def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool =
         generic = frozenset()  # the order of its operands does not count, or its numbers do
     if not _names_types(rule):
         elements = ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH
-        found = _shown(rule, generic, elements, time, symbolic=symbolic, bitwise=False)
+        found = _shown(rule, generic, elements, replace(way, bitwise=False))
         if not found.solver and (found.assurance == "proved" or SLOW in found.gaps):
             return found
     any_number = numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
-        proof = _shown(rule, generic, KINDS, time.share(1 / 2), any_number, symbolic=symbolic, bitwise=bitwise)
+        proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
         if proof.assurance == "proved" and not proof.bits:
             return proof
-    found = _shown(rule, generic, KINDS, time, symbolic=symbolic, bitwise=bitwise)
-    found = _shown(rule, generic, (*KINDS, *WIDTHS), time, symbolic=symbolic, bitwise=bitwise) if found.bits else found
+    found = _shown(rule, generic, KINDS, way)
+    found = _shown(rule, generic, (*KINDS, *WIDTHS), way) if found.bits else found
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
@@ -167,12 +183,11 @@ def _nodes(rule: Rule) -> list[Application]:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], time: Time, any_number: numbers.Marked | None = None,
-    *, symbolic: bool = False, bitwise: bool = True,
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], way: _Way, any_number: numbers.Marked | None = None
 ) -> Proof:  # fmt: skip
-    spread = shapeless(rule)  # as far as is seen
+    time, spread = way.time, shapeless(rule)  # as far as is seen
     ranks = 1 if spread else _ranks(rule)
-    search = Search(dtypes=1, elements=elements, most_rank=ranks, exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
+    search = Search(dtypes=1, elements=elements, most_rank=ranks, exhaustive=True, budget=QUESTIONS, symbolic=way.symbolic)
     search.numbers = numbers.NONE if any_number is None else any_number.marks
 
     def watch() -> None:
@@ -191,7 +206,7 @@ def _shown(
         for case in _cases(rule, search, any_number):
             pair = case.sides
             if not little and _lasting(search.gaps, generic, spread):
-                little, time = True, time.at_most(LITTLE)
+                little, time = True, time.at_most(0 if way.whole else LITTLE)
             watch()
             if len(seen) >= MOST_CASES:
                 raise Late
@@ -201,7 +216,7 @@ def _shown(
                 with until(time):
                     solver |= compare(*pair, sense, case.facts).solver
             except Open as open_:
-                found = elementwise.equal(pair, case.truths) if bitwise else ""
+                found = elementwise.equal(pair, case.truths) if way.bitwise else ""
                 if not found:
                     what = ", ".join(str(term.type) for term in _inputs(pair))
                     return Proof("", len(seen) + 1, solver, (), f"open for {what}: {open_}")
@@ -211,7 +226,7 @@ def _shown(
                 untested += found != BIT_BY_BIT
             seen.add(case)
             spread = spread and flat(pair)
-            search.gaps |= _positional(pair) if open_ranks else set()
+            search.gaps |= _positional(rule, pair) if open_ranks else set()
     except Late:
         search.gaps.add(SLOW)
     gaps = _lasting(search.gaps, generic, spread and any(_in_a_row(case.sides) for case in seen)) | _ranks_named(rule)
@@ -402,16 +417,21 @@ def _one_axis(rule: Rule, item: Any) -> bool:
 _LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))
 
 
-def _keeps_coordinates(term: Term) -> bool:
-    """Whether a reshape only adds and drops dims of 1."""
+def _keeps_coordinates(term: Term, packs: re.Pattern[str]) -> bool:
+    """Whether a reshape only adds and drops dims of 1, and beside these changes no dim of a pack."""
     if term.op.name != "stablehlo.reshape":
         return False
     before, after = ([dim for dim in type.tensor.dims if dim != 1] for type in (term.operands[0], term))
-    return before == after
+    for end in (0, -1):
+        while before and after and before[end] == after[end]:
+            before.pop(end), after.pop(end)
+    return not any(packs.fullmatch(name) for dim in (*before, *after) for name in dims.symbols(dim))
 
 
-def _positional(pair: tuple[Term, Term]) -> set[str]:
+def _positional(rule: Rule, pair: tuple[Term, Term]) -> set[str]:
     """The ops of an instance for which small ranks do not speak for all."""
-    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False)) if not _keeps_coordinates(term)}
+    names = "|".join(re.escape(name) for name, kind in rule.compiled.kinds.items() if kind.word in ("pack", "dims", "ints"))
+    packs = re.compile(rf"(?:(?:{names}|any)_.*|(?:at[.:]|before:).*[.]\d+(?:[.]low|[.]high)?)")  # what is made for an axis, not for a dim with a name
+    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False)) if not _keeps_coordinates(term, packs)}
     ordinary = {op for op in primitives if op.name.startswith("builtin.") or op.has("elementwise") or op.name in COORDINATES}
     return {f"ranks over {RANKS} of {op.name}" for op in primitives - ordinary}

@@ -125,7 +125,7 @@ def understood(op: Op) -> bool:
 
 
 _UNDERSTOOD = frozenset({
-    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv",
+    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv", "pad",
 })  # fmt: skip
 
 
