@@ -52,6 +52,7 @@ class Denotation:
         self.domain = Domain(self._closed, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
+        self.widths = False  # whether the number of bits of an integer has made a difference
         self._memo: dict[tuple[Term, Index], Form] = {}
 
     def element(self, term: Term, index: Index) -> Form:
@@ -201,6 +202,14 @@ class Denotation:
                 return functions.sorted_call(f"{name} {type.dtype}", *operands)
             if name == "power":
                 return functions.power_of_integer(operands[0], operands[1], type.dtype)
+            if name == "remainder":
+                return functions.remainder_of_integers(operands[0], operands[1], type.dtype)
+            if name == "abs":  # -128 is what its magnitude wraps around to
+                return scalar.multiply(operands[0], scalar.atom(Apply(f"sign {type.dtype}", tuple(operands))))
+            places = operands[1].number if name in ("shift_right_logical", "shift_right_arithmetic", "shift_left") else None
+            if places is not None and places.denominator == 1:
+                self.widths = True
+                return functions.shifted(name, operands[0], int(places) % (1 << type.dtype.bits), type.dtype)
             return found(*operands) if found else scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
         if type.dtype.kind == "float" and self.real:
             found = self.reals.table.get(name)

@@ -24,6 +24,7 @@ from coset.prove.conditions import unconditional
 from coset.prove.deadline import Late, Time, until
 from coset.prove.decisions import Case, Untold, decided
 from coset.prove.equal import Open, Sense, compare
+from coset.prove.finite import finite
 from coset.prove.flat import flat, shapeless
 from coset.prove.sample import sides
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
@@ -183,7 +184,8 @@ def _nodes(rule: Rule) -> list[Application]:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], way: _Way, any_number: numbers.Marked | None = None
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], way: _Way, any_number: numbers.Marked | None = None,
+    least: int | None = None,
 ) -> Proof:  # fmt: skip
     time, spread = way.time, shapeless(rule)  # as far as is seen
     ranks = 1 if spread else _ranks(rule)
@@ -195,6 +197,8 @@ def _shown(
             raise Late
 
     search.watch = watch
+    search.choices = finite(rule)
+    search.least_rank = least = int(spread and bool(search.choices)) if least is None else least
     seen: set[Case] = set()
     solver = bits = little = False
     untested = 0  # instances of element types that nothing speaks about
@@ -214,7 +218,8 @@ def _shown(
                 continue
             try:
                 with until(time):
-                    solver |= compare(*pair, sense, case.facts).solver
+                    shown = compare(*pair, sense, case.facts)
+                solver, bits = solver or shown.solver, bits or shown.widths
             except Open as open_:
                 found = elementwise.equal(pair, case.truths) if way.bitwise else ""
                 if not found:
@@ -232,6 +237,8 @@ def _shown(
     gaps = _lasting(search.gaps, generic, spread and any(_in_a_row(case.sides) for case in seen)) | _ranks_named(rule)
     if seen and untested == len(seen):
         return Proof("", len(seen), False, (), ", ".join(sorted(gaps)))
+    if not seen and least:  # a form for rank 0 alone
+        return _shown(rule, generic, elements, way, any_number, 0)
     if not seen:
         return Proof("", 0, False, (), SLOW if SLOW in search.gaps else "no instance with symbolic sizes")
     if word not in ("exact", "reassociates", "real"):

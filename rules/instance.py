@@ -51,6 +51,7 @@ class Search:
     random: random.Random | None = None
     dtypes: int = 3
     most_rank: int = 3
+    least_rank: int = 0
     attempts: int = 300
     pool: Sequence[int] = NUMBERS
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Search:
     gaps: set[str] = field(default_factory=set)
     symbolic: bool = False  # the numbers that say where an op reads (`rules/places.py`) are symbols
     watch: Callable[[], None] = lambda: None  # asked at each question; may raise when there is no time left
+    choices: Mapping[str, Callable[[dict[str, Any]], list[int]]] = field(default_factory=dict)  # all values of names that have few
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -137,7 +139,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     packs = [name for name, kind in kinds.items() if kind.word == "pack" and name not in lone]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: _spread_only(rule, name) for name in lone}
-    ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
+    ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
     elements = search.arrange(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
@@ -398,6 +400,10 @@ def _open_values(
             kind = rule.compiled.kinds[part.name]
             if part.name in search.numbers and kind.word == "float":  # in a mirror the name may be that of something else
                 names[part.name] = [search.numbers[part.name]]
+                continue
+            choices = search.choices.get(part.name)
+            if choices is not None:
+                names[part.name] = choices(scope.values)
                 continue
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
