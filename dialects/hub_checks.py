@@ -140,11 +140,19 @@ def may_be_equal(a: Dim, b: Dim) -> bool:
     return True
 
 
-def get_pairs(name: str, attributes: Attributes, spatial: int, key: str = "padding") -> tuple[tuple[Dim, Dim], ...]:
-    """The attribute `key`, a pair of integers (low, high) for each of `spatial` dims; in proofs some are symbols for any."""
+def get_padding(name: str, attributes: Attributes, spatial: int) -> tuple[tuple[Dim, Dim], ...]:
+    """The attribute `padding`, a pair of integers (low, high) for each of `spatial` dims; in proofs some are symbols for any."""
+    value: Any = attributes["padding"]
+    pairs = isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in value)
+    if pairs and len(value) == spatial and any(isinstance(i, Poly) for p in value for i in p):
+        return value  # type: ignore[no-any-return]
+    return get_pairs(name, attributes, spatial)
+
+
+def get_pairs(name: str, attributes: Attributes, spatial: int, key: str = "padding") -> tuple[tuple[int, int], ...]:
+    """The attribute `key`, a pair of integers (low, high) for each of `spatial` dims."""
     value: Any = attributes[key]
-    numbers = (int, Poly)
-    pairs = isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 and all(isinstance(i, numbers) for i in p) for p in value)
+    pairs = isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 and all(isinstance(i, int) for i in p) for p in value)
     require(pairs and len(value) == spatial, f"`{key}` of `{name}` must be {spatial} pairs of integers (low, high), not {value!r}")
     return value  # type: ignore[no-any-return]
 

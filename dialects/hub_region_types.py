@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import hub_checks as checks
-from coset.dialects.hub_checks import get_axes, get_axis, get_counts, get_ints, get_pairs, may_be_at_most, padded, window_count
+from coset.dialects.hub_checks import get_axes, get_axis, get_counts, get_ints, get_padding, may_be_at_most, padded, window_count
 from coset.dialects.hub_region_checks import results_type
 from coset.dialects.hub_types import COMBINERS
 from coset.ir.dims import Dim
@@ -77,7 +77,7 @@ def _window_shape(name: str, operand: TensorType, attributes: Attributes) -> tup
         return get_counts(name, attributes, key, least=1, count=rank) if key in attributes else (1,) * rank
 
     keys = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    rows = zip(operand.dims, *map(row, keys), get_pairs(name, attributes, rank), strict=True)
+    rows = zip(operand.dims, *map(row, keys), get_padding(name, attributes, rank), strict=True)
     shape = []
     for axis, (dim, window, stride, base, dilation, (low, high)) in enumerate(rows):
         size = padded(dim, low, high, base)

@@ -15,8 +15,7 @@ from coset.dialects.hub_checks import (
     get_counts,
     get_dims,
     get_dtype,
-    get_ints,
-    get_pairs,
+    get_padding,
     may_be_at_most,
     may_be_equal,
     padded,
@@ -232,7 +231,7 @@ def convolution(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     batch = _groups(name, lhs, rhs, attributes)
     sizes = tuple(
         window_count(padded(lhs.dims[2 + i], low, high, lhs_dilation[i]), padded(rhs.dims[2 + i], 0, 0, rhs_dilation[i]), strides[i])
-        for i, (low, high) in enumerate(get_pairs(name, attributes, spatial))
+        for i, (low, high) in enumerate(get_padding(name, attributes, spatial))
     )
     return TensorType(lhs.dtype, (batch, rhs.dims[0], *sizes))
 

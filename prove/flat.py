@@ -13,7 +13,7 @@ from typing import Any
 from coset.ir.op import Op
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
-from coset.rules.algebra import Call, Ref, parts
+from coset.rules.algebra import Call, Literal, Ref, parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 
@@ -27,9 +27,28 @@ def shapeless(rule: Rule) -> bool:
     compiled = rule.compiled
     if not all(_fits(node.op) for pair in rule.pairs for side in pair for node in applications(side)):
         return False
-    written = [value for side in (compiled.left, compiled.right) for attributes in side for name, value in attributes.items if name not in _SHAPES]
-    asked: list[Any] = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
+    written = [
+        value for side in (compiled.left, compiled.right) for attributes in side for name, value in attributes.items if name not in _SHAPES
+    ]
+    asked = [condition for condition in _asked(rule) if not _asks_for_none(condition)]
     return not any(_speaks_of_shapes(rule, part) for whole in (*written, *asked) for part in parts(whole))
+
+
+def asks_rank(rule: Rule) -> bool:
+    """Whether a shapeless rule asks which tensors have rank 0."""
+    return any(map(_asks_for_none, _asked(rule)))
+
+
+def _asked(rule: Rule) -> list[Any]:
+    return [*rule.compiled.conditions, *(guard for guards in rule.compiled.guards for guard in guards)]
+
+
+def _asks_for_none(condition: Any) -> bool:
+    """Whether a condition compares a rank with 0: that has one answer for all ranks from 1 on."""
+    if not isinstance(condition, Call) or condition.function not in ("==", "!="):
+        return False
+    rank, number = condition.arguments
+    return isinstance(rank, Call) and rank.function == "rank" and isinstance(number, Literal) and number.value == 0
 
 
 def _fits(op: Op) -> bool:

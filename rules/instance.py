@@ -18,10 +18,10 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Splice, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
-from coset.rules.places import PLACES, places
 from coset.rules.pattern import Application, Variable, applications
+from coset.rules.places import PLACES, places
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
@@ -153,7 +153,10 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         if not search.symbolic and not all(spreads.values()):
             search.guess("all shapes that are only given")
         for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
-            options = (search.arrange(_symbols(name, rule, given, search.most_rank) if search.symbolic else _lone(name, given, packs, search)) for name in lone)
+            options = (
+                search.arrange(_symbols(name, rule, search.most_rank) if search.symbolic else _lone(name, given, packs, search))
+                for name in lone
+            )
             starts = [{**given, **dict(zip(lone, lone_values, strict=True))} for lone_values in itertools.product(*options)]
             if search.exhaustive and lone and not search.symbolic:
                 starts.append(given)  # and where they come to stand, from what stands there already
@@ -211,14 +214,10 @@ def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Searc
     return list(dict.fromkeys(options))
 
 
-def _symbols(name: str, rule: Rule, values: dict[str, Any], most: int) -> list[Any]:
-    """The same as symbols of every rank up to two more than that of any variable: what else such a pack may be they stand for."""
-    packs = {each for each, value in values.items() if isinstance(value, tuple)}
-    ranks = [
-        len(t.dims.items) + sum(len(values[p.name]) for p in parts(t.dims) if isinstance(p, Ref) and p.name in packs)
-        for t in rule.compiled.types
-    ]
-    return [tuple(symbol(f"{name}_{i}") for i in range(rank)) for rank in range(max((most, *(rank + 2 for rank in ranks))) + 1)]
+def _symbols(name: str, rule: Rule, most: int) -> list[Any]:
+    """The same as symbols of every rank that counts, beside as many dims as a variable has by name: they stand for all such packs."""
+    named = [sum(not isinstance(item, Splice) for item in pattern.dims.items) for pattern in rule.compiled.types]
+    return [tuple(symbol(f"{name}_{i}") for i in range(rank)) for rank in range(max(named, default=0) + most + 1)]
 
 
 def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, ...]]:

@@ -125,7 +125,8 @@ def understood(op: Op) -> bool:
 
 
 _UNDERSTOOD = frozenset({
-    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv", "pad",
+    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "pad",
+    "onnx.Conv",
 })  # fmt: skip
 
 
