@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from coset.ir import dims
-from coset.ir.dims import Atom, Dim, Poly, Shape
+from coset.ir.dims import Atom, Dim, Monomial, Poly, Shape
 
 MOST_VARIABLES = 8  # of which all ends are tried together
 MOST_FACTS = 8  # of which two are used together
@@ -36,6 +37,20 @@ class Known:
 
     def nonnegative(self, dim: Dim) -> bool:
         """True when `dim` >= 0 could be shown."""
+        found = self._told.get(dim)
+        if found is None:
+            found = self._told[dim] = self._nonnegative(dim)
+        return found
+
+    @cached_property
+    def _told(self) -> dict[Dim, bool]:
+        return {}
+
+    @cached_property
+    def _simple(self) -> dict[Dim, Dim]:
+        return {}
+
+    def _nonnegative(self, dim: Dim) -> bool:
         if self._shown(dim):
             return True
         left = [dims.subtract(dim, fact) for fact in self.facts]
@@ -68,12 +83,22 @@ class Known:
         an extent less 1 is taken away."""
         if self._plainly(dim):
             return True
-        extents = {extent for extent in self.extents.values() if not isinstance(extent, int) and not _factors(extent)}
-        return any(self._plainly(dims.subtract(dim, dims.subtract(extent, 1))) for extent in extents)
+        there = {monomial for monomial, coefficient in dim.terms if coefficient > 0} if not isinstance(dim, int) else set()
+        return any(leading in there and self._plainly(dims.subtract(dim, less)) for leading, less in self._long)
+
+    @cached_property
+    def _long(self) -> tuple[tuple[Monomial, Dim], ...]:
+        """The extents that are sums, less 1, each with a monomial that it has."""
+        found = {extent for extent in self.extents.values() if not isinstance(extent, int) and not _factors(extent)}
+        return tuple((extent.terms[0][0], dims.subtract(extent, 1)) for extent in found)
+
+    @cached_property
+    def _least_one(self) -> frozenset[str]:
+        """The dims that are at least 1."""
+        return self.positive.union(*map(_factors, self.extents.values()))
 
     def _plainly(self, dim: Dim) -> bool:
-        least_one = self.positive | {name for extent in self.extents.values() for name in _factors(extent)}
-        shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & least_one})
+        shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & self._least_one})
         if isinstance(shifted, int):
             return shifted >= 0
         return all(coefficient >= 0 for _, coefficient in shifted.terms) and all(self._atom(a) for m, _ in shifted.terms for a in m)
@@ -86,6 +111,12 @@ class Known:
         """`dim` with the quotients and rests taken that the ranges decide."""
         if isinstance(dim, int):
             return dim
+        found = self._simple.get(dim)
+        if found is None:
+            found = self._simple[dim] = self._simplify(dim)
+        return found
+
+    def _simplify(self, dim: Poly) -> Dim:
         total: Dim = 0
         for monomial, coefficient in dim.terms:
             factors: Dim = coefficient

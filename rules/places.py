@@ -34,8 +34,7 @@ FAIR = frozenset((
     "+", "-", "*", "/", "//", "%", "negate", "min", "max", "==", "!=", "<", "<=", ">", ">=", "in", "not", "and", "or", "if", "ceildiv",
     "floor", "ceil", "rank", "dims", "dtype", "len", "range", "repeat", "sum", "all", "any", "product", "item", "index", "slice", "without",
     "join", "joined", "permute", "inverse", "compose", "drop", "insert", "put", "sort", "swap_last", "swap_axes", "batch_axes", "bits",
-    "kind",
-    "lossless", "lowest", "highest", "pi", "exp", "log", "sqrt",
+    "kind", "lossless", "lowest", "highest", "pi", "exp", "log", "sqrt",
 ))  # fmt: skip
 
 
