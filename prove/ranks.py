@@ -11,7 +11,7 @@ from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
-from coset.rules.pattern import applications
+from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 
 RANKS = 2  # of each pack; see the theorem
@@ -44,8 +44,16 @@ def open_ranks(rule: Rule) -> bool:
 
 def most_rank(rule: Rule) -> int:
     """Up to which rank of each pack instances are made. Of two dims all permutations commute and are their own inverses: of three not."""
-    turned = any(kind.word == "permutation" for kind in rule.compiled.kinds.values())
+    turned = any(kind.word == "permutation" for kind in rule.compiled.kinds.values()) or any(
+        _turns(rule, node) for node in applications(rule.left)
+    )
     return RANKS + _designated(rule) + turned
+
+
+def _turns(rule: Rule, node: Application) -> bool:
+    """Whether a broadcast or a transpose of the left side may put axes in any order, which the right side knows by a name."""
+    items = dict(rule.compiled.left[node.index].items)
+    return any(isinstance(items.get(name), Ref) for name in ("broadcast_dimensions", "permutation"))
 
 
 def _designated(rule: Rule) -> int:

@@ -152,7 +152,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         values |= {name: search.dim(name) for name in single}
         if not search.symbolic and not all(spreads.values()):
             search.guess("all shapes that are only given")
-        for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
+        for given in _with_ones(values, packs) if search.exhaustive and lone and not search.symbolic else (values,):
             options = (
                 search.arrange(_symbols(name, rule, search.most_rank) if search.symbolic else _lone(name, given, packs, search))
                 for name in lone
@@ -372,7 +372,9 @@ def symbols_of(value: Any) -> frozenset[str]:
 
 def _left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
     """Values of an attribute that the rule does not write."""
-    found = places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands) if search.symbolic else []
+    found = (
+        places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands, search.most_rank) if search.symbolic else []
+    )
     return found or search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive))
 
 
@@ -410,7 +412,7 @@ def _open_values(
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
             if word == "float" and name == "value":
                 options = [*options, *_unusual(rule, search)]
-            found = places(part.name, value, node.op.name, name, operands) if search.symbolic else []
+            found = places(part.name, value, node.op.name, name, operands, search.most_rank) if search.symbolic else []
             if found:
                 names[part.name] = found
                 continue

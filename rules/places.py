@@ -38,15 +38,15 @@ FAIR = frozenset((
 ))  # fmt: skip
 
 
-def places(label: str, written: Expression | None, op: str, attribute: str, operands: Sequence[Type]) -> list[Any]:
+def places(label: str, written: Expression | None, op: str, attribute: str, operands: Sequence[Type], most: int) -> list[Any]:
     """What stands for all values of `attribute`, which the rule writes as a name or not at all, or of an item that it names in a list;
-    nothing where there is no such thing."""
+    nothing where there is no such thing. Shapes have every rank up to `most`, or one more than the operand."""
     kind = PLACES.get(op, {}).get(attribute)
     first = operands[0] if operands else None
     if kind is None or not isinstance(first, TensorType):
         return []
-    if kind == _SHAPE:  # of every rank up to two more than what there is
-        ranks = range(first.rank + 3) if written is None or isinstance(written, Ref) else ()
+    if kind == _SHAPE:
+        ranks = range(max(first.rank + 1, most) + 1) if written is None or isinstance(written, Ref) else ()
         return [tuple(symbol(f"{label}_{axis}") for axis in range(rank)) for rank in ranks]
     if kind == _GROUP:  # a type rule takes one group count of two: each is also looked at as 1
         return [1, _number(f"at.{label}", _COUNT)] if written is None or isinstance(written, Ref) else []

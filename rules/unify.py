@@ -15,6 +15,7 @@ from coset.ir.op import Op
 from coset.ir.types import AbsentType, TensorType, TupleType, Type
 
 Binding = dict[str, Dim]
+OFFSETS = ("at:", "before:")  # how the symbols of places begin that may be 0
 
 
 def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> list[Binding] | None:
@@ -54,6 +55,16 @@ def solved(a: Dim, b: Dim) -> list[Binding] | None:
             return [{name: other}]
         if other == 1 and (factors := _factors(one)) is not None:  # a product of sizes is 1 where each is
             return [dict.fromkeys(factors, 1)]
+    return _offset(dims.subtract(a, b))
+
+
+def _offset(difference: Dim) -> list[Binding] | None:
+    """What an offset is (`rules/places.py`) that stands alone in a difference that is 0; that it is not negative is then not known."""
+    for monomial, coefficient in difference.terms if isinstance(difference, Poly) else ():
+        name = monomial[0].name if len(monomial) == 1 and abs(coefficient) == 1 else ""
+        rest = dims.add(dims.multiply(-coefficient, difference), dims.symbol(name)) if name.startswith(OFFSETS) else difference
+        if name.startswith(OFFSETS) and name not in dims.symbols(rest):
+            return [{name: rest}]
     return None
 
 
