@@ -225,6 +225,11 @@ class Denotation:
 
     def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:
         a, b = operands
+        kept = [functions.conversion(x) for x in operands]
+        if kept[0] is not None and kept[1] is not None and kept[0].function == kept[1].function:
+            source = DTYPES[kept[0].function.split()[1]]
+            if LOSSLESS(source, dtype):  # it keeps the order, and what is equal
+                return self._compare(direction, [x.arguments[0] for x in kept if x is not None], source)
         if dtype.kind == "bool":
             return functions.compare_bools(direction, a, b)
         if functions.wraps(dtype):

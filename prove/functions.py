@@ -343,6 +343,7 @@ BLIND = frozenset((
     "cbrt", "exponential", "exponential_minus_one", "sine", "cosine", "tan", "tanh", "logistic", "log", "log_plus_one",
     "round_nearest_even", "round_nearest_afz", "is_finite", "not", "and", "or", "xor",
 ))  # fmt: skip
+_WHOLE = ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
 _COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
 # f(-x) = -f(x) bit by bit: IEEE 754-2019, table 9.1, has them rounded correctly, and rounding to nearest knows no sign
 _ODD = frozenset({"sine", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh"})
@@ -382,10 +383,10 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
     if name == "abs":
         inner = arguments[0].call("negate") or arguments[0].call("abs")
         return scalar.atom(Apply("abs", inner.arguments if inner else tuple(arguments)))
-    if name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz") and any(
-        arguments[0].call(other) for other in ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
-    ):
-        return arguments[0]
+    if name in _WHOLE:
+        converted = conversion(arguments[0])
+        if any(map(arguments[0].call, _WHOLE)) or (converted is not None and wraps(DTYPES[converted.function.split()[1]])):
+            return arguments[0]  # a whole number already, or infinite
     if name in _COMMUTATIVE:
         return scalar.atom(Apply(name, tuple(sorted(arguments, key=lambda form: form.key))))
     return scalar.atom(Apply(name, tuple(arguments)))
