@@ -49,6 +49,17 @@ def get_ints(name: str, attributes: Attributes, key: str, *, least: int | None =
     return value  # type: ignore[no-any-return]
 
 
+def get_counts(name: str, attributes: Attributes, key: str, *, least: int | None = None, count: int) -> Shape:
+    """The attribute `key`, a tuple of integers, such as strides; in proofs some are symbols for any number from `least` on."""
+    value = attributes[key]
+    if isinstance(value, tuple) and any(isinstance(item, Poly) for item in value):
+        numbers = tuple(item for item in value if not isinstance(item, Poly))
+        require(len(value) == count, f"`{key}` of `{name}` must have {count} entries, not {len(value)}: {value}")
+        get_ints(name, {key: numbers}, key, least=least)
+        return value
+    return get_ints(name, attributes, key, least=least, count=count)
+
+
 def get_axes(name: str, attributes: Attributes, key: str, rank: int, *, count: int | None = None) -> tuple[int, ...]:
     """The attribute `key`, a tuple of different axes of a tensor of `rank` dims."""
     axes = get_ints(name, attributes, key, count=count)
@@ -129,6 +140,15 @@ def may_be_equal(a: Dim, b: Dim) -> bool:
     return True
 
 
+def get_padding(name: str, attributes: Attributes, spatial: int) -> tuple[tuple[Dim, Dim], ...]:
+    """The attribute `padding`, a pair of integers (low, high) for each of `spatial` dims; in proofs some are symbols for any."""
+    value: Any = attributes["padding"]
+    pairs = isinstance(value, tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in value)
+    if pairs and len(value) == spatial and any(isinstance(i, Poly) for p in value for i in p):
+        return value  # type: ignore[no-any-return]
+    return get_pairs(name, attributes, spatial)
+
+
 def get_pairs(name: str, attributes: Attributes, spatial: int, key: str = "padding") -> tuple[tuple[int, int], ...]:
     """The attribute `key`, a pair of integers (low, high) for each of `spatial` dims."""
     value: Any = attributes[key]
@@ -137,13 +157,13 @@ def get_pairs(name: str, attributes: Attributes, spatial: int, key: str = "paddi
     return value  # type: ignore[no-any-return]
 
 
-def padded(dim: Dim, low: int, high: int, dilation: int) -> Dim:
+def padded(dim: Dim, low: Dim, high: Dim, dilation: Dim) -> Dim:
     """The dim with `dilation - 1` elements between neighbours and padding at the ends; a symbolic dim is taken as 1 or more."""
     inner = 0 if dim == 0 else dims.add(dims.multiply(dims.subtract(dim, 1), dilation), 1)
-    return dims.add(inner, low + high)
+    return dims.add(inner, dims.add(low, high))
 
 
-def window_count(size: Dim, window: Dim, stride: int) -> Dim:
+def window_count(size: Dim, window: Dim, stride: Dim) -> Dim:
     """How many windows fit; 0 when none does. Symbolic sizes are taken to hold one window or more."""
     room = dims.subtract(size, window)
     if isinstance(room, int) and room < 0:

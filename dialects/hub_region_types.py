@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import hub_checks as checks
-from coset.dialects.hub_checks import get_axes, get_axis, get_ints, get_pairs, may_be_at_most, padded, window_count
+from coset.dialects.hub_checks import get_axes, get_axis, get_counts, get_ints, get_padding, may_be_at_most, padded, window_count
 from coset.dialects.hub_signatures import results_type
 from coset.dialects.hub_types import COMBINERS
 from coset.ir.dims import Dim
@@ -73,17 +73,17 @@ def _window_shape(name: str, operand: TensorType, attributes: Attributes) -> tup
     """How many windows there are along each dim."""
     rank = operand.rank
 
-    def row(key: str) -> tuple[int, ...]:
-        return get_ints(name, attributes, key, least=1, count=rank) if key in attributes else (1,) * rank
+    def row(key: str) -> tuple[Dim, ...]:
+        return get_counts(name, attributes, key, least=1, count=rank) if key in attributes else (1,) * rank
 
     keys = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    rows = zip(operand.dims, *map(row, keys), get_pairs(name, attributes, rank), strict=True)
+    rows = zip(operand.dims, *map(row, keys), get_padding(name, attributes, rank), strict=True)
     shape = []
     for axis, (dim, window, stride, base, dilation, (low, high)) in enumerate(rows):
         size = padded(dim, low, high, base)
         fits = not isinstance(size, int) or size >= 0
         require(fits, f"padding ({low}, {high}) of `{name}` leaves a negative dim {axis} of {operand}")
-        shape.append(window_count(size, (window - 1) * dilation + 1, stride))
+        shape.append(window_count(size, padded(window, 0, 0, dilation), stride))
     return tuple(shape)
 
 

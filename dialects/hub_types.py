@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from coset.dialects.hub_checks import (
     get_axes,
     get_axis,
+    get_counts,
     get_dims,
     get_dtype,
-    get_int,
-    get_ints,
-    get_pairs,
+    get_padding,
     may_be_at_most,
     may_be_equal,
     padded,
@@ -27,7 +26,7 @@ from coset.dialects.hub_checks import (
     without,
 )
 from coset.ir import dims
-from coset.ir.dims import Dim
+from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
 from coset.ir.op import Attributes, tensor_of
 from coset.ir.types import BOOL, DTYPES, TensorType, Type
@@ -169,9 +168,9 @@ def pad(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:
     """low + (dim - 1) * (interior + 1) + 1 + high; low and high may be negative."""
     operand, value = tensors(name, operands, "operand", "padding_value")
     require(value == TensorType(operand.dtype, ()), f"`padding_value` of `{name}` must be one {operand.dtype} of rank 0, not {value}")
-    low, high = (get_ints(name, attributes, key, count=operand.rank) for key in ("low", "high"))
-    interior = get_ints(name, attributes, "interior", least=0, count=operand.rank)
-    shape = tuple(padded(d, a, b, i + 1) for d, a, b, i in zip(operand.dims, low, high, interior, strict=True))
+    low, high = (get_counts(name, attributes, key, count=operand.rank) for key in ("low", "high"))
+    interior = get_counts(name, attributes, "interior", least=0, count=operand.rank)
+    shape = tuple(padded(d, a, b, dims.add(i, 1)) for d, a, b, i in zip(operand.dims, low, high, interior, strict=True))
     fits = all(not isinstance(dim, int) or dim >= 0 for dim in shape)
     require(fits, f"`{name}` of {operand} by low {low}, high {high}, interior {interior} leaves a negative dim: {shape}")
     return TensorType(operand.dtype, shape)
@@ -227,26 +226,33 @@ def convolution(name: str, operands: Sequence[Type], attributes: Attributes) -> 
     require(lhs.rank == rhs.rank and lhs.rank >= 2, f"`{name}` takes operands of one rank of 2 or more, not {lhs} and {rhs}")
     spatial = lhs.rank - 2
     strides, lhs_dilation, rhs_dilation = (
-        get_ints(name, attributes, key, least=1, count=spatial) for key in ("strides", "lhs_dilation", "rhs_dilation")
+        get_counts(name, attributes, key, least=1, count=spatial) for key in ("strides", "lhs_dilation", "rhs_dilation")
     )
     batch = _groups(name, lhs, rhs, attributes)
     sizes = tuple(
         window_count(padded(lhs.dims[2 + i], low, high, lhs_dilation[i]), padded(rhs.dims[2 + i], 0, 0, rhs_dilation[i]), strides[i])
-        for i, (low, high) in enumerate(get_pairs(name, attributes, spatial))
+        for i, (low, high) in enumerate(get_padding(name, attributes, spatial))
     )
     return TensorType(lhs.dtype, (batch, rhs.dims[0], *sizes))
 
 
 def _groups(name: str, lhs: TensorType, rhs: TensorType, attributes: Attributes) -> Dim:
     """The batch of the result; the group counts divide what they must."""
-    features, batches = (get_int(name, attributes, key) for key in ("feature_group_count", "batch_group_count"))
-    require(features >= 1 and batches >= 1, f"group counts of `{name}` must be 1 or more, not {features} and {batches}")
+    features, batches = (_group_count(name, attributes, key) for key in ("feature_group_count", "batch_group_count"))
     require(features == 1 or batches == 1, f"`{name}` groups features or batches, not both ({features} and {batches})")
     channels = dims.multiply(rhs.dims[1], features)
     require(lhs.dims[1] == channels, f"`{name}` has {lhs.dims[1]} input channels, but the filter's {rhs.dims[1]} times {features} groups")
-    for count, dim, what in ((features * batches, rhs.dims[0], "output channels"), (batches, lhs.dims[0], "batch")):
+    for count, dim, what in ((dims.multiply(features, batches), rhs.dims[0], "output channels"), (batches, lhs.dims[0], "batch")):
         require(dims.mod(dim, count) == 0 or not isinstance(dim, int), f"{count} groups of `{name}` do not divide the {what} {dim}")
     return dims.floordiv(lhs.dims[0], batches)
+
+
+def _group_count(name: str, attributes: Attributes, key: str) -> Dim:
+    """The attribute `key`, a number of groups."""
+    value = attributes[key]
+    require(isinstance(value, int | Poly) and not isinstance(value, bool), f"`{key}` of `{name}` must be an integer, not {value!r}")
+    require(isinstance(value, Poly) or value >= 1, f"`{key}` of `{name}` must be 1 or more, not {value}")
+    return value  # type: ignore[no-any-return]
 
 
 def reduce(name: str, operands: Sequence[Type], attributes: Attributes) -> Type:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.prove import combiners
+from coset.prove.deadline import Time
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import test_rule
@@ -170,7 +171,7 @@ def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
 
 
 def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired: bool) -> Verdict:
-    start = time.perf_counter()
+    start = perf_counter()
     # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
     expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
     tried = [rule for rule in rules if rule not in expanding] or expanding
@@ -187,7 +188,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     first = rules[0]
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
-        name, first.place.file, first.place.line, str(first.numerics), assurance, time.perf_counter() - start, method, counterexample,
+        name, first.place.file, first.place.line, str(first.numerics), assurance, perf_counter() - start, method, counterexample,
         text_hash(first.text), method, offered, bool(first.natives),
     )  # fmt: skip
 
@@ -205,14 +206,14 @@ def _judged(rules: Sequence[Rule], seed: int) -> str:
 
 def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, str]:
     """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
-    ends = time.perf_counter() + seconds
+    time = Time.of(seconds)
     cases, solver, gaps = 0, False, set[str]()
     shown = set[Hashable]()  # what forms are like of which all was shown with any op in the place of theirs
     for rule in rules:
         like = likeness(rule)
         if like in shown:
             continue
-        proof = prove(rule, seconds=max(0.1, ends - time.perf_counter()))
+        proof = prove(rule, seconds=max(0.1, time.left))
         if not proof.cases and proof.reason.startswith((UNTYPED, NATIVE)):
             return "", f"no proof: {proof.reason}"
         if not proof.cases and proof.reason == SLOW:

@@ -9,7 +9,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
 from coset.prove import functions, scalar
-from coset.prove.movement import inside
+from coset.prove.movement import inside, spread_out
 from coset.prove.scalar import Form
 
 if TYPE_CHECKING:
@@ -58,12 +58,14 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
     batch, channel, *places = index
     groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
     filters, inner, *window = w.tensor.dims
-    variables = elements.bound((inner, *window))
-    c, *k = (dims.symbol(name) for name, _ in variables)
-    share = dims.floordiv(filters, max(groups, batches))  # without a rest, as the type rule asks
-    group = elements.known.divided(channel, share)[0] if max(groups, batches) > 1 else 0
-    first = dims.add(c, dims.multiply(group, inner)) if groups > 1 else c
-    image = dims.add(batch, dims.multiply(group, term.tensor.dims[0])) if batches > 1 else batch
+    variables = elements.bound([extent for extent in (inner, *window) if extent != 1])
+    bound = iter(variables)
+    c, *k = (0 if extent == 1 else dims.symbol(next(bound)[0]) for extent in (inner, *window))
+    count = groups if groups != 1 else batches
+    share = dims.floordiv(filters, count)  # without a rest, as the type rule asks
+    group = elements.known.divided(channel, share)[0] if count != 1 else 0
+    first = dims.add(c, dims.multiply(group, inner)) if groups != 1 else c
+    image = dims.add(batch, dims.multiply(group, term.tensor.dims[0])) if batches != 1 else batch
     steps = zip(
         term.attribute("strides"),
         term.attribute("rhs_dilation"),
@@ -75,13 +77,13 @@ def convolution(elements: Denotation, term: Term, index: Index) -> Form:
     hit = scalar.ONE  # whether the window stands on elements, not between them
     for o, j, (stride, dilation, spread, (low, _)) in zip(places, k, steps, strict=True):
         place = dims.subtract(dims.add(dims.multiply(o, stride), dims.multiply(j, dilation)), low)
-        source.append(place if spread == 1 else dims.floordiv(place, spread))
-        if spread != 1:
-            hit = scalar.multiply(hit, functions.truth("=0", scalar.size(dims.mod(place, spread))))
+        element, on = spread_out(place, spread)
+        source.append(element)
+        hit = scalar.multiply(hit, on)
 
     def body() -> Form:
         zero = elements.number(0.0, term.tensor)
-        value = functions.choice(hit, inside(elements, x, (image, first, *source), zero), zero)
+        value = functions.choice(hit, inside(elements, x, (image, first, *source), zero, axis=2), zero)  # the groups are all there
         return elements.scalar("multiply", [value, elements.element(w, (channel, c, *k))], term.tensor)
 
     return elements.folded("add", variables, body, term.tensor, "convolution ")
@@ -101,9 +103,9 @@ def reduce_window(elements: Denotation, term: Term, index: Index) -> Form:
     for o, extent, stride, spread, dilation, (low, _) in rows:
         j: Dim = 0 if extent == 1 else dims.symbol(next(bound)[0])
         place = dims.subtract(dims.add(dims.multiply(o, stride), dims.multiply(j, dilation)), low)
-        source.append(place if spread == 1 else dims.floordiv(place, spread))
-        if spread != 1:
-            hit = scalar.multiply(hit, functions.truth("=0", scalar.size(dims.mod(place, spread))))
+        element, on = spread_out(place, spread)
+        source.append(element)
+        hit = scalar.multiply(hit, on)
 
     def body() -> Form:
         nothing = elements.number(identity(combiner, x.tensor.dtype), x.tensor)

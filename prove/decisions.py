@@ -21,7 +21,7 @@ from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
 
-MOST_ANSWERS = 64  # of one instance
+MOST_ANSWERS = 1024  # of one instance
 Answers = dict[tuple[str, Poly], bool]
 
 

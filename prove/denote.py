@@ -20,6 +20,7 @@ from coset.ir.dims import Dim
 from coset.ir.term import Region, Term
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import contractions, control, functions, movement, scalar
+from coset.prove.deadline import look
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
 from coset.prove.index import Known
@@ -51,11 +52,13 @@ class Denotation:
         self.domain = Domain(self._closed, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
+        self.widths = False  # whether the number of bits of an integer has made a difference
         self._memo: dict[tuple[Term, Index], Form] = {}
         self._given: dict[Term, Form] = {}  # of the parameters of the payload function that is looked into
 
     def element(self, term: Term, index: Index) -> Form:
         """The element of a tensor `term` at `index`."""
+        look()
         found = self._memo.get((term, index))
         if found is None:
             found = self._memo[term, index] = self._element(term, index)
@@ -211,6 +214,14 @@ class Denotation:
                 return functions.sorted_call(f"{name} {type.dtype}", *operands)
             if name == "power":
                 return functions.power_of_integer(operands[0], operands[1], type.dtype)
+            if name == "remainder":
+                return functions.remainder_of_integers(operands[0], operands[1], type.dtype)
+            if name == "abs":  # -128 is what its magnitude wraps around to
+                return scalar.multiply(operands[0], scalar.atom(Apply(f"sign {type.dtype}", tuple(operands))))
+            places = operands[1].number if name in ("shift_right_logical", "shift_right_arithmetic", "shift_left") else None
+            if places is not None and places.denominator == 1:
+                self.widths = True
+                return functions.shifted(name, operands[0], int(places) % (1 << type.dtype.bits), type.dtype)
             return found(*operands) if found else scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
         if type.dtype.kind == "float" and self.real:
             found = self.reals.table.get(name)
@@ -226,6 +237,11 @@ class Denotation:
 
     def _compare(self, direction: str, operands: Sequence[Form], dtype: DType) -> Form:
         a, b = operands
+        kept = [functions.conversion(x) for x in operands]
+        if kept[0] is not None and kept[1] is not None and kept[0].function == kept[1].function:
+            source = DTYPES[kept[0].function.split()[1]]
+            if LOSSLESS(source, dtype):  # it keeps the order, and what is equal
+                return self._compare(direction, [x.arguments[0] for x in kept if x is not None], source)
         if dtype.kind == "bool":
             return functions.compare_bools(direction, a, b)
         if functions.wraps(dtype):

@@ -30,10 +30,11 @@ ROUNDINGS = 8  # of constants to the element type at hand, by which coefficients
 
 @dataclass(frozen=True)
 class Shown:
-    """How equality was shown: the number of cases, and whether Z3 was needed."""
+    """How equality was shown: the number of cases, whether Z3 was needed, and whether it is shown of integers of this width only."""
 
     cases: int
     solver: bool
+    widths: bool = False
 
 
 class Open(Exception):
@@ -59,21 +60,24 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
     """
     if isinstance(left.type, TupleType):
         shown = [compare(get(left, i), get(right, i), sense, facts) for i in range(len(left.type.items))]
-        return Shown(sum(s.cases for s in shown), any(s.solver for s in shown))
+        return Shown(sum(s.cases for s in shown), any(s.solver for s in shown), any(s.widths for s in shown))
     if sense.domains and coarsest([right]) > coarsest([left]):
         raise Open("the right side computes in a coarser float type than the left side")
     assert isinstance(left.type, TensorType) and left.type.shape is not None
     shape = left.type.shape
+    if 0 in shape:  # there is no element
+        return Shown(1, False)
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
     known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
-    waiting, cases, solver = [known], 0, False
+    waiting, cases, solver, widths = [known], 0, False, False
     while waiting:
         known = waiting.pop()
         cases += 1
         if cases > MOST_CASES:
             raise Open(f"more than {MOST_CASES} cases of the index")
         try:
-            solver |= _case(left, right, tuple(index), known, sense)
+            found = _case(left, right, tuple(index), known, sense)
+            solver, widths = solver or found.solver, widths or found.widths
         except Split as split:
             waiting += [
                 known.with_fact(fact)
@@ -82,10 +86,10 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
             ]
         except (Unprovable, CosetError, RecursionError) as error:
             raise Open(str(error) or type(error).__name__) from None
-    return Shown(cases, solver)
+    return Shown(cases, solver, widths)
 
 
-def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense) -> bool:
+def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense) -> Shown:
     sides = [Denotation(known, real=sense.real, exceptions=sense.exceptions, opaque=sense.opaque) for _ in range(2)]
     a, b = (side.element(term, index) for side, term in zip(sides, (left, right), strict=True))
     solver = False
@@ -97,7 +101,7 @@ def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: 
         solver = True
     if sense.real and sense.domains:
         _same_domain(*(side.domain for side in sides))
-    return solver
+    return Shown(1, solver, any(side.widths for side in sides))
 
 
 def _by_cases(a: Form, b: Form, type: TensorType, depth: int = 0) -> bool:

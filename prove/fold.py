@@ -16,6 +16,7 @@ import networkx as nx
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.prove import scalar
+from coset.prove.deadline import look
 from coset.prove.index import Known
 from coset.prove.scalar import Atom, Fold, Form, Where
 from coset.prove.substitution import atom_variables, replaced
@@ -239,6 +240,7 @@ class Folds:
 
     def renamed(self, form: Form, names: dict[str, Dim], known: Known) -> Form:
         """`form` with index variables replaced, and its dims simplified where `known` holds."""
+        look()
 
         def change(dim: Dim) -> Dim:
             return known.simplify(dims.substitute(dim, names))

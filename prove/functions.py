@@ -131,6 +131,37 @@ def power_of_integer(a: Form, b: Form, dtype: DType) -> Form:
     return scalar.atom(Apply(f"power {dtype}", (a, b)))
 
 
+def remainder_of_integers(a: Form, b: Form, dtype: DType) -> Form:
+    """What the quotient leaves, by 0 (where the quotient is -1 and the rest all of a: 0 * -1 is nothing) and by -1 too, where both may wrap
+    around; of what a remainder by b leaves it is that: it is nearer to 0 than b, or b is 0."""
+
+    def left(x: Form) -> Form:
+        quotient = x if b == ONE else scalar.atom(Apply(f"divide {dtype}", (x, b)))
+        return scalar.subtract(x, scalar.multiply(quotient, b))
+
+    divided = [atom.arguments[0] for atom in _every_atom(a) if isinstance(atom, Apply) and atom.function == f"divide {dtype}"]
+    return a if any(left(x) == a for x in divided) else left(a)
+
+
+def _every_atom(form: Form) -> list[scalar.Atom]:
+    return [factor for monomial, _ in form.terms for factor, _ in monomial]
+
+
+def shifted(name: str, a: Form, places: int, dtype: DType) -> Form:
+    """A shift by a number of places: none is nothing, two to one side are one, and as many as there are bits leave 0 or the sign."""
+    places = min(places, dtype.bits)
+    if name == "shift_left":
+        return ZERO if places == dtype.bits else scalar.scale(a, 1 << places)
+    if places == 0:
+        return a
+    inner = a.call(f"{name} {dtype}")
+    if inner is not None and inner.arguments[1].number is not None:
+        return shifted(name, inner.arguments[0], min(dtype.bits, places + int(inner.arguments[1].number)), dtype)
+    if places == dtype.bits and name == "shift_right_logical":
+        return ZERO
+    return scalar.atom(Apply(f"{name} {dtype}", (a, scalar.number(places))))
+
+
 def _shifted(a: Form, b: Form) -> Form:
     return scalar.scale(a, 1 << int(b.number)) if b.number is not None and 0 <= b.number < 8 else scalar.atom(Apply("shift_left", (a, b)))
 
@@ -312,7 +343,10 @@ BLIND = frozenset((
     "cbrt", "exponential", "exponential_minus_one", "sine", "cosine", "tan", "tanh", "logistic", "log", "log_plus_one",
     "round_nearest_even", "round_nearest_afz", "is_finite", "not", "and", "or", "xor",
 ))  # fmt: skip
+_WHOLE = ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
 _COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
+# f(-x) = -f(x) bit by bit: IEEE 754-2019, table 9.1, has them rounded correctly, and rounding to nearest knows no sign
+_ODD = frozenset({"sine", "tan", "asin", "atan", "sinh", "tanh", "asinh", "atanh"})
 _MIRROR = {"GT": "LT", "GE": "LE"}
 
 
@@ -341,13 +375,18 @@ def exact(name: str, arguments: Sequence[Form], exceptions: frozenset[str]) -> F
         return _negated(quotient) if sum(flip is not None for flip in flips) == 1 else quotient
     if name in ("maximum", "minimum"):
         return extreme(name, *arguments)
+    if name in _ODD:
+        flipped = arguments[0].call("negate")
+        return _negated(scalar.atom(Apply(name, flipped.arguments))) if flipped else scalar.atom(Apply(name, tuple(arguments)))
+    if name == "remainder" and (rest := arguments[0].call("remainder")) is not None and rest.arguments[1] == arguments[1]:
+        return arguments[0]  # it is exact, and nearer to 0 than the divisor
     if name == "abs":
         inner = arguments[0].call("negate") or arguments[0].call("abs")
         return scalar.atom(Apply("abs", inner.arguments if inner else tuple(arguments)))
-    if name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz") and any(
-        arguments[0].call(other) for other in ("floor", "ceil", "round_nearest_even", "round_nearest_afz")
-    ):
-        return arguments[0]
+    if name in _WHOLE:
+        converted = conversion(arguments[0])
+        if any(map(arguments[0].call, _WHOLE)) or (converted is not None and wraps(DTYPES[converted.function.split()[1]])):
+            return arguments[0]  # a whole number already, or infinite
     if name in _COMMUTATIVE:
         return scalar.atom(Apply(name, tuple(sorted(arguments, key=lambda form: form.key))))
     return scalar.atom(Apply(name, tuple(arguments)))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from coset.ir import dims
-from coset.ir.dims import Atom, Dim, Poly, Shape
+from coset.ir.dims import Atom, Dim, Monomial, Poly, Shape
 
 MOST_VARIABLES = 8  # of which all ends are tried together
+MOST_FACTS = 8  # of which two are used together
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,27 @@ class Known:
 
     def nonnegative(self, dim: Dim) -> bool:
         """True when `dim` >= 0 could be shown."""
-        return self._shown(dim) or any(self._shown(dims.subtract(dim, fact)) for fact in self.facts)
+        found = self._told.get(dim)
+        if found is None:
+            found = self._told[dim] = self._nonnegative(dim)
+        return found
+
+    @cached_property
+    def _told(self) -> dict[Dim, bool]:
+        return {}
+
+    @cached_property
+    def _simple(self) -> dict[Dim, Dim]:
+        return {}
+
+    def _nonnegative(self, dim: Dim) -> bool:
+        if self._shown(dim):
+            return True
+        left = [dims.subtract(dim, fact) for fact in self.facts]
+        if any(map(self._shown, left)):
+            return True
+        pairs = itertools.combinations(range(len(left)), 2) if len(left) <= MOST_FACTS else ()
+        return any(self._shown(dims.subtract(left[i], self.facts[j])) for i, j in pairs)
 
     def within(self, index: Dim, extent: Dim) -> bool:
         """True when 0 <= index < extent could be shown."""
@@ -57,9 +79,26 @@ class Known:
         return True
 
     def _by_coefficients(self, dim: Dim) -> bool:
-        """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative."""
-        least_one = self.positive | {name for extent in self.extents.values() for name in _factors(extent)}
-        shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & least_one})
+        """No negative coefficient is left once each dim that is at least 1 is written as 1 + a number that is not negative, or once
+        an extent less 1 is taken away."""
+        if self._plainly(dim):
+            return True
+        there = {monomial for monomial, coefficient in dim.terms if coefficient > 0} if not isinstance(dim, int) else set()
+        return any(leading in there and self._plainly(dims.subtract(dim, less)) for leading, less in self._long)
+
+    @cached_property
+    def _long(self) -> tuple[tuple[Monomial, Dim], ...]:
+        """The extents that are sums, less 1, each with a monomial that it has."""
+        found = {extent for extent in self.extents.values() if not isinstance(extent, int) and not _factors(extent)}
+        return tuple((extent.terms[0][0], dims.subtract(extent, 1)) for extent in found)
+
+    @cached_property
+    def _least_one(self) -> frozenset[str]:
+        """The dims that are at least 1."""
+        return self.positive.union(*map(_factors, self.extents.values()))
+
+    def _plainly(self, dim: Dim) -> bool:
+        shifted = dims.substitute(dim, {name: dims.add(dims.symbol(name), 1) for name in dims.symbols(dim) & self._least_one})
         if isinstance(shifted, int):
             return shifted >= 0
         return all(coefficient >= 0 for _, coefficient in shifted.terms) and all(self._atom(a) for m, _ in shifted.terms for a in m)
@@ -72,6 +111,12 @@ class Known:
         """`dim` with the quotients and rests taken that the ranges decide."""
         if isinstance(dim, int):
             return dim
+        found = self._simple.get(dim)
+        if found is None:
+            found = self._simple[dim] = self._simplify(dim)
+        return found
+
+    def _simplify(self, dim: Poly) -> Dim:
         total: Dim = 0
         for monomial, coefficient in dim.terms:
             factors: Dim = coefficient

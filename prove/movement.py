@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Term
+from coset.prove import functions, scalar
 from coset.prove.functions import Unprovable
 from coset.prove.index import reshaped
 from coset.prove.scalar import Form
@@ -73,14 +74,25 @@ def concatenate(elements: Denotation, term: Term, index: Index) -> Form:
 
 def pad(elements: Denotation, term: Term, index: Index) -> Form:
     x, value = term.operands
-    if any(term.attribute("interior")):
-        raise Unprovable("interior padding")
-    source = tuple(dims.subtract(i, low) for i, low in zip(index, term.attribute("low"), strict=True))
-    return inside(elements, x, source, elements.element(value, ()))
+    source: list[Dim] = []
+    hit = scalar.ONE  # whether an element stands there, not one of those between them
+    for i, low, gap in zip(index, term.attribute("low"), term.attribute("interior"), strict=True):
+        place, on = spread_out(dims.subtract(i, low), dims.add(gap, 1))
+        source.append(place)
+        hit = scalar.multiply(hit, on)
+    around = elements.element(value, ())
+    return functions.choice(hit, inside(elements, x, tuple(source), around), around)
 
 
-def inside(elements: Denotation, x: Term, source: Index, otherwise: Form) -> Form:
-    """The element of x at `source` where that is an index of it, else another value."""
+def spread_out(place: Dim, step: Dim) -> tuple[Dim, Form]:
+    """Which element stands at `place` where there is one at each multiple of `step`, and whether one does."""
+    if step == 1:
+        return place, scalar.ONE
+    return dims.floordiv(place, step), functions.truth("=0", scalar.size(dims.mod(place, step)))
+
+
+def inside(elements: Denotation, x: Term, source: Index, otherwise: Form, *, axis: int = 0) -> Form:
+    """The element of x at `source` where that is an index of it, else another value; the axes before `axis` are known to be inside."""
 
     def check(axis: int) -> Form:
         if axis == len(source):
@@ -89,4 +101,4 @@ def inside(elements: Denotation, x: Term, source: Index, otherwise: Form) -> For
         within = lambda: elements.cases(last, lambda: check(axis + 1), lambda: otherwise)  # noqa: E731
         return elements.cases(source[axis], within, lambda: otherwise)
 
-    return check(0)
+    return check(axis)

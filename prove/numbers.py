@@ -9,7 +9,7 @@ at as positive, negative and 0, less what the conditions exclude; a positive one
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -31,6 +31,7 @@ NONE: Mapping[str, float] = MappingProxyType({})
 _TAKEN = frozenset({"epsilon"})  # attributes that definitions take as they are; others may be told apart (`if scale == 1`)
 _MARKS = (0.87109375, 1.31640625, 2.70703125, 0.41796875)  # exact in f32, rounded apart in every smaller float
 _COMPUTED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "negate": "negate"}
+_ROUNDED = {**_COMPUTED, "sqrt": "sqrt"}  # one operation of numbers of a type: rounded once, it is that of the type (`rules/scalar.py`)
 _MILLISECONDS = 1000
 # what a number is taken for: e to any power, the negative of that, 0, any number, any positive and finite float
 POSITIVE, NEGATIVE, NOTHING, ANY, FINITE = "+", "-", "0", "", "finite"
@@ -48,6 +49,7 @@ class Marked:
     marks: Mapping[str, float]
     expressions: tuple[Any, ...]
     cases: tuple[Signs, ...]
+    rounded: bool  # whether floats are no real numbers
 
     def any_numbers(self, pair: tuple[Term, Term]) -> Iterator[tuple[Term, Term]]:
         """Both sides with definitions opened and inputs for the numbers, in each case that there is.
@@ -79,7 +81,11 @@ class Marked:
 
     def _made(self, term: Term, signs: Signs) -> Term | None:
         """The number that the constant `term` is, of inputs; None where it is another one."""
-        if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims or term.type.dtype.kind != "float":
+        if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims:
+            return None
+        if term.type.dtype.kind == "complex":
+            raise Mistaken
+        if term.type.dtype.kind != "float":
             return None
         key, dtype = term.attribute("value").key, term.type.dtype
         marks = {name: float(np.asarray(mark).astype(dtype.numpy)) for name, mark in self.marks.items()}  # as the left side has them
@@ -88,14 +94,18 @@ class Marked:
             raise Mistaken
         if not found or not _names(found[0]):
             return None
+        if self.rounded and isinstance(found[0], Call) and dtype.name not in functions.IEEE:
+            raise Mistaken
         return _built(found[0], term.type, signs)
 
 
 def marked(rule: Rule) -> Marked | None:
     """What `rule` takes as any number; None where there is no such number."""
     names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
+    if any(len({dtype.kind for dtype in kind.classes}) > 1 for kind in rule.compiled.kinds.values() if kind.word == "dtype"):
+        return None  # a number of a type that may be one of integers would be looked at for floats only
     real = rule.numerics.word != "exact"
-    used = [name for name in names if _only_put(rule, name, frozenset(names), computed=real)]
+    used = [name for name in names if _only_put(rule, name, frozenset(names), plain=_plain if real else _one_operation)]
     marks = dict(zip(used, _MARKS, strict=False))
     if not marks:
         return None
@@ -116,7 +126,7 @@ def marked(rule: Rule) -> Marked | None:
             expressions[expression] = None
     signs = {name: _taken_for(rule, name, real=real) for name in marks}
     cases = [dict(zip(signs, chosen, strict=True)) for chosen in itertools.product(*signs.values())]
-    return Marked(marks, tuple(expressions), tuple(cases))
+    return Marked(marks, tuple(expressions), tuple(cases), not real)
 
 
 _DIRECTIONS = {"<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}  # equality tells the zeros apart, IEEE's does not
@@ -162,7 +172,7 @@ def _built(expression: Any, type: TensorType, signs: Signs) -> Term:
         return positive if sign == POSITIVE else make("stablehlo.negate", (positive,), {})
     if isinstance(expression, Call):
         operands = tuple(_built(argument, type, signs) for argument in expression.arguments)
-        return make(f"stablehlo.{_COMPUTED[expression.function]}", operands, {})
+        return make(f"stablehlo.{_ROUNDED[expression.function]}", operands, {})
     return make(CONSTANT.name, (), {"value": scalar_constant(_value(expression, NONE), type.dtype)})
 
 
@@ -175,10 +185,10 @@ def _conditions(rule: Rule) -> list[Any]:
     return [*rule.compiled.conditions, *(guard for guards in rule.compiled.guards for guard in guards)]
 
 
-def _only_put(rule: Rule, name: str, names: frozenset[str], *, computed: bool) -> bool:
+def _only_put(rule: Rule, name: str, names: frozenset[str], *, plain: Callable[[Any], bool]) -> bool:
     """Whether each attribute has the name alone or as a scalar, and each condition that has it speaks of numbers only."""
     using = [(attribute, value) for attribute, value in _written(rule) if name in _names(value)]
-    if any(not _bare(attribute, value, names, computed=computed) for attribute, value in using):
+    if any(not _bare(attribute, value, names, plain) for attribute, value in using):
         return False
     return all(_of_numbers(condition, names) for condition in _conditions(rule) if name in _names(condition))
 
@@ -191,14 +201,19 @@ def _names(expression: Any) -> frozenset[str]:
     return frozenset(part.name for part in parts(expression) if isinstance(part, Ref))
 
 
-def _bare(attribute: str, expression: Any, names: frozenset[str], *, computed: bool) -> bool:
+def _bare(attribute: str, expression: Any, names: frozenset[str], plain: Callable[[Any], bool]) -> bool:
     value = expression.value if isinstance(expression, Scalar) else expression if attribute in _TAKEN else None
-    return isinstance(value, Ref) or (computed and isinstance(expression, Scalar) and _names(value) <= names and _plain(value))
+    return isinstance(value, Ref) or (isinstance(expression, Scalar) and _names(value) <= names and plain(value))
 
 
 def _plain(expression: Any) -> bool:
     """True for sums, products and quotients of names and numbers."""
     return all(isinstance(p, Ref | Literal) or (isinstance(p, Call) and p.function in _COMPUTED) for p in parts(expression))
+
+
+def _one_operation(expression: Any) -> bool:
+    """True for one operation of names: what it is of numbers of a type, rounded once, is what the type's operation gives."""
+    return isinstance(expression, Call) and expression.function in _ROUNDED and all(isinstance(a, Ref) for a in expression.arguments)
 
 
 def _of_numbers(condition: Any, names: frozenset[str]) -> bool:

@@ -8,61 +8,39 @@ can only be sampled (a stride, a number) or an op looks at positions (reshape, s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from time import perf_counter
-from typing import Any
 
-from coset.dialects.expansion import expanded
-from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
-from coset.ir.term import Term, topological
+from coset.ir.term import Term
 from coset.ir.types import TensorType
-from coset.prove import numbers, pointwise
+from coset.prove import facts, numbers, pointwise
+from coset.prove.cases import cases_of, expressions, inputs
 from coset.prove.conditions import unconditional
-from coset.prove.decisions import Case, Untold, decided
+from coset.prove.deadline import Late, Time, until
+from coset.prove.decisions import Case
 from coset.prove.equal import Open, Sense, compare
-from coset.prove.sample import sides
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
-from coset.rules.candidates import names_axes
-from coset.rules.instance import Instance, Search, instances, symbols_of
+from coset.prove.finite import finite
+from coset.prove.flat import asks_rank, flat, shapeless
+from coset.prove.ranks import most_rank, open_ranks, positional, ranks_named
+from coset.rules.algebra import Call, parts
+from coset.rules.instance import Search, shapes_given
 from coset.rules.pattern import Application, applications
+from coset.rules.places import FAIR, PLACES, is_open
 from coset.rules.rule import Rule
-from coset.rules.unify import bound
 
-RANKS = 2  # of each pack; see the theorem
 KINDS = ("f32", "i32", "bool", "u8", "c64", "f64", "bf16", "f16")  # the denotation depends on the kind alone
 ONE_OF_EACH = ("f32", "i32", "bool", "u8", "c64")
 SLOW = "more instances than there was time for"
 WIDTHS = ("i64", "i16", "i8", "i4", "i2", "u64", "u32", "u16", "u4", "u2")  # Z3's bit-vectors have a width each
 MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
-SECONDS = 30.0  # for an entry, with all its forms and all ways to show them
+SECONDS = 30.0  # of the processor, for an entry, with all its forms and all ways to show them
+LITTLE = 4.0  # of these, for instances of what will not be shown of all
 UNTYPED = "an instance cannot be typed"
 NATIVE = "nothing is known of"
-MOST_IDLE = 20_000  # instances that do not fire with symbols, for which numbers are tried
-# ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
-COORDINATES = frozenset(f"stablehlo.{name}" for name in (
-    "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
-    "map", "if", "while",
-))  # fmt: skip
-
-
-class Time:
-    """The time until a moment, for all ways together in which something may be shown."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends = perf_counter() + seconds
-
-    @property
-    def over(self) -> bool:
-        """Whether none is left."""
-        return perf_counter() > self._ends
-
-    def share(self, part: float) -> Time:
-        """A part of what is left, for one way of several."""
-        return Time(part * max(0.0, self._ends - perf_counter()))
+SHAPES_GIVEN = "all shapes that are only given"
+_OF_SHAPES = (" of stablehlo.reshape", " of stablehlo.broadcast_in_dim")
 
 
 @dataclass(frozen=True)
@@ -93,11 +71,13 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     """
     if rule.natives:
         return Proof("", 0, False, (), f"{NATIVE} {', '.join(rule.natives)}")
-    time = Time(seconds)
+    time = Time.of(seconds)
     free = unconditional(rule)
     if free is not None:
         try:
-            proof = _proof(free, time.share(1 / 2), bitwise=False)  # bit by bit it is the conditions on numbers and types that count
+            proof = _proof(
+                free, time.share(1 / 2), bitwise=False, whole=True
+            )  # bit by bit it is the conditions on numbers and types that count
         except CosetError:  # the conditions are what gives both sides one type
             proof = None
         if proof is not None and proof.assurance == "proved":
@@ -108,25 +88,48 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
         return Proof("", 0, False, (), f"{UNTYPED}: {error.message}")
 
 
-def _proof(rule: Rule, time: Time, *, bitwise: bool = True) -> Proof:
-    if _slices(rule):
-        proof = _variants(rule, time.share(1 / 2), symbolic=True, bitwise=bitwise)
-        if proof.assurance == "proved":
+def _proof(rule: Rule, time: Time, *, bitwise: bool = True, whole: bool = False) -> Proof:
+    """The proof with symbols for the numbers that say where an op reads, or with samples of them. `whole`: of all instances or none."""
+    if _has_places(rule):
+        proof = _variants(rule, _Way(time.share(3 / 4), symbolic=True, bitwise=bitwise, whole=True))
+        if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
-    return _variants(rule, time, bitwise=bitwise)
+    return _variants(rule, _Way(time, bitwise=bitwise, whole=whole))
 
 
-def _slices(rule: Rule) -> bool:
-    return any(node.op.name == "stablehlo.slice" for node in applications(rule.left))
+@dataclass(frozen=True)
+class _Way:
+    """How something is to be shown: until when; with symbols for where ops read (`symbolic`); bit by bit too; all or nothing (`whole`)."""
+
+    time: Time
+    symbolic: bool = False
+    bitwise: bool = True
+    whole: bool = False
+
+    def within(self, time: Time) -> _Way:
+        """The same in other time."""
+        return replace(self, time=time)
 
 
-def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool = True) -> Proof:
+def _has_places(rule: Rule) -> bool:
+    """Whether the left side has numbers that say where an op reads, or shapes only given, and nothing tells symbols from numbers."""
+    told = any(isinstance(part, Call) and part.function not in FAIR for whole in expressions(rule) for part in parts(whole))
+    return not told and (bool(shapes_given(rule)) or any(_leaves_open(rule, node) for node in applications(rule.left)))
+
+
+def _leaves_open(rule: Rule, node: Application) -> bool:
+    written = rule.compiled.left[node.index]
+    unwritten = PLACES.get(node.op.name, {}).keys() - {name for name, _ in written.items} if written.rest is not None else ()
+    return bool(unwritten) or any(is_open(node.op.name, name, value) for name, value in written.items)
+
+
+def _variants(rule: Rule, way: _Way) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
-    generic = _generic(rule)
+    generic, time = _generic(rule), way.time
     commutes = any(get_op(name).has("commutative") for name in generic)
     if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
-            proof = _shown(rule, generic, (kind,), time.share(1 / 2) if commutes else time, symbolic=symbolic, bitwise=bitwise)
+            proof = _shown(rule, generic, (kind,), way.within(time.share(1 / 2)) if commutes else way)
             if proof.assurance or (proof.cases and not commutes):
                 return replace(proof, any_op=True)
             if proof.cases:
@@ -134,18 +137,17 @@ def _variants(rule: Rule, time: Time, *, symbolic: bool = False, bitwise: bool =
     if commutes:
         generic = frozenset()  # the order of its operands does not count, or its numbers do
     if not _names_types(rule):
-        found = _shown(
-            rule, generic, ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH, time.share(1 / 2), symbolic=symbolic, bitwise=False
-        )
-        if not found.solver and (found.assurance == "proved" or SLOW in found.gaps):
+        elements = ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH
+        found = _shown(rule, generic, elements, replace(way, bitwise=False))
+        if not found.solver and not found.bits and (found.assurance == "proved" or SLOW in found.gaps):
             return found
     any_number = numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
-        proof = _shown(rule, generic, KINDS, time.share(1 / 2), any_number, symbolic=symbolic, bitwise=bitwise)
+        proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
         if proof.assurance == "proved" and not proof.bits:
             return proof
-    found = _shown(rule, generic, KINDS, time, symbolic=symbolic, bitwise=bitwise)
-    found = _shown(rule, generic, (*KINDS, *WIDTHS), time, symbolic=symbolic, bitwise=bitwise) if found.bits else found
+    found = _shown(rule, generic, KINDS, way)
+    found = _shown(rule, generic, (*KINDS, *WIDTHS), way) if found.bits else found
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
@@ -174,140 +176,111 @@ def _nodes(rule: Rule) -> list[Application]:
 
 
 def _shown(
-    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], time: Time, any_number: numbers.Marked | None = None,
-    *, symbolic: bool = False, bitwise: bool = True,
+    rule: Rule, generic: frozenset[str], elements: tuple[str, ...], way: _Way, any_number: numbers.Marked | None = None
 ) -> Proof:  # fmt: skip
-    search = Search(dtypes=1, elements=elements, most_rank=_ranks(rule), exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
-    search.numbers = numbers.NONE if any_number is None else any_number.marks
-    seen: set[Case] = set()
-    solver = bits = False
-    untested = 0  # instances of element types that nothing speaks about
-    word = rule.numerics.word
-    open_ranks = _open_ranks(rule)
-    elementwise = _Elementwise(rule.numerics.exceptions)
-    sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
-    for case in _cases(rule, search, any_number):
-        pair = case.sides
-        if len(seen) >= MOST_CASES or time.over:
-            search.gaps.add(SLOW)
-            break
-        if case in seen:
-            continue
-        seen.add(case)
-        try:
-            solver |= compare(*pair, sense, case.facts).solver
-        except Open as open_:
-            found = elementwise.equal(pair, case.truths) if bitwise else ""
-            if not found:
-                what = ", ".join(str(term.type) for term in _inputs(pair))
-                return Proof("", len(seen), solver, (), f"open for {what}: {open_}")
-            solver = True
-            bits |= any(term.tensor.dtype.kind in ("int", "uint") for term in _inputs(pair) if isinstance(term.type, TensorType))
-            search.gaps |= {found} - {BIT_BY_BIT}
-            untested += found != BIT_BY_BIT
-        search.gaps |= _positional(pair) if open_ranks else set()
-    gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
-    gaps |= _ranks_named(rule)
-    if seen and untested == len(seen):
-        return Proof("", len(seen), False, (), ", ".join(sorted(gaps)))
-    if not seen:
-        return Proof("", 0, False, (), SLOW if SLOW in search.gaps else "no instance with symbolic sizes")
-    if word not in ("exact", "reassociates", "real"):
-        return Proof("", len(seen), solver, (), f"a bound of `{word}` is not proved")
-    return Proof("bounded" if gaps else "proved", len(seen), solver, tuple(sorted(gaps)), bits=bits)
+    """What can be shown of the instances of these element types: in rows where shapes do not count, else with all ranks that count."""
+    if shapeless(rule):
+        for ranks in ((1, 1), (0, 1)) if finite(rule) and not asks_rank(rule) else ((0, 1),):
+            look = _Look(rule, generic, elements, way, any_number, ranks, rows=True)
+            proof = look.proof()
+            if not look.rows:
+                break  # it is not what it looked like
+            if proof.cases:
+                return proof
+    return _Look(rule, generic, elements, way, any_number, (0, most_rank(rule)), rows=False).proof()
 
 
-def _cases(rule: Rule, search: Search, any_number: numbers.Marked | None) -> Iterator[Case]:
-    """Both sides of the instances, for any number in the place of each that the rule takes."""
-    for case in (each for whole in _instances(rule, search) for each in _by_root(rule, whole)):
-        if any_number is None:
-            yield case
-            continue
-        try:
-            for pair in any_number.any_numbers(case.sides):
-                yield Case(pair, case.facts, any_number.truths(rule, _inputs(pair)))
-        except numbers.Mistaken:
-            search.gaps.add("numbers that look alike")
+class _Look:
+    """A look at the instances of a rule, one by one. `rows`: its shapes do not count, as far as is seen."""
 
-
-def _by_root(rule: Rule, case: Case) -> list[Case]:
-    """Each root of an instance with what equals it: several roots are as many equations."""
-    if rule.roots == 1:
-        return [case]
-    left, right = case.sides
-    return [replace(case, sides=pair) for pair in zip(left.operands, right.operands, strict=True)]
-
-
-def _instances(rule: Rule, search: Search) -> Iterator[Case]:
-    """Both sides of the instances, whatever their conditions ask of the sizes."""
-    idle = 0  # instances that do not fire with symbols
-    for instance in instances(rule, search):
-        fires = False
-        try:
-            for case in decided(rule, instance):
-                fires = True
-                yield case
-        except Untold:
-            search.gaps.add("sizes that a condition tells apart")
-        if not fires and idle <= MOST_IDLE:
-            idle += 1
-            if idle > MOST_IDLE:
-                search.gaps.add("more instances than are looked at")
-            found = _with_numbers(rule, instance)
-            if found is not None:
-                search.gaps.add("sizes that a condition tells apart")
-                yield Case(found)
-
-
-def _inputs(pair: tuple[Term, Term]) -> list[Term]:
-    """The inputs of both sides, by name."""
-    found = {term for term in topological(pair) if term.op.name == "builtin.input"}
-    return sorted(found, key=lambda term: str(term.attribute("name")))
-
-
-def _with_numbers(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
-    """An instance that does not fire with symbols, with small numbers for them with which it does: a condition looks at sizes."""
-    written = [value for items in instance.attributes for _, value in items]
-    names = sorted(frozenset().union(*map(symbols_of, (*instance.variable_types, *written))))
-    if not names:
-        return None
-    sizes = sorted({1, 2, 3, 4, *_integers(rule)})
-    for chosen in [*((n,) * len(names) for n in sizes), sizes * len(names)]:
-        binding: dict[str, Dim] = dict(zip(names, chosen, strict=False))
-        fixed = Instance(
-            bound(instance.attributes, binding), bound(instance.left_types, binding), bound(instance.variable_types, binding), {}
+    def __init__(
+        self, rule: Rule, generic: frozenset[str], elements: tuple[str, ...], way: _Way, any_number: numbers.Marked | None,
+        ranks: tuple[int, int], *, rows: bool,
+    ) -> None:  # fmt: skip
+        self.rule, self.generic, self.way, self.any_number, self.rows = rule, generic, way, any_number, rows
+        self.time = way.time
+        self.search = Search(
+            dtypes=1, elements=elements, least_rank=ranks[0], most_rank=ranks[1], exhaustive=True, budget=QUESTIONS, symbolic=way.symbolic,
+            numbers=numbers.NONE if any_number is None else any_number.marks, choices=finite(rule), watch=self._watch,
         )  # fmt: skip
+        word = rule.numerics.word
+        self.sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
+        self.elementwise = _Elementwise(rule.numerics.exceptions)
+        self.seen: set[Case] = set()
+        self.solver = self.bits = False
+        self.untested = 0  # instances of element types that nothing speaks about
+
+    def _watch(self) -> None:
+        if self.time.over:
+            raise Late
+
+    def proof(self) -> Proof:
+        """What was shown."""
+        open_ = ""
         try:
-            pair = sides(rule, fixed)
-        except CosetError:
-            continue
-        if pair is not None:
-            return pair
-    return None
+            open_ = self._all()
+        except Late:
+            self.search.gaps.add(SLOW)
+        if open_:
+            return Proof("", len(self.seen), self.solver, (), open_)
+        rows = self.rows and any(_in_a_row(case.sides) for case in self.seen)
+        gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | ranks_named(self.rule)))
+        if not self.seen:
+            return Proof("", 0, False, (), SLOW if SLOW in gaps else "no instance with symbolic sizes")
+        if self.untested == len(self.seen):
+            return Proof("", len(self.seen), False, (), ", ".join(gaps))
+        if self.rule.numerics.word not in ("exact", "reassociates", "real"):
+            return Proof("", len(self.seen), self.solver, (), f"a bound of `{self.rule.numerics.word}` is not proved")
+        return Proof("bounded" if gaps else "proved", len(self.seen), self.solver, gaps, bits=self.bits)
+
+    def _all(self) -> str:
+        """Why an instance is open; nothing where none is."""
+        little, ranks = False, open_ranks(self.rule)
+        for case in cases_of(self.rule, self.search, self.any_number):
+            if not little and _lasting(self.search.gaps, self.generic, self.rows):
+                little, self.time = True, self.time.at_most(0 if self.way.whole else LITTLE)
+            self._watch()
+            if len(self.seen) >= MOST_CASES:
+                raise Late
+            if case in self.seen:
+                continue
+            open_ = self._one(case)
+            self.seen.add(case)
+            self.rows = self.rows and flat(case.sides)
+            self.search.gaps |= positional(self.rule, case.sides) if ranks else set()
+            if open_:
+                return f"open for {', '.join(str(term.type) for term in inputs(case.sides))}: {open_}"
+        return ""
+
+    def _one(self, case: Case) -> str:
+        """Why an instance is open; nothing where it is shown."""
+        try:
+            with until(self.time):
+                sides = facts.over_the_reals(self.rule, case.sides) if self.sense.real else case.sides
+                shown = compare(*sides, self.sense, case.facts)
+        except Open as open_:
+            known = (*case.truths, *facts.truths(self.rule, inputs(case.sides)))
+            found = self.elementwise.equal(case.sides, known) if self.way.bitwise else ""
+            self.search.gaps |= {found} - {BIT_BY_BIT, ""}
+            self.untested += found != BIT_BY_BIT
+            whole = any(isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint") for x in inputs(case.sides))
+            self.solver, self.bits = self.solver or bool(found), self.bits or (bool(found) and whole)
+            return "" if found else str(open_)
+        self.solver, self.bits = self.solver or shown.solver, self.bits or shown.widths
+        return ""
 
 
-def _integers(rule: Rule) -> set[int]:
-    """The small integers that a rule speaks of."""
-    found = (part.value for whole in _expressions(rule) for part in parts(whole) if isinstance(part, Literal))
-    return {value for value in found if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 64}
+def _lasting(gaps: set[str], generic: frozenset[str], spread: bool) -> set[str]:
+    """The gaps that stay: not those of an op that stands for any one, nor those of shapes where shapes do not count."""
+    kept = {gap for gap in gaps if not any(gap.endswith(f" of {op}") for op in generic)}
+    return {gap for gap in kept if not (spread and (gap == SHAPES_GIVEN or gap.endswith(_OF_SHAPES)))}
 
 
-def _expressions(rule: Rule) -> list[Any]:
-    compiled = rule.compiled
-    written = [value for side in (compiled.left, compiled.right) for attributes in side for _, value in attributes.items]
-    return [*written, *compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
-
-
-def _ranks_named(rule: Rule) -> set[str]:
-    """A gap where a comparison of a rank or a length names a number beyond the ranks that are looked at."""
-    for whole in _expressions(rule):
-        for part in parts(whole):
-            if isinstance(part, Call) and part.function in ("==", "!=", "<", "<=", ">", ">=", "in"):
-                inside = list(parts(part))
-                ranks = any(isinstance(p, Call) and p.function in ("rank", "len") for p in inside)
-                if ranks and any(isinstance(p, Literal) and isinstance(p.value, int) and p.value > RANKS for p in inside):
-                    return {"ranks that a condition names"}
-    return set()
+def _in_a_row(pair: tuple[Term, Term]) -> bool:
+    """Whether the result is a row of any length, and no input has a higher rank."""
+    type = pair[0].type
+    row = isinstance(type, TensorType) and type.rank == 1 and not isinstance(type.dims[0], int)
+    return row and all(isinstance(x.type, TensorType) and x.type.rank <= 1 for x in inputs(pair))
 
 
 BIT_BY_BIT = "bit by bit"
@@ -341,57 +314,3 @@ def _generic(rule: Rule) -> frozenset[str]:
     found = re.search(r"\[([\w.]+)\]", rule.name)
     op = find_op(found.group(1)) if found else None
     return frozenset({op.name}) if op is not None and op.has("elementwise") else frozenset()
-
-
-def _open_ranks(rule: Rule) -> bool:
-    """Whether some rank is not written down: else the instances have all ranks that there are."""
-    items = [item for pattern in rule.compiled.types for item in pattern.dims.items]
-    return any(kind.word in ("pack", "dims") for kind in rule.compiled.kinds.values()) or any(getattr(i, "value", i) is None for i in items)
-
-
-def _ranks(rule: Rule) -> int:
-    """Up to which rank of each pack instances are made. Of two dims all permutations commute and are their own inverses: of three not."""
-    turned = any(kind.word == "permutation" for kind in rule.compiled.kinds.values())
-    return RANKS + _designated(rule) + turned
-
-
-def _designated(rule: Rule) -> int:
-    """How many axes of one operand the left side names one by one (`axis: a`, `[c]`, `[rank(x) - 1]`): they must stay when others go."""
-    if not _open_ranks(rule):
-        return 0
-    found: dict[bool, set[str]] = {False: set(), True: set()}  # those of right operands apart
-    for node in applications(rule.left):
-        for name, value in rule.compiled.left[node.index].items:
-            if names_axes(name):
-                items = value.items if isinstance(value, Listing) else (value,)
-                found[name.startswith("rhs")].update(str(item) for item in items if _one_axis(rule, item))
-    return max(map(len, found.values()))
-
-
-def _one_axis(rule: Rule, item: Any) -> bool:
-    """Whether an item of an attribute is the number of one axis of a pack, not a list of some or what is left open."""
-    if isinstance(item, Ref):
-        return rule.compiled.kinds[item.name].word in ("int", "any")
-    if isinstance(item, Literal) and isinstance(item.value, tuple):
-        return False
-    if any(len(pattern.dims.items) > 1 for pattern in rule.compiled.types):
-        return False  # what is counted from an end is a dim that is written down beside the pack
-    return not isinstance(item, Splice | Wild | Listing | Comprehension) and not (isinstance(item, Call) and item.function in _LISTS)
-
-
-_LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))
-
-
-def _keeps_coordinates(term: Term) -> bool:
-    """Whether a reshape only adds and drops dims of 1."""
-    if term.op.name != "stablehlo.reshape":
-        return False
-    before, after = ([dim for dim in type.tensor.dims if dim != 1] for type in (term.operands[0], term))
-    return before == after
-
-
-def _positional(pair: tuple[Term, Term]) -> set[str]:
-    """The ops of an instance for which small ranks do not speak for all."""
-    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False)) if not _keeps_coordinates(term)}
-    ordinary = {op for op in primitives if op.name.startswith("builtin.") or op.has("elementwise") or op.name in COORDINATES}
-    return {f"ranks over {RANKS} of {op.name}" for op in primitives - ordinary}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +18,12 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Splice, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
+from coset.rules.places import PLACES, places
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
@@ -52,6 +53,7 @@ class Search:
     random: random.Random | None = None
     dtypes: int = 3
     most_rank: int = 3
+    least_rank: int = 0
     attempts: int = 300
     pool: Sequence[int] = NUMBERS
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -60,7 +62,9 @@ class Search:
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
-    symbolic: bool = False  # where slices begin and end, and their strides, are symbols
+    symbolic: bool = False  # the numbers that say where an op reads (`rules/places.py`) are symbols
+    watch: Callable[[], None] = lambda: None  # asked at each question; may raise when there is no time left
+    choices: Mapping[str, Callable[[dict[str, Any]], list[int]]] = field(default_factory=dict)  # all values of names that have few
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -91,6 +95,7 @@ class Search:
 
     def spend(self, op: Op) -> bool:
         """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up."""
+        self.watch()
         self.spent += 1 if op.meaning is not None else EXPANSION
         return self.spent <= self.budget
 
@@ -131,13 +136,12 @@ def _expansions(rule: Rule, mirror: Rule, search: Search) -> Iterator[Instance]:
 
 def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     kinds = rule.compiled.kinds
-    declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
     dtypes = [name for name, kind in kinds.items() if kind.word == "dtype"]
-    packs = [name for name, kind in kinds.items() if kind.word == "pack" and name in declared]
-    lone = [name for name, kind in kinds.items() if kind.word == "pack" and name not in declared]
+    lone = shapes_given(rule)
+    packs = [name for name, kind in kinds.items() if kind.word == "pack" and name not in lone]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: _spread_only(rule, name) for name in lone}
-    ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
+    ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
     elements = search.arrange(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
@@ -148,15 +152,24 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
         values |= {name: search.dim(name) for name in single}
-        if any(not spread and not (search.symbolic and _slice_only(rule, name)) for name, spread in spreads.items()):
+        if not search.symbolic and not all(spreads.values()):
             search.guess("all shapes that are only given")
-        for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
-            options = (search.arrange(_lone(name, given, packs, search)) for name in lone)
+        for given in _with_ones(values, packs) if search.exhaustive and lone and not search.symbolic else (values,):
+            options = (
+                search.arrange(_symbols(name, rule, search.most_rank) if search.symbolic else _lone(name, given, packs, search))
+                for name in lone
+            )
             starts = [{**given, **dict(zip(lone, lone_values, strict=True))} for lone_values in itertools.product(*options)]
-            if search.exhaustive and lone:
+            if search.exhaustive and lone and not search.symbolic:
                 starts.append(given)  # and where they come to stand, from what stands there already
             for start in starts:
                 yield from search.first(_completed(rule, start, search), 24)
+
+
+def shapes_given(rule: Rule) -> list[str]:
+    """The packs that no variable's type has."""
+    declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
+    return [name for name, kind in rule.compiled.kinds.items() if kind.word == "pack" and name not in declared]
 
 
 def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
@@ -183,17 +196,6 @@ def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
 
 
-def _slice_only(rule: Rule, name: str) -> bool:
-    """True when the pack is only a part of where slices begin and end: symbols at every rank speak for all."""
-    used = [
-        (node.op.name, attribute)
-        for node in applications(rule.left)
-        for attribute, value in rule.compiled.left[node.index].items
-        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
-    ]
-    return all(op == "stablehlo.slice" and attribute in ("start", "limit") for op, attribute in used)
-
-
 def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
     """`values`, and with each choice of dims of packs that are 1: a broadcast treats them apart."""
     places = [(name, axis) for name in packs for axis in range(len(values[name]))]
@@ -212,6 +214,12 @@ def _lone(name: str, values: dict[str, Any], packs: Sequence[str], search: Searc
             options += _wider(tuple(search.dim(f"{name}_{i}") if dim == 1 else dim for i, dim in enumerate(own)), name, search)
             options += _wider(own, name, search)
     return list(dict.fromkeys(options))
+
+
+def _symbols(name: str, rule: Rule, most: int) -> list[Any]:
+    """The same as symbols of every rank that counts, beside as many dims as a variable has by name: they stand for all such packs."""
+    named = [sum(not isinstance(item, Splice) for item in pattern.dims.items) for pattern in rule.compiled.types]
+    return [tuple(symbol(f"{name}_{i}") for i in range(rank)) for rank in range(max(named, default=0) + most + 1)]
 
 
 def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, ...]]:
@@ -274,8 +282,8 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     wild = names - {name for name, _ in plain}
     rest = [a for a in node.op.attributes if a.name not in names] if written.rest is not None else []
     free = [*(a for a in node.op.attributes if a.name in wild), *rest]
-    symbols = search.symbolic and node.op.name == "stablehlo.slice"
-    unknown = [] if symbols else [a.name for a in free if not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
+    symbols = PLACES.get(node.op.name, {}) if search.symbolic else {}
+    unknown = [a.name for a in free if a.name not in symbols and not (enumerable(a.kind, a.name) or _of_functions(a, node.op))]
     found: list[tuple[Scope, AttributeItems, Binding]] = []
     for values in _open_values(rule, written.items, node, scope, known, search):
         attempt = Scope(values, scope.variables, list(scope.left))
@@ -396,8 +404,10 @@ def symbols_of(value: Any) -> frozenset[str]:
 
 def _left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
     """Values of an attribute that the rule does not write."""
-    places = _places_of_slice(f"{attribute.name}{node.index}", None, node, attribute.name, operands, search)
-    return search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive)) if places is None else [places]
+    found = (
+        places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands, search.most_rank) if search.symbolic else []
+    )
+    return found or search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive))
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
@@ -424,15 +434,19 @@ def _open_values(
             if part.name in search.numbers and kind.word == "float":  # in a mirror the name may be that of something else
                 names[part.name] = [search.numbers[part.name]]
                 continue
+            choices = search.choices.get(part.name)
+            if choices is not None:
+                names[part.name] = choices(scope.values)
+                continue
             word = kind.word if kind.word not in ("any", "dims") else kinds.get(name, kind.word)
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
             if word == "float" and name == "value":
                 options = [*options, *_unusual(rule, search)]
-            places = _places_of_slice(part.name, value, node, name, operands, search)
-            if places is not None:
-                names[part.name] = [places]
+            found = places(part.name, value, node.op.name, name, operands, search.most_rank) if search.symbolic else []
+            if found:
+                names[part.name] = found
                 continue
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
@@ -443,21 +457,6 @@ def _open_values(
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}
-
-
-def _places_of_slice(
-    label: str, written: Expression | None, node: Application, attribute: str, operands: Sequence[Type], search: Search
-) -> Any:
-    """Symbols for where a slice begins or ends, or for its strides: a list of them, or one for an item of a list; None for other ops.
-
-    The colon in their names says that they may be 0, unlike the sizes of dims.
-    """
-    if not search.symbolic or node.op.name != "stablehlo.slice" or attribute not in ("start", "limit", "strides"):
-        return None
-    if isinstance(written, Ref) or written is None:
-        rank = len(operands[0].shape or ()) if isinstance(operands[0], TensorType) else 0
-        return tuple(symbol(f"at:{label}:{axis}") for axis in range(rank))
-    return symbol(f"at:{label}")
 
 
 def _combinations(options: Sequence[Sequence[Any]], search: Search) -> Iterator[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +19,10 @@ class Undefined(Exception):
     """An expression without a value: the rule does not fire."""
 
 
-_CONTEXT = Context(prec=60, Emin=-99999, Emax=99999, traps=[InvalidOperation, DivisionByZero, Overflow])
+_TRAPS = [InvalidOperation, DivisionByZero, Overflow]
+_CONTEXT = Context(prec=60, Emin=-99999, Emax=99999, traps=_TRAPS)
+# a tie between two floats has up to 770 digits, a product of two floats twice as many: what is rounded before may fall to the wrong side
+_EXACT = Context(prec=2000, Emin=-99999, Emax=99999, traps=_TRAPS)
 _PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
 
 
@@ -37,7 +40,8 @@ def number_in(value: Any) -> Decimal:
 
 
 def scalar_operation(name: str, operands: Sequence[Decimal]) -> Decimal:
-    """+ - * / negate sqrt exp log pi of Decimals, to 60 digits.
+    """+ - * / negate sqrt exp log pi of Decimals: the first four exact where 2,000 digits hold that (a quotient else to 60), the others to
+    60 digits. So the first four and the root of numbers of an IEEE type, rounded to it, are what the type's operation gives.
 
     Raises:
         Undefined: outside the function's domain.
@@ -49,10 +53,19 @@ def scalar_operation(name: str, operands: Sequence[Decimal]) -> Decimal:
             return _PI
         if name in ("sqrt", "exp", "log"):
             return {"sqrt": _CONTEXT.sqrt, "exp": _CONTEXT.exp, "log": _CONTEXT.ln}[name](operands[0])
-        operation = {"+": _CONTEXT.add, "-": _CONTEXT.subtract, "*": _CONTEXT.multiply, "/": _CONTEXT.divide}[name]
+        if name == "/":
+            return _quotient(operands[0], operands[1])
+        operation = {"+": _EXACT.add, "-": _EXACT.subtract, "*": _EXACT.multiply}[name]
         return operation(operands[0], operands[1])
     except (InvalidOperation, DivisionByZero, Overflow):
         raise Undefined from None
+
+
+def _quotient(a: Decimal, b: Decimal) -> Decimal:
+    """a / b, exact where it ends; else nothing is as near to a tie of floats as 60 digits are to it."""
+    _EXACT.clear_flags()
+    quotient = _EXACT.divide(a, b)
+    return _CONTEXT.divide(a, b) if _EXACT.flags[Inexact] else quotient
 
 
 def scalar_constant(value: Decimal, dtype: DType) -> Constant:

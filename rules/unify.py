@@ -12,16 +12,18 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.op import Op
-from coset.ir.types import TensorType, TupleType, Type
+from coset.ir.types import AbsentType, TensorType, TupleType, Type
 
 Binding = dict[str, Dim]
+OFFSETS = ("at:", "before:")  # how the symbols of places begin that may be 0
 
 
 def unifiers(op: Op, operands: Sequence[Type], attributes: Mapping[str, Any]) -> list[Binding] | None:
     """The least bindings of dim symbols under which `op` may take `operands`: all of them together are all that there is. None where
     that is not known; none at all where dims that must be equal are different numbers."""
-    shapes = [operand.shape for operand in operands if isinstance(operand, TensorType)]
-    if len(shapes) != len(operands) or any(shape is None for shape in shapes):
+    there = [operand for operand in operands if not isinstance(operand, AbsentType)]
+    shapes = [operand.shape for operand in there if isinstance(operand, TensorType)]
+    if len(shapes) != len(there) or any(shape is None for shape in shapes):
         return None
     found: list[Binding] = [{}]
     for left, right, repeats in _equations(op, [shape for shape in shapes if shape is not None], attributes):
@@ -53,6 +55,16 @@ def solved(a: Dim, b: Dim) -> list[Binding] | None:
             return [{name: other}]
         if other == 1 and (factors := _factors(one)) is not None:  # a product of sizes is 1 where each is
             return [dict.fromkeys(factors, 1)]
+    return _offset(dims.subtract(a, b))
+
+
+def _offset(difference: Dim) -> list[Binding] | None:
+    """What an offset is (`rules/places.py`) that stands alone in a difference that is 0; that it is not negative is then not known."""
+    for monomial, coefficient in difference.terms if isinstance(difference, Poly) else ():
+        name = monomial[0].name if len(monomial) == 1 and abs(coefficient) == 1 else ""
+        rest = dims.add(dims.multiply(-coefficient, difference), dims.symbol(name)) if name.startswith(OFFSETS) else difference
+        if name.startswith(OFFSETS) and name not in dims.symbols(rest):
+            return [{name: rest}]
     return None
 
 
@@ -87,9 +99,13 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
                 if isinstance(i, int) and isinstance(j, int) and 0 <= i < len(shapes[0]) and 0 <= j < len(shapes[1]):
                     yield shapes[0][i], shapes[1][j], False
     elif op.name == "stablehlo.convolution" and len(shapes[0]) == len(shapes[1]) >= 2:
-        yield shapes[0][1], dims.multiply(shapes[1][1], attributes["feature_group_count"]), False
+        features, batches = attributes["feature_group_count"], attributes["batch_group_count"]
+        yield shapes[0][1], dims.multiply(shapes[1][1], features), False
+        yield from _divided(shapes[1][0], dims.multiply(features, batches))
+        yield from _divided(shapes[0][0], batches)
     elif op.name == "onnx.Conv" and len(shapes[0]) == len(shapes[1]) >= 2:
         yield shapes[0][1], dims.multiply(shapes[1][1], attributes["group"]), False
+        yield from _divided(shapes[1][0], attributes["group"])
     elif op.name == "stablehlo.concatenate":
         for shape in shapes[1:]:
             if len(shape) == len(shapes[0]):
@@ -103,6 +119,13 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
         yield dims.product(shapes[0]), dims.product(attributes["shape"]), False
 
 
+def _divided(dim: Dim, groups: Dim) -> Iterator[tuple[Dim, Dim, bool]]:
+    """That a symbolic number of groups divides a dim which is a symbol too."""
+    name, count = dims.alone(dim), dims.alone(groups)
+    if name is not None and count is not None and name != count:
+        yield dim, dims.multiply(groups, dims.symbol(f"{name}.by.{count}")), False
+
+
 def _are_dims(shape: Any) -> bool:
     return isinstance(shape, tuple) and all(isinstance(dim, int | Poly) for dim in shape)
 
@@ -112,10 +135,10 @@ def understood(op: Op) -> bool:
     return op.has("elementwise") or op.name == "builtin.tuple" or op.name.removeprefix("stablehlo.") in _UNDERSTOOD
 
 
-_UNDERSTOOD = frozenset((
-    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "onnx.Conv",
-    "map", "if", "while",
-))  # fmt: skip
+_UNDERSTOOD = frozenset({
+    "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "pad",
+    "onnx.Conv", "map", "if", "while",
+})  # fmt: skip
 
 
 def bound(value: Any, binding: Binding) -> Any:

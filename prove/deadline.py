@@ -1,0 +1,67 @@
+"""Until when a proof may go on: asked inside of comparisons too, for one of them may take longer than all the time there is.
+
+Time is that of the processor, so that what is shown does not depend on what else the machine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import process_time
+
+_ends: list[float] = []
+
+
+class Late(Exception):
+    """The time for a proof is over."""
+
+
+@dataclass(frozen=True)
+class Time:
+    """The time until a moment, for all ways together in which something may be shown."""
+
+    ends: float
+
+    @staticmethod
+    def of(seconds: float) -> Time:
+        """So much time from now on."""
+        return Time(process_time() + seconds)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left."""
+        return max(0.0, self.ends - process_time())
+
+    @property
+    def over(self) -> bool:
+        """Whether none is left."""
+        return process_time() > self.ends
+
+    def share(self, part: float) -> Time:
+        """A part of what is left, for one way of several."""
+        return Time.of(part * self.left)
+
+    def at_most(self, seconds: float) -> Time:
+        """The same, or less of it."""
+        return Time(min(self.ends, process_time() + seconds))
+
+
+@contextmanager
+def until(time: Time) -> Iterator[None]:
+    """Inside, `look` says when `time` is over."""
+    _ends.append(time.ends)
+    try:
+        yield
+    finally:
+        _ends.pop()
+
+
+def look() -> None:
+    """Go on if there is time.
+
+    Raises:
+        Late: there is none.
+    """
+    if _ends and process_time() > _ends[-1]:
+        raise Late

@@ -1,0 +1,103 @@
+"""Up to which ranks instances are looked at, and which ops keep them from speaking for all (the theorem in `docs/proofs.md`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from coset.dialects.expansion import expanded
+from coset.ir import dims
+from coset.ir.term import Term, topological
+from coset.prove.cases import expressions
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
+from coset.rules.candidates import names_axes
+from coset.rules.pattern import Application, applications
+from coset.rules.rule import Rule
+
+RANKS = 2  # of each pack; see the theorem
+# ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
+COORDINATES = frozenset(f"stablehlo.{name}" for name in (
+    "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
+    "convolution", "reduce_window", "pad", "map", "if", "while",
+))  # fmt: skip
+
+
+def open_ranks(rule: Rule) -> bool:
+    """Whether some rank is not written down: else the instances have all ranks that there are."""
+    items = [item for pattern in rule.compiled.types for item in pattern.dims.items]
+    return any(kind.word in ("pack", "dims") for kind in rule.compiled.kinds.values()) or any(getattr(i, "value", i) is None for i in items)
+
+
+def most_rank(rule: Rule) -> int:
+    """Up to which rank of each pack instances are made. Of two dims all permutations commute and are their own inverses: of three not."""
+    turned = any(kind.word == "permutation" for kind in rule.compiled.kinds.values()) or any(
+        _turns(rule, node) for node in applications(rule.left)
+    )
+    return RANKS + _designated(rule) + turned
+
+
+def _turns(rule: Rule, node: Application) -> bool:
+    """Whether a broadcast or a transpose of the left side may put axes in any order, which the right side knows by a name."""
+    items = dict(rule.compiled.left[node.index].items)
+    return any(isinstance(items.get(name), Ref) for name in ("broadcast_dimensions", "permutation"))
+
+
+def _designated(rule: Rule) -> int:
+    """How many axes of one operand the left side names one by one (`axis: a`, `[c]`, `[rank(x) - 1]`): they must stay when others go."""
+    if not open_ranks(rule):
+        return 0
+    found: dict[bool, set[str]] = {False: set(), True: set()}  # those of right operands apart
+    for node in applications(rule.left):
+        for name, value in rule.compiled.left[node.index].items:
+            if names_axes(name):
+                items = value.items if isinstance(value, Listing) else (value,)
+                found[name.startswith("rhs")].update(str(item) for item in items if _one_axis(rule, item))
+    return max(map(len, found.values()))
+
+
+def _one_axis(rule: Rule, item: Any) -> bool:
+    """Whether an item of an attribute is the number of one axis of a pack, not a list of some or what is left open."""
+    if isinstance(item, Ref):
+        return rule.compiled.kinds[item.name].word in ("int", "any")
+    if isinstance(item, Literal) and isinstance(item.value, tuple):
+        return False
+    if any(len(pattern.dims.items) > 1 for pattern in rule.compiled.types):
+        return False  # what is counted from an end is a dim that is written down beside the pack
+    return not isinstance(item, Splice | Wild | Listing | Comprehension) and not (isinstance(item, Call) and item.function in _LISTS)
+
+
+_LISTS = frozenset(("range", "without", "join", "permute", "drop", "insert", "regrouped", "relocated", "placement", "+", "sort", "repeat"))
+
+
+def _keeps_coordinates(term: Term, packs: re.Pattern[str]) -> bool:
+    """Whether a reshape only adds and drops dims of 1, and beside these changes no dim of a pack."""
+    if term.op.name != "stablehlo.reshape":
+        return False
+    before, after = ([dim for dim in type.tensor.dims if dim != 1] for type in (term.operands[0], term))
+    for end in (0, -1):
+        while before and after and before[end] == after[end]:
+            before.pop(end), after.pop(end)
+    return not any(packs.fullmatch(name) for dim in (*before, *after) for name in dims.symbols(dim))
+
+
+def positional(rule: Rule, pair: tuple[Term, Term]) -> set[str]:
+    """The ops of an instance for which small ranks do not speak for all."""
+    names = "|".join(re.escape(name) for name, kind in rule.compiled.kinds.items() if kind.word in ("pack", "dims", "ints"))
+    packs = re.compile(
+        rf"(?:(?:{names}|any|shape\d+)_.*|(?:at[.:]|before:).*[.]\d+(?:[.]low|[.]high)?)"
+    )  # what is made for an axis, not for a dim with a name
+    primitives = {term.op for term in topological(expanded(pair, keep=lambda _: False)) if not _keeps_coordinates(term, packs)}
+    ordinary = {op for op in primitives if op.name.startswith("builtin.") or op.has("elementwise") or op.name in COORDINATES}
+    return {f"ranks over {RANKS} of {op.name}" for op in primitives - ordinary}
+
+
+def ranks_named(rule: Rule) -> set[str]:
+    """A gap where a comparison of a rank or a length names a number beyond the ranks that are looked at."""
+    for whole in expressions(rule):
+        for part in parts(whole):
+            if isinstance(part, Call) and part.function in ("==", "!=", "<", "<=", ">", ">=", "in"):
+                inside = list(parts(part))
+                ranks = any(isinstance(p, Call) and p.function in ("rank", "len") for p in inside)
+                if ranks and any(isinstance(p, Literal) and isinstance(p.value, int) and p.value > RANKS for p in inside):
+                    return {"ranks that a condition names"}
+    return set()
