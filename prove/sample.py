@@ -18,7 +18,7 @@ from coset.prove.values import ENDS, KINDS, LARGE, draw
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.pattern import Pattern, Variable
-from coset.rules.rule import Numerics, Rule, build
+from coset.rules.rule import Numerics, Rule, RuleTypeError, build
 
 ELEMENTS = 4096  # instances with larger operands are passed over
 SAFETY = 4.0  # on the first-order bounds
@@ -76,7 +76,10 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         for instance in instances(rule, search):
             if not _small(instance):
                 continue
-            pair = sides(rule, instance)
+            try:
+                pair = sides(rule, instance)
+            except RuleTypeError as error:  # sizes that the type checker did not look at
+                return Outcome(rule.name, done + 1, _untyped(rule, instance, error))
             if pair is None:
                 continue
             fired += 1
@@ -90,6 +93,11 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         if done >= cases or (round >= 3 and not done):
             break
     return Outcome(rule.name, done)
+
+
+def _untyped(rule: Rule, instance: Instance, error: CosetError) -> Counterexample:
+    nothing = np.array(0)
+    return Counterexample(rule.name, _attributes(instance), {}, nothing, nothing, (), error.message)
 
 
 setattr(test_rule, "__test__", False)  # noqa: B010  (pytest would take it for a test)

@@ -179,6 +179,7 @@ def _shown(
 ) -> Proof:  # fmt: skip
     search = Search(dtypes=1, elements=elements, most_rank=_ranks(rule), exhaustive=True, budget=QUESTIONS, symbolic=symbolic)
     search.numbers = numbers.NONE if any_number is None else any_number.marks
+    search.over = lambda: time.over
     seen: set[Case] = set()
     solver = bits = False
     untested = 0  # instances of element types that nothing speaks about
@@ -206,6 +207,7 @@ def _shown(
             search.gaps |= {found} - {BIT_BY_BIT}
             untested += found != BIT_BY_BIT
         search.gaps |= _positional(pair) if open_ranks else set()
+    search.gaps |= {SLOW} if time.over else set()  # while nothing fired
     gaps = {gap for gap in search.gaps if not any(gap.endswith(f" of {op}") for op in generic)}
     gaps |= _ranks_named(rule)
     if seen and untested == len(seen):

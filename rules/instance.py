@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ class Search:
     gaps: set[str] = field(default_factory=set)
     symbolic: bool = False  # where slices begin and end, and their strides, are symbols
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
+    over: Callable[[], bool] = lambda: False  # whether the time is up
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -88,8 +89,11 @@ class Search:
             self.gaps.add(what)
 
     def spend(self, op: Op) -> bool:
-        """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up."""
+        """Count one question to the type rule of `op`, which expands one that is defined; False when the budget of a draw is used up, or
+        the time."""
         self.spent += 1 if op.meaning is not None else EXPANSION
+        if self.over():
+            self.spent = self.budget + 1
         return self.spent <= self.budget
 
     def dim(self, name: str) -> Dim:
