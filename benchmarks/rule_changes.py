@@ -30,6 +30,7 @@ WORDS = {
 }
 WIDER = {"float": "number", "int": "number", "signed": "int", "unsigned": "int", "complex": "number", "bool": "any", "number": "any"}
 IMPLICIT = {"F": "float", "I": "int"}
+NUMERIC = ("len", "rank", "product", "sum", "bits", "index", "ceildiv", "floor", "ceil", "min", "max")  # functions that give a number
 INDEXED = ("get",)  # calls of ops whose bare numbers are no terms
 FIXED = ("item", "slice", "tuple", "in", "and", "or", "==", "!=")  # swapping their operands says nothing, or the same
 LARGE = 100  # one more than such a number is hardly another one
@@ -171,11 +172,17 @@ def _operations(part: syntax.Operation, attribute: bool) -> Iterator[tuple[str, 
         yield SIGN, replace(part, operator=SIGNS[operator])
     if operator in ("negate", "not"):
         yield SIGN, operands[0]
-    lists = attribute or any(isinstance(each, syntax.Brackets) or _gives_value(each) for each in operands)
-    if len(operands) == 2 and operator not in FIXED and (operator not in ("+", "*") or lists):
+    if len(operands) == 2 and operator not in FIXED and (operator not in ("+", "*") or _lists(operands, attribute)):
         yield OPERAND, replace(part, operands=operands[::-1])
     if operator == "if":
         yield OPERAND, replace(part, operands=(operands[0], operands[2], operands[1]))
+
+
+def _lists(operands: tuple[Any, ...], attribute: bool) -> bool:
+    """Whether operands may be lists, whose order counts in a sum."""
+    if any(isinstance(each, syntax.Number) or (isinstance(each, syntax.Invocation) and each.name in NUMERIC) for each in operands):
+        return False
+    return attribute or any(isinstance(each, syntax.Brackets) or _gives_value(each) for each in operands)
 
 
 def _gives_value(part: Any) -> bool:

@@ -3,7 +3,8 @@
 Each small change of `benchmarks.rule_changes` is refused when it is read, refuted by the ordinary tests, or neither. What neither notices
 is tested again with further seeds and many more cases: where those refute it, it is a survivor (its meaning changed and nobody
 noticed), and one that is called `proved` or `bounded` is a mistake of the prover. A proof is tried of all of them: `same` is what further
-tests did not refute and a proof covers, `open` what was neither told apart nor proved, which may be a survivor too.
+tests did not refute and a proof covers, or what only asks for more than the rule; `open` is what was neither told apart nor shown to be the
+same, which may be a survivor too.
 
     python -m benchmarks.rule_mutants --rules 210 --record mutants.jsonl --json mutants.json
 
@@ -14,9 +15,11 @@ every rule, `--each 2` one more. Terms are mutated in tests/prove/mutants.py, wh
 from __future__ import annotations
 
 import argparse
+import hashlib
 import itertools
 import json
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -28,9 +31,11 @@ import coset.dialects
 from benchmarks.rule_changes import KINDS, Change, changes
 from coset.ir.errors import CosetError
 from coset.prove.check import entry_tests, shown_of
-from coset.prove.sample import test_rule
+from coset.prove.sample import DTYPES, test_rule
+from coset.prove.verify import SLOW
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
+from coset.rules.instance import Search, instances
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
 from coset.rules.rule import Rule
@@ -38,6 +43,7 @@ from coset.rules.typecheck import type_errors
 
 assert coset.dialects
 THOROUGH, CASES, FORMS = 40, 12, 12  # further seeds, cases of each, and forms of a rule that are drawn from in turn
+DRAWS, INSTANCES = 60, 30  # for the question whether a condition asks for more
 SECONDS, PROOF = 5.0, 3.0  # for the further tests, and for a proof
 OUTCOMES = ("refused", "refuted", "survived", "open", "same")
 
@@ -50,29 +56,31 @@ class Judged:
     place: str
     kind: str
     where: str
-    text: str
+    digest: str  # of the whole entry: a change may read the same at two places
     outcome: str
     assurance: str
     seconds: float
 
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other mutants."""
-        return self.rule, self.kind, self.where, self.text
+
+def digest(change: Change) -> str:
+    """What tells a changed entry from all others."""
+    entry = change.entry
+    parts = (entry.name, entry.declarations, entry.left, entry.right, entry.locals, entry.condition)
+    return hashlib.sha256(re.sub(r"Place\([^()]*\)", "", repr(parts)).encode()).hexdigest()[:16]
 
 
-def judged(change: Change, dialects: dict[str, str]) -> Judged:
-    """What happens to a mutant."""
+def judged(entry: syntax.RuleEntry, change: Change, dialects: dict[str, str]) -> Judged:
+    """What happens to a mutant of `entry`."""
     start = time.perf_counter()
-    outcome, assurance = _outcome(change.entry, dialects)
-    place = change.entry.place
-    where = f"{Path(place.file).name}:{place.line}"
-    return Judged(change.entry.name, where, change.kind, change.where, change.text, outcome, assurance, time.perf_counter() - start)
+    outcome, assurance = _outcome(entry, change, dialects)
+    where = f"{Path(entry.place.file).name}:{entry.place.line}"
+    seconds = round(time.perf_counter() - start, 3)
+    return Judged(entry.name, where, change.kind, change.where, change.text, digest(change), outcome, assurance, seconds)
 
 
-def _outcome(entry: syntax.RuleEntry, dialects: dict[str, str]) -> tuple[str, str]:
+def _outcome(entry: syntax.RuleEntry, change: Change, dialects: dict[str, str]) -> tuple[str, str]:
     try:
-        rules, errors = rules_of(entry, dialects)
+        rules, errors = rules_of(change.entry, dialects)
         if errors or not rules or type_errors(rules):
             return "refused", ""
     except CosetError:
@@ -80,12 +88,31 @@ def _outcome(entry: syntax.RuleEntry, dialects: dict[str, str]) -> tuple[str, st
     compared, silent, counterexample = entry_tests(rules, 0)
     if counterexample:
         return "refuted", ""
-    speaking = [rule for rule in rules if rule.name not in silent]
     differs = _differs(rules)
-    assurance = (shown_of(speaking, seconds=PROOF)[0] if compared else "") or ("tested" if compared else "assumed")
+    if not differs and change.where == "condition" and _narrower(rules, rules_of(entry, dialects)[0]):
+        return "same", "narrower"
+    speaking = [rule for rule in rules if rule.name not in silent]
+    shown, how = shown_of(speaking, seconds=PROOF) if compared else ("", "")
+    assurance = shown if shown and SLOW not in how else "tested" if compared else "assumed"
     if differs:
         return "survived", assurance
     return ("same" if assurance in ("proved", "bounded") else "open"), assurance
+
+
+def _narrower(rules: Sequence[Rule], originals: Sequence[Rule]) -> bool:
+    """Whether rules with another condition fire only where the original ones do, on everything that is drawn: then they are as true."""
+    if [rule.name for rule in rules] != [rule.name for rule in originals]:
+        return False
+    fired = 0
+    for seed, (rule, original) in itertools.product(range(DRAWS), list(zip(rules, originals, strict=True))[:FORMS]):
+        search = Search(random.Random(seed), dtypes=DTYPES, turn=seed, uneven=seed % 2 == 1)
+        for instance in itertools.islice(instances(rule, search), INSTANCES):
+            given = instance.attributes, instance.left_types, instance.variable_types
+            if rule.decide(*given) is not None:
+                fired += 1
+                if original.decide(*given) is None:
+                    return False
+    return fired > 0
 
 
 def _differs(rules: Sequence[Rule]) -> bool:
@@ -110,23 +137,23 @@ def library() -> list[tuple[syntax.RuleEntry, dict[str, str]]]:
     return entries
 
 
-def _recorded(path: Path | None) -> dict[tuple[str, ...], Judged]:
+def _recorded(path: Path | None) -> dict[str, Judged]:
     """What an earlier run has found."""
     if path is None or not path.exists():
         return {}
     found = [Judged(**json.loads(line)) for line in path.read_text().splitlines()]
-    return {each.key: each for each in found}
+    return {each.digest: each for each in found}
 
 
-def drawn(rules: int, each: int) -> list[tuple[Change, dict[str, str]]]:
+def drawn(rules: int, each: int) -> list[tuple[syntax.RuleEntry, Change, dict[str, str]]]:
     """At most `each` changes of every kind of the first `rules` rules: the first ones of all rules and kinds, then the second ones .."""
-    ranked: list[tuple[int, Change, dict[str, str]]] = []
+    ranked: list[tuple[int, syntax.RuleEntry, Change, dict[str, str]]] = []
     for entry, dialects in library()[:rules]:
         own = changes(entry)
         random.Random(entry.name).shuffle(own)
         for kind in KINDS:
-            ranked += [(rank, change, dialects) for rank, change in enumerate([one for one in own if one.kind == kind][:each])]
-    return [(change, dialects) for _, change, dialects in sorted(ranked, key=lambda one: one[0])]
+            ranked += [(rank, entry, change, dialects) for rank, change in enumerate([one for one in own if one.kind == kind][:each])]
+    return [(entry, change, dialects) for _, entry, change, dialects in sorted(ranked, key=lambda one: one[0])]
 
 
 def measured(rules: int, each: int, record: Path | None) -> list[Judged]:
@@ -135,10 +162,10 @@ def measured(rules: int, each: int, record: Path | None) -> list[Judged]:
     chosen = drawn(rules, each)
     found: list[Judged] = []
     start = time.perf_counter()
-    for number, (change, dialects) in enumerate(chosen):
-        one = known.get((change.entry.name, change.kind, change.where, change.text))
+    for number, (entry, change, dialects) in enumerate(chosen):
+        one = known.get(digest(change))
         if one is None:
-            one = judged(change, dialects)
+            one = judged(entry, change, dialects)
             if record is not None:
                 with record.open("a") as file:
                     print(json.dumps(asdict(one)), file=file)

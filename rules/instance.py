@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from coset.ir import dims
@@ -18,8 +19,8 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
-from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
+from coset.rules.algebra import Expression, Literal, Ref, Scope, Unbound, Wild, evaluate, parts
+from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
@@ -28,7 +29,9 @@ from coset.rules.unify import Binding, bound, understood, unifiers
 NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
+EXTREME = (1e-40, 1e38)  # what products and quotients of take f32 out of its range
 EXPANSION = 20  # what the type of a defined op costs, in those of other ops
+QUESTIONS = 1500 * EXPANSION  # that type rules answer in one draw
 MOST = 20_000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
@@ -53,13 +56,15 @@ class Search:
     attempts: int = 300
     pool: Sequence[int] = NUMBERS
     failures: list[tuple[int, str]] = field(default_factory=list)
-    budget: int = 1500 * EXPANSION
+    budget: int = QUESTIONS
     spent: int = 0
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
     gaps: set[str] = field(default_factory=set)
     symbolic: bool = False  # where slices begin and end, and their strides, are symbols
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
+    turn: int = 0  # of many draws at random: each begins with another choice of element types
+    uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
     over: Callable[[], bool] = lambda: False  # whether the time is up
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -67,6 +72,15 @@ class Search:
         chosen = list(options)
         if self.random is not None:
             self.random.shuffle(chosen)
+        return chosen
+
+    def rotated(self, options: Sequence[Any]) -> list[Any]:
+        """The options in an order that is the same in every turn, from another one on in each: few turns see all of them."""
+        chosen = list(options)
+        if self.random is not None:
+            random.Random(len(chosen)).shuffle(chosen)
+            start = self.turn % max(1, len(chosen))
+            chosen = chosen[start:] + chosen[:start]
         return chosen
 
     def ordered(self, hints: Sequence[Any], options: Sequence[Any]) -> list[Any]:
@@ -140,7 +154,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: _spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
-    elements = search.arrange(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
+    elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
@@ -181,8 +195,21 @@ def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
     numbers where floats are."""
     if search.random is not None:
-        return UNUSUAL if search.random.random() < 0.4 else ()
+        rare = (*UNUSUAL, *EXTREME)
+        return (rare[search.turn % len(rare)],) if search.random.random() < 0.4 else ()
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
+
+
+def _bounds(rule: Rule, name: str, word: str) -> list[Any]:
+    """The numbers that conditions on a number speak of, and those beside them: where a condition is decided."""
+    if word not in ("int", "float"):
+        return []
+    told = [part for part in rule.compiled.conditions if any(isinstance(each, Ref) and each.name == name for each in parts(part))]
+    found = [each.value for whole in told for each in parts(whole) if isinstance(each, Literal)]
+    numbers = [value for value in found if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)]
+    if word == "float":
+        return [float(n) + step for n in numbers for step in (0.0, 0.5, -0.5)]
+    return [int(n) + step for n in numbers if n == int(n) for step in (0, 1, -1)]
 
 
 def _slice_only(rule: Rule, name: str) -> bool:
@@ -369,7 +396,12 @@ def symbols_of(value: Any) -> frozenset[str]:
 def _left_open(attribute: Any, node: Application, operands: Sequence[Type], search: Search) -> list[Any]:
     """Values of an attribute that the rule does not write."""
     places = _places_of_slice(f"{attribute.name}{node.index}", None, node, attribute.name, operands, search)
-    return search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive)) if places is None else [places]
+    if places is not None:
+        return [places]
+    options = _or_default(attribute, operands, exhaustive=search.exhaustive)
+    if search.random is not None and search.uneven:
+        options = [*options, *mixed(attribute.kind, attribute.name, options, search.random)]
+    return search.arrange(options)
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
@@ -400,15 +432,19 @@ def _open_values(
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
-            if word == "float" and name == "value":
-                options = [*options, *_unusual(rule, search)]
+            unusual = _unusual(rule, search) if word == "float" and name == "value" else ()
+            if search.random is None:
+                options = [*options, *unusual]
+            elif search.uneven:
+                options = [*options, *_bounds(rule, part.name, word), *mixed(word, name, options, search.random)]
             places = _places_of_slice(part.name, value, node, name, operands, search)
             if places is not None:
                 names[part.name] = [places]
                 continue
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
-            names[part.name] = search.ordered(hints, options)
+            ordered = search.ordered(hints, options)
+            names[part.name] = ordered if search.random is None else [*unusual, *ordered]
             if not enumerable(word, name) and word != "pack":  # what a pack may be is said where it is drawn
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):

@@ -22,7 +22,7 @@ rule r for x, y: I[S..], a, b: int
 def test_no_mutant_survives_as_proved(number: int) -> None:
     entry, dialects = ENTRIES[number]
     drawn = changes(entry)[number % 2 :: 2][:3]
-    outcomes = [judged(change, dialects) for change in drawn]
+    outcomes = [judged(entry, change, dialects) for change in drawn]
     assert not [each for each in outcomes if each.outcome == "survived" and each.assurance in ("proved", "bounded")]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from grammar_texts import NOISE, read, text
+from grammar_texts import NOISE, TYPED, read, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +11,6 @@ from coset.rules.format import format_text
 from coset.rules.syntax import RuleError
 
 TEXTS, BLOCKS = 10_000, 10  # all of them: python tests/rules/grammar_texts.py 100000
-TYPED = 40  # one in so many is type-checked too
 
 
 @pytest.mark.slow
