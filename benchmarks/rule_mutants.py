@@ -42,9 +42,9 @@ from coset.rules.rule import Rule
 from coset.rules.typecheck import type_errors
 
 assert coset.dialects
-THOROUGH, CASES, FORMS = 40, 12, 12  # further seeds, cases of each, and forms of a rule that are drawn from in turn
+THOROUGH, CASES, FORMS = 30, 12, 12  # further seeds, cases of each, and forms of a rule that are drawn from in turn
 DRAWS, INSTANCES = 60, 30  # for the question whether a condition asks for more
-SECONDS, PROOF = 5.0, 3.0  # for the further tests, and for a proof
+SECONDS, PROOF = 4.0, 3.0  # for the further tests, and for a proof
 OUTCOMES = ("refused", "refuted", "survived", "open", "same")
 
 

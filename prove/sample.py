@@ -23,7 +23,7 @@ from coset.rules.rule import Numerics, Rule, RuleTypeError, build
 ELEMENTS = 4096  # instances with larger operands are passed over
 DTYPES = 9  # element types of a class
 UNEVEN = 4  # one draw in so many has lists of mixed numbers, which keep many rules from firing: it may ask as much less
-FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, others on those of one
+FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
 SAFETY = 4.0  # on the first-order bounds
 
 
@@ -77,7 +77,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     kinds = _kinds(rule.numerics)
     for round in range(4 * cases):
         search.random, search.turn = random.Random(f"{seed}:{rule.name}:{round}"), round
-        search.uneven = round % UNEVEN == UNEVEN - 1
+        search.rare, search.uneven = False, round % UNEVEN == UNEVEN - 1
         search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
         fired = 0
         for instance in instances(rule, search):
@@ -91,9 +91,10 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
                 continue
             fired += 1
             costly = search.spent > FRUGAL
-            for kind in kinds if costly else (search.random.choice(kinds),):
+            left -= 2 * len(set(kinds)) if costly else 1
+            for kind in dict.fromkeys(kinds) if costly or search.rare else (search.random.choice(kinds),):
                 found = _compare(rule, instance, pair, kind, generator)
-                done, left = done + 1, left - 1 - costly
+                done += 1
                 if found is not None:
                     return Outcome(rule.name, done, found)
             if fired > costly or left <= 0:  # a fresh draw of ranks and dtypes, after two instances where they are hard to find

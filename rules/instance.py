@@ -64,6 +64,7 @@ class Search:
     symbolic: bool = False  # where slices begin and end, and their strides, are symbols
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
     turn: int = 0  # of many draws at random: each begins with another choice of element types
+    rare: bool = False  # whether a number was drawn that constants seldom hold
     uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
     over: Callable[[], bool] = lambda: False  # whether the time is up
 
@@ -196,7 +197,8 @@ def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     numbers where floats are."""
     if search.random is not None:
         rare = (*UNUSUAL, *EXTREME)
-        return (rare[search.turn % len(rare)],) if search.random.random() < 0.4 else ()
+        search.rare = search.random.random() < 0.4
+        return (rare[search.turn % len(rare)],) if search.rare else ()
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
 
 
