@@ -56,6 +56,7 @@ class Judged:
     place: str
     kind: str
     where: str
+    text: str
     digest: str  # of the whole entry: a change may read the same at two places
     outcome: str
     assurance: str

@@ -10,7 +10,6 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from coset.ir import dims
@@ -19,9 +18,10 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Literal, Ref, Scope, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
 from coset.rules.pattern import Application, Variable, applications
+from coset.rules.roles import bounds, slice_only, spread_only
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
@@ -153,7 +153,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     packs = [name for name, kind in kinds.items() if kind.word == "pack" and name in declared]
     lone = [name for name, kind in kinds.items() if kind.word == "pack" and name not in declared]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
-    spreads = {name: _spread_only(rule, name) for name in lone}
+    spreads = {name: spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.most_rank + 1), repeat=len(packs))))
     elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
@@ -165,7 +165,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
         values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
         values |= {name: search.dim(name) for name in single}
-        if any(not spread and not (search.symbolic and _slice_only(rule, name)) for name, spread in spreads.items()):
+        if any(not spread and not (search.symbolic and slice_only(rule, name)) for name, spread in spreads.items()):
             search.guess("all shapes that are only given")
         for given in _with_ones(values, packs) if search.exhaustive and lone else (values,):
             options = (search.arrange(_lone(name, given, packs, search)) for name in lone)
@@ -182,16 +182,6 @@ def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
     return [DTYPES[name] for name in search.elements if DTYPES[name] in classes] or representatives(classes, search.dtypes)
 
 
-def _spread_only(rule: Rule, name: str) -> bool:
-    """True when the pack is only the shape of broadcasts: then up to two dims more than what is broadcast speak for all."""
-    return all(
-        (node.op.name, attribute) == ("stablehlo.broadcast_in_dim", "shape")
-        for node in applications(rule.left)
-        for attribute, value in rule.compiled.left[node.index].items
-        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
-    )
-
-
 def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
     numbers where floats are."""
@@ -200,29 +190,6 @@ def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
         search.rare = search.random.random() < 0.4
         return (rare[search.turn % len(rare)],) if search.rare else ()
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
-
-
-def _bounds(rule: Rule, name: str, word: str) -> list[Any]:
-    """The numbers that conditions on a number speak of, and those beside them: where a condition is decided."""
-    if word not in ("int", "float"):
-        return []
-    told = [part for part in rule.compiled.conditions if any(isinstance(each, Ref) and each.name == name for each in parts(part))]
-    found = [each.value for whole in told for each in parts(whole) if isinstance(each, Literal)]
-    numbers = [value for value in found if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)]
-    if word == "float":
-        return [float(n) + step for n in numbers for step in (0.0, 0.5, -0.5)]
-    return [int(n) + step for n in numbers if n == int(n) for step in (0, 1, -1)]
-
-
-def _slice_only(rule: Rule, name: str) -> bool:
-    """True when the pack is only a part of where slices begin and end: symbols at every rank speak for all."""
-    used = [
-        (node.op.name, attribute)
-        for node in applications(rule.left)
-        for attribute, value in rule.compiled.left[node.index].items
-        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
-    ]
-    return all(op == "stablehlo.slice" and attribute in ("start", "limit") for op, attribute in used)
 
 
 def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -438,7 +405,7 @@ def _open_values(
             if search.random is None:
                 options = [*options, *unusual]
             elif search.uneven:
-                options = [*options, *_bounds(rule, part.name, word), *mixed(word, name, options, search.random)]
+                options = [*options, *bounds(rule, part.name, word), *mixed(word, name, options, search.random)]
             places = _places_of_slice(part.name, value, node, name, operands, search)
             if places is not None:
                 names[part.name] = [places]
