@@ -175,15 +175,15 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
     expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
     tried = [rule for rule in rules if rule not in expanding] or expanding
-    compared, silent, counterexample = _tested(tried, seed)
+    compared, silent, counterexample = entry_tests(tried, seed)
     if not compared and not counterexample and expanding:
         tried = expanding
-        compared, silent, counterexample = _tested(tried, seed)
+        compared, silent, counterexample = entry_tests(tried, seed)
     assurance = "refuted" if counterexample else "tested" if compared else "assumed"
     quiet = f", {len(silent)} without an instance" if silent else ""
     method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
     if proofs and assurance == "tested" and tried is not expanding:
-        shown, how = _proved([rule for rule in tried if rule.name not in silent])
+        shown, how = shown_of([rule for rule in tried if rule.name not in silent])
         assurance, method = shown or assurance, how if shown else f"{method}; {how}"
     first = rules[0]
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
@@ -196,15 +196,15 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
 def _judged(rules: Sequence[Rule], seed: int) -> str:
     """The assurance of a rule that is tried out, in little time."""
     try:
-        compared, silent, counterexample = _tested(rules, seed)
+        compared, silent, counterexample = entry_tests(rules, seed)
     except CosetError:  # its sides have different types
         return "refuted"
     if counterexample or not compared:
         return "refuted" if counterexample else "assumed"
-    return _proved([rule for rule in rules if rule.name not in silent], seconds=1.0)[0] or "tested"
+    return shown_of([rule for rule in rules if rule.name not in silent], seconds=1.0)[0] or "tested"
 
 
-def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, str]:
+def shown_of(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, str]:
     """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
     time = Time.of(seconds)
     cases, solver, gaps = 0, False, set[str]()
@@ -233,7 +233,7 @@ def _proved(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, st
     return ("bounded", f"{how}; not all: {', '.join(sorted(gaps))}") if gaps else ("proved", how)
 
 
-def _tested(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:
+def entry_tests(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:
     """How many comparisons were made, which rules had none (ops that no element type of the rule fits), and the first counterexample."""
     cases = max(LEAST, CASES // max(1, len(rules)))
     compared, silent = 0, set[str]()

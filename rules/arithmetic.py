@@ -159,8 +159,17 @@ def equal_or_none(a: Any, b: Any) -> bool | None:
         return None
 
 
+def _floats(a: Any, b: Any) -> bool:
+    """Whether two numbers are compared as floats; of a float and what is none, or a symbol, nothing is known."""
+    if not isinstance(a, float) and not isinstance(b, float):
+        return False
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (a, b)):
+        raise Undefined
+    return True
+
+
 def less(a: Any, b: Any) -> bool:
-    if isinstance(a, float) or isinstance(b, float):
+    if _floats(a, b):
         return bool(a < b)
     difference = dims.subtract(number(a), number(b))
     return difference < 0 if isinstance(difference, int) else _asked("<", difference)
@@ -168,7 +177,7 @@ def less(a: Any, b: Any) -> bool:
 
 def at_most(a: Any, b: Any) -> bool:
     """a <= b, which NaN never is."""
-    return bool(a <= b) if isinstance(a, float) or isinstance(b, float) else not less(b, a)
+    return bool(a <= b) if _floats(a, b) else not less(b, a)
 
 
 def contains(item: Any, items: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,8 +16,10 @@ from coset.ir.dims import Dim
 from coset.ir.op import Attribute
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
-REPRESENTATIVES = ("f32", "i32", "bool", "f64", "bf16", "u8", "c64")
+REPRESENTATIVES = ("f32", "i32", "bool", "f64", "bf16", "u8", "c64", "f16", "i8", "f8e4m3fn")
 MOST_AXES = 6  # more dims than any operand has that is looked at
+MIXTURES = 3  # further lists that are tried
+STEPS = (0, 0, 0, 0, 1, -1)
 SPATIAL = ("strides", "dilations", "lhs_dilation", "rhs_dilation")
 
 
@@ -78,6 +81,8 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         if len(operands) == 1 and name == "padding" and kind == "any":  # of windows over all dims
             return [((0, 0),) * count, ((0, 0),) * (count - spatial) + ((1, 1),) * spatial, ((0, 1),) * count]
         return [((0, 0),) * spatial, ((1, 1),) * spatial, ((0, 1),) * spatial]
+    if kind == "ints" and name in ("start", "limit") and not exhaustive:
+        return [*_shapes(name, own), *_integers(name, count)]
     if kind == "ints":
         uneven = [tuple(range(1, count + 1))] if exhaustive and name in SPATIAL else []
         return [*_integers(name, count), *uneven]
@@ -94,6 +99,26 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def mixed(kind: str, name: str, options: Sequence[Any], draw: random.Random) -> list[Any]:
+    """Lists whose items are those of several of the `options`, some of them one more or less: uneven strides, paddings, places."""
+    if enumerable(kind, name) or kind not in ("ints", "padding", "any"):
+        return []
+    lists = [option for option in options if isinstance(option, tuple) and option]
+    lengths = [len(draw.choice(lists)) for _ in range(MIXTURES if lists else 0)]
+    return [_mixture([each for each in lists if len(each) == length], draw) for length in lengths]
+
+
+def _mixture(lists: Sequence[tuple[Any, ...]], draw: random.Random) -> tuple[Any, ...]:
+    """A list of items at the same places of the lists, all of one length."""
+    return tuple(_stepped(draw.choice(items), draw) for items in zip(*lists, strict=True))
+
+
+def _stepped(item: Any, draw: random.Random) -> Any:
+    if isinstance(item, tuple):
+        return tuple(_stepped(each, draw) for each in item)
+    return item + draw.choice(STEPS) if isinstance(item, int) else item
 
 
 def names_axes(name: str) -> bool:

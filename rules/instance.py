@@ -19,11 +19,12 @@ from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Splice, Unbound, Wild, evaluate, parts
-from coset.rules.candidates import attribute_values, enumerable, representatives, values_of
+from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
 from coset.rules.places import PLACES, places
+from coset.rules.roles import bounds, spread_only
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
@@ -31,7 +32,9 @@ from coset.rules.unify import Binding, bound, understood, unifiers
 NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
+EXTREME = (1e-40, 1e38)  # what products and quotients of take f32 out of its range
 EXPANSION = 20  # what the type of a defined op costs, in those of other ops
+QUESTIONS = 1500 * EXPANSION  # that type rules answer in one draw
 MOST = 20_000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
 
@@ -57,7 +60,7 @@ class Search:
     attempts: int = 300
     pool: Sequence[int] = NUMBERS
     failures: list[tuple[int, str]] = field(default_factory=list)
-    budget: int = 1500 * EXPANSION
+    budget: int = QUESTIONS
     spent: int = 0
     elements: tuple[str, ...] = ()  # the dtypes to take of each class, instead of the first `dtypes` of it
     exhaustive: bool = False  # every value of what can be enumerated, for proofs; `gaps` says what could not
@@ -66,12 +69,24 @@ class Search:
     watch: Callable[[], None] = lambda: None  # asked at each question; may raise when there is no time left
     choices: Mapping[str, Callable[[dict[str, Any]], list[int]]] = field(default_factory=dict)  # all values of names that have few
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
+    turn: int = 0  # of many draws at random: each begins with another choice of element types
+    rare: bool = False  # whether a number was drawn that constants seldom hold
+    uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
         chosen = list(options)
         if self.random is not None:
             self.random.shuffle(chosen)
+        return chosen
+
+    def rotated(self, options: Sequence[Any]) -> list[Any]:
+        """The options in an order that is the same in every turn, from another one on in each: few turns see all of them."""
+        chosen = list(options)
+        if self.random is not None:
+            random.Random(len(chosen)).shuffle(chosen)
+            start = self.turn % max(1, len(chosen))
+            chosen = chosen[start:] + chosen[:start]
         return chosen
 
     def ordered(self, hints: Sequence[Any], options: Sequence[Any]) -> list[Any]:
@@ -140,9 +155,9 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     lone = shapes_given(rule)
     packs = [name for name, kind in kinds.items() if kind.word == "pack" and name not in lone]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
-    spreads = {name: _spread_only(rule, name) for name in lone}
+    spreads = {name: spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
-    elements = search.arrange(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
+    elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
@@ -178,21 +193,13 @@ def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
     return [DTYPES[name] for name in search.elements if DTYPES[name] in classes] or representatives(classes, search.dtypes)
 
 
-def _spread_only(rule: Rule, name: str) -> bool:
-    """True when the pack is only the shape of broadcasts: then up to two dims more than what is broadcast speak for all."""
-    return all(
-        (node.op.name, attribute) == ("stablehlo.broadcast_in_dim", "shape")
-        for node in applications(rule.left)
-        for attribute, value in rule.compiled.left[node.index].items
-        if any(isinstance(part, Ref) and part.name == name for part in parts(value))
-    )
-
-
 def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
     """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
     numbers where floats are."""
     if search.random is not None:
-        return UNUSUAL if search.random.random() < 0.4 else ()
+        rare = (*UNUSUAL, *EXTREME)
+        search.rare = search.random.random() < 0.4
+        return (rare[search.turn % len(rare)],) if search.rare else ()
     return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
 
 
@@ -407,7 +414,12 @@ def _left_open(attribute: Any, node: Application, operands: Sequence[Type], sear
     found = (
         places(f"{attribute.name}{node.index}", None, node.op.name, attribute.name, operands, search.most_rank) if search.symbolic else []
     )
-    return found or search.arrange(_or_default(attribute, operands, exhaustive=search.exhaustive))
+    if found:
+        return found
+    options = _or_default(attribute, operands, exhaustive=search.exhaustive)
+    if search.random is not None and search.uneven:
+        options = [*options, *mixed(attribute.kind, attribute.name, options, search.random)]
+    return search.arrange(options)
 
 
 def _or_default(attribute: Any, operands: Sequence[Type], *, exhaustive: bool) -> list[Any]:
@@ -442,18 +454,21 @@ def _open_values(
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
-            if word == "float" and name == "value":
-                options = [*options, *_unusual(rule, search)]
+            unusual = _unusual(rule, search) if word == "float" and name == "value" else ()
+            if search.random is None:
+                options = [*options, *unusual]
+            elif search.uneven:
+                options = [*options, *bounds(rule, part.name, word), *mixed(word, name, options, search.random)]
             found = places(part.name, value, node.op.name, name, operands, search.most_rank) if search.symbolic else []
             if found:
                 names[part.name] = found
                 continue
             if word in ("pack", "dims"):
                 options = [*options, *(type.shape for type in (*scope.left, *scope.variables.values()) if isinstance(type, TensorType))]
-            names[part.name] = search.ordered(hints, options)
-            if (
-                not (enumerable(word, name) or (word == "dtype" and node.op.functions)) and word != "pack"
-            ):  # what a pack may be is said where it is drawn
+            ordered = search.ordered(hints, options)
+            names[part.name] = ordered if search.random is None else [*unusual, *ordered]
+            enumerated = enumerable(word, name) or (word == "dtype" and bool(node.op.functions))
+            if not enumerated and word != "pack":  # what a pack may be is said where it is drawn
                 search.guess(f"`{part.name}`")
     for choice in _combinations(list(names.values()), search):
         yield {**scope.values, **dict(zip(names, choice, strict=True))}

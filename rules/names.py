@@ -171,6 +171,9 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
             help = f"declare it, `{kind.dtype}: float`; {', '.join(f'{k} ({v})' for k, v in CONVENTIONAL.items())} need no declaration"
             raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
         names.kinds[kind.dtype] = Kind("dtype", (), CLASSES[CONVENTIONAL[kind.dtype]])
+    elif kind.dtype in names.kinds and names.kinds[kind.dtype].word != "dtype":
+        word = names.kinds[kind.dtype].word
+        raise RuleError(f"`{kind.dtype}` is a {word} and an element type", place=kind.place, help="give one of them another name")
     if kind.fact in syntax.NUMBERS and any(dtype.kind != "float" for dtype in _dtypes(names, kind)):
         help = "declare a type of floats: F, or one that is declared so, G: float"
         raise RuleError(f"`{kind.fact}` is said of floats, and {kind.dtype} is more", place=kind.place, help=help)

@@ -72,8 +72,10 @@ def scalar_constant(value: Decimal, dtype: DType) -> Constant:
     """The rank-0 constant nearest to `value` in `dtype`, rounded once.
 
     Raises:
-        Undefined: an integer type that does not hold `value`, or an element type without numbers.
+        Undefined: an integer type that does not hold `value`, an element type without numbers, or none at all.
     """
+    if not isinstance(dtype, DType):
+        raise Undefined
     return _constant(value.as_tuple(), dtype)
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from coset.ir.errors import Place
 from coset.ir.op import get_op
-from coset.ir.types import I64, TensorType
+from coset.ir.types import I64, DType, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Scalar, Splice, parts
+from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice, parts
 from coset.rules.draft import Context, Draft, Hole, Node, type_of
 from coset.rules.syntax import RuleError
 
@@ -52,6 +52,11 @@ def sugar(drafter: Drafter, call: syntax.Invocation, context: Context | None) ->
 def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
     """`scalar(v, T)` and `full(v, shape, T)`: a number of a given type, alone or in every element of a shape."""
     dtype = drafter.values.attribute(call.plain[-1], "dtype")
+    kind = drafter.names.kinds.get(dtype.name) if isinstance(dtype, Ref) else None
+    another = (kind is not None and kind.word not in ("dtype", "any")) or isinstance(dtype, Listing)
+    if another or (isinstance(dtype, Literal) and not isinstance(dtype.value, DType)):
+        help = "write scalar(1, f32), or the name of a declared one"
+        raise RuleError(f"the last argument of `{call.name}` is an element type", place=call.plain[-1].place, help=help)
     inner = Draft(get_op("builtin.constant"), [], {"value": Scalar(drafter.values.scalar(call.plain[0], None), dtype)}, call.place)
     if call.name == "scalar":
         return inner

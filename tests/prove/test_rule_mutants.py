@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.rule_mutants import judged, library, mutants
+from benchmarks.rule_changes import KINDS, changes, shown
+from benchmarks.rule_mutants import judged, library
+from coset.rules.parser import parse
 
 ENTRIES = library()[::12]
+TEXT = """use stablehlo
+rule r for x, y: I[S..], a, b: int
+  x - splat(a) * y => select(compare(x, y, "LT"), x, y)
+  where a >= 0 and b > 0
+  numerics exact
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(ENTRIES)), ids=lambda number: ENTRIES[number][0].name)
 def test_no_mutant_survives_as_proved(number: int) -> None:
     entry, dialects = ENTRIES[number]
-    drawn = [mutant for place, (_, mutant) in enumerate(mutants(entry)) if place % 2 == number % 2]
-    outcomes = [judged(mutant, dialects) for mutant in drawn[:3]]
-    assert not [outcome for outcome in outcomes if outcome == "survived as proved"]
+    drawn = changes(entry)[number % 2 :: 2][:3]
+    outcomes = [judged(entry, change, dialects) for change in drawn]
+    assert not [each for each in outcomes if each.outcome == "survived" and each.assurance in ("proved", "bounded")]
+
+
+def test_changes_are_of_every_kind_and_each_is_another_rule() -> None:
+    entry = parse(TEXT, "given.rules")[0].rules[0]
+    found = changes(entry)
+    assert {change.kind for change in found} == set(KINDS)
+    sides = [(c.entry.declarations, c.entry.left, c.entry.right, c.entry.condition) for c in found]
+    assert all(side not in sides[:i] for i, side in enumerate(sides))
+    told = {(change.where, change.text) for change in found}
+    assert ("condition", "without (b > 0)") in told
+    assert ("condition", f"without {shown(entry.condition)}") in told
+    assert ("right side", '"LE" for "LT"') in told
+    assert ("type", "I: number for int") in told

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 import sys
 import time
+import traceback
 from functools import lru_cache
 
 import coset.dialects
@@ -16,6 +18,8 @@ from coset.rules.syntax import RuleError
 from coset.rules.typecheck import type_errors
 
 assert coset.dialects
+HANG = 30  # seconds of the processor after which a text is said to hang
+TYPED = 10  # one in so many is type-checked too
 TERMS = ("x", "y", "z")
 UNARY = ("hlo.negate", "tanh", "exponential", "abs", "sqrt", "hlo.not", "is_finite", "floor", "nosuch")
 CALLS = (
@@ -147,20 +151,34 @@ def read(given: str, *, types: bool) -> int:
     return mistakes
 
 
-def main(number: int) -> None:
+def _hangs(signal: int, frame: object) -> None:
+    raise TimeoutError(f"nothing in {HANG} s of the processor")
+
+
+def main(number: int, first: int = 0) -> int:
+    """Read so many texts, tell of each crash and of the slowest; the number of crashes. One that hangs is ended, and counts as one."""
+    signal.signal(signal.SIGVTALRM, _hangs)
     start = time.perf_counter()
-    slowest = 0.0
-    wrong = 0
-    for seed in range(number):
-        before = time.perf_counter()
+    slowest, wrong, crashes = (0.0, 0), 0, 0
+    for seed in range(first, first + number):
+        before = time.process_time()
+        signal.setitimer(signal.ITIMER_VIRTUAL, HANG)
         try:
-            wrong += read(text(seed), types=seed % 50 == 0) > 0
+            wrong += read(text(seed), types=seed % TYPED == 0) > 0
         except Exception:
-            print(f"seed {seed}:\n{text(seed)}", file=sys.stderr)
-            raise
-        slowest = max(slowest, time.perf_counter() - before)
-    print(f"{number} texts, {wrong} with mistakes, {time.perf_counter() - start:.0f} s, the slowest {slowest:.2f} s")
+            crashes += 1
+            print(f"seed {seed}:\n{text(seed)}\n{traceback.format_exc()}", file=sys.stderr)
+        slowest = max(slowest, (time.process_time() - before, seed))
+        if seed % 10_000 == 9_999:
+            print(f"up to seed {seed}, {time.perf_counter() - start:.0f} s, {crashes} crashes", file=sys.stderr)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    print(
+        f"{number} texts, {wrong} with mistakes, {crashes} crashes, {time.perf_counter() - start:.0f} s, "
+        f"the slowest {slowest[0]:.2f} s (seed {slowest[1]})"
+    )
+    return crashes
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    given = [int(word) for word in sys.argv[1:]]
+    sys.exit(main(*(given or [10_000])) > 0)

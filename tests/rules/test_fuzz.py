@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
+import numpy as np
 import pytest
-from grammar_texts import NOISE, read, text
+from grammar_texts import NOISE, TYPED, read, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coset.ir.constants import constant_of
+from coset.ir.dims import symbol
+from coset.ir.errors import CosetError
+from coset.ir.types import DTYPES, TensorType
 from coset.rules.format import format_text
+from coset.rules.functions import FUNCTIONS
+from coset.rules.scalar import Undefined
 from coset.rules.syntax import RuleError
 
 TEXTS, BLOCKS = 10_000, 10  # all of them: python tests/rules/grammar_texts.py 100000
-TYPED = 40  # one in so many is type-checked too
 
 
 @pytest.mark.slow
@@ -68,6 +77,24 @@ WORDS = [
 @settings(max_examples=500)
 def test_any_words(words: list[str]) -> None:
     read(" ".join(words), types=False)
+
+
+F32 = DTYPES["f32"]
+VALUES = [
+    1, -1, 0, 1.5, math.nan, math.inf, True, (), (1, 2), (1.5,), ((0, 1), (2,)), "LT", F32, symbol("N"), None, TensorType(F32, (2, 3)),
+    TensorType(F32, (symbol("N"),)), constant_of(np.array([1, 0])), constant_of(np.array([[True]])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_of_values_take_every_kind_or_have_no_value(name: str) -> None:
+    least, most = FUNCTIONS[name].arity
+    calls = [chosen for count in range(least, min(most, 3) + 1) for chosen in itertools.product(VALUES, repeat=count)]
+    for call in calls:
+        try:
+            FUNCTIONS[name].compute(*call)
+        except (Undefined, CosetError):
+            continue
 
 
 def test_deep_nesting_is_refused_or_read() -> None:
