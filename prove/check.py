@@ -14,9 +14,10 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.prove import combiners
 from coset.prove.deadline import Time
+from coset.prove.fields import Identity, Refused, identical
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
-from coset.prove.sample import test_rule
+from coset.prove.sample import drawn, results, test_rule
 from coset.prove.verify import NATIVE, SECONDS, SLOW, UNTYPED, prove
 from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
@@ -27,6 +28,7 @@ from coset.rules.syntax import RuleError
 from coset.rules.typecheck import likeness
 
 assert combiners  # which answers what rules ask of payload functions
+MOST_FORMS = 8  # of an entry for which identities of polynomials are tried
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 6  # comparisons for an entry with one variant, and for each of very many
 
@@ -184,13 +186,36 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
     if proofs and assurance == "tested" and tried is not expanding:
         shown, how = shown_of([rule for rule in tried if rule.name not in silent])
-        assurance, method = shown or assurance, how if shown else f"{method}; {how}"
+        assurance, method = shown or assurance, how if shown else f"{method}{_agreed(tried, seed)}; {how}"
     first = rules[0]
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, perf_counter() - start, method, counterexample,
         text_hash(first.text), method, offered, bool(first.natives),
     )  # fmt: skip
+
+
+def _agreed(rules: Sequence[Rule], seed: int) -> str:
+    """What identities of polynomials say of rules that are tested only, if they are about any."""
+    if any(rule.numerics.word not in ("reassociates", "real") for rule in rules):
+        return ""
+    found = [identity for rule in rules[:MOST_FORMS] for identity in _identities(rule, seed)]
+    if not found or len(rules) > MOST_FORMS or not all(found):
+        return ""
+    worst = max(identity.error for identity in found if identity is not None)
+    return f", {len(found)} polynomial identities at {found[0].points if found[0] else 0} points each (a false one: below {worst:.0e})"
+
+
+def _identities(rule: Rule, seed: int) -> list[Identity | None]:
+    """What the sides of small instances of a rule are as polynomials: None where they differ or are none."""
+    found: list[Identity | None] = []
+    for pair in drawn(rule, seed, LEAST):
+        for left, right in results(pair):
+            try:
+                found.append(identical(left, right, seed))
+            except (Refused, CosetError):
+                found.append(None)
+    return found or [None]
 
 
 def _judged(rules: Sequence[Rule], seed: int) -> str:

@@ -113,6 +113,19 @@ def _untyped(rule: Rule, instance: Instance, error: CosetError) -> Counterexampl
 setattr(test_rule, "__test__", False)  # noqa: B010  (pytest would take it for a test)
 
 
+def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
+    """Both sides of up to `count` small instances of `rule`, the same ones for one seed."""
+    found: list[tuple[Term, Term]] = []
+    for round in range(count):
+        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1)
+        for instance in instances(rule, search):
+            pair = sides(rule, instance) if _small(instance) else None
+            if pair is not None:
+                found.append(pair)
+                break
+    return found
+
+
 def _small(instance: Instance) -> bool:
     types = (*instance.variable_types, *instance.left_types)
     return all(not isinstance(t, TensorType) or (t.static is not None and np.prod(t.static, dtype=np.int64) <= ELEMENTS) for t in types)
