@@ -1,12 +1,14 @@
-"""Elements of ops with payload functions of which not the order matters: maps, branches, loops that are not entered. For `prove.denote`."""
+"""Elements of ops with payload functions that are looked into: maps, folds, branches, loops that are not entered. For `prove.denote`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from coset.dialects.hub_region_terms import applied
+from coset.dialects.hub_tensors import identity
+from coset.ir.constants import constant_of
 from coset.ir.dims import Dim
-from coset.ir.term import Term
+from coset.ir.term import CONSTANT, Region, Term, make
 from coset.prove import functions, scalar
 from coset.prove.scalar import Form
 
@@ -14,12 +16,36 @@ if TYPE_CHECKING:
     from coset.prove.denote import Denotation
 
 Index = tuple[Dim, ...]
+ROUNDED = ("add", "multiply")
+WORDS = (*ROUNDED, "maximum", "minimum", "and", "or")
 
 
 def map_(elements: Denotation, term: Term, index: Index) -> Form:
     with elements.strict():  # the function may tell the zeros apart
         (result,) = elements.applied(term.regions[0], [elements.element(x, index) for x in term.operands])
     return result
+
+
+def fold(elements: Denotation, term: Term, index: Index) -> Form:
+    """A reduction by a function that is an op with a word is one by that word, with the init value once; regrouping it may round."""
+    word = _word(term.regions[0])
+    if len(term.operands) != 2 or word is None or (word in ROUNDED and not elements.real and term.tensor.dtype.kind == "float"):
+        return elements.uninterpreted(term, index)
+    x, init = term.operands
+    folded = make("stablehlo.reduce", (x,), {"dimensions": term.attribute("dimensions"), "combiner": word})
+    neutral = constant_of(identity(word, term.tensor.dtype), term.tensor.dtype).key
+    if init.op is CONSTANT and init.attribute("value").key == neutral:
+        return elements.element(folded, index)
+    return elements.scalar(word, [elements.element(init, ()), elements.element(folded, index)], term.tensor)
+
+
+def _word(region: Region) -> str | None:
+    """The combiner whose op is all that the function does."""
+    if len(region.results) != 1:
+        return None
+    (result,) = region.results
+    word = result.op.name.removeprefix("stablehlo.")
+    return word if word in WORDS and set(result.operands) == set(region.parameters) else None
 
 
 def branch(elements: Denotation, term: Term, index: Index) -> Form:

@@ -450,6 +450,7 @@ _HANDLERS: dict[str, Handler] = {
     "builtin.dims": Denotation._dims,
     "stablehlo.iota": Denotation._iota,
     "stablehlo.map": control.map_,
+    "stablehlo.reduce_region": control.fold,
     "stablehlo.if": control.branch,
     "stablehlo.while": control.loop,
     "stablehlo.broadcast_in_dim": movement.broadcast,

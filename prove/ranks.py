@@ -18,7 +18,7 @@ RANKS = 2  # of each pack; see the theorem
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(f"stablehlo.{name}" for name in (
     "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
-    "convolution", "reduce_window", "pad", "map", "if", "while",
+    "convolution", "reduce_window", "pad", "map", "reduce_region", "if", "while",
 ))  # fmt: skip
 
 

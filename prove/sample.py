@@ -26,6 +26,7 @@ DTYPES = 9  # element types of a class
 UNEVEN = 4  # one draw in so many has lists of mixed numbers, which keep many rules from firing: it may ask as much less
 FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
 SAFETY = 4.0  # on the first-order bounds
+FINE, LOST = 1e-6, 2.0**12  # of the roundoff of a float type, and how many of them a result without a bound may be off
 
 
 @dataclass(frozen=True)
@@ -208,9 +209,18 @@ def difference_of(
         return _first(finite & ~excused & (np.abs(a - b) > allowed), f"the sides differ by more than {numerics.bound}")
     # where the right side computes in a coarser float type than the left one, its own roundings are no excuse
     trusted = sides[:1] if coarsest(sides[1:]) > coarsest(sides[:1]) and numerics.word == "reassociates" else sides
-    bounds = sum(evaluate_bounded(side, inputs)[1] for side in trusted)
+    bounds = _bounds(sum(evaluate_bounded(side, inputs)[1] for side in trusted), a, finite, coarsest(sides))
     beyond = finite & ~excused & (a != b) & ~(np.abs(a - b) <= SAFETY * np.asarray(bounds) + 1e-300)
     return _first(beyond, "the sides differ by more than rounding explains")
+
+
+def _bounds(derived: Array | int, values: Array, finite: Array, roundoff: float) -> Array:
+    """The `derived` bounds; where an op has none (a fold by any function), what no small tensor of a fine float type loses by rounding."""
+    bounds = np.broadcast_to(np.asarray(derived, np.float64), values.shape)
+    if roundoff > FINE or np.isfinite(bounds).all():
+        return bounds
+    largest = float(np.max(np.abs(values), where=finite, initial=1.0))
+    return np.where(np.isfinite(bounds), bounds, LOST * roundoff * largest)
 
 
 def _wide(array: Array) -> Array:

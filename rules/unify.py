@@ -93,6 +93,10 @@ def _equations(op: Op, shapes: Sequence[tuple[Dim, ...]], attributes: Mapping[st
         for shape in full[1:]:
             if len(shape) == len(full[0]):
                 yield from ((a, b, False) for a, b in zip(full[0], shape, strict=True))
+    elif op.name == "stablehlo.reduce_region":  # inputs of one shape, then an init value for each
+        for shape in shapes[1 : len(shapes) // 2]:
+            if len(shape) == len(shapes[0]):
+                yield from ((a, b, False) for a, b in zip(shapes[0], shape, strict=True))
     elif op.name == "stablehlo.dot_general":
         for kind in ("batch", "contract"):
             for i, j in zip(attributes[f"lhs_{kind}"], attributes[f"rhs_{kind}"], strict=False):
@@ -137,7 +141,7 @@ def understood(op: Op) -> bool:
 
 _UNDERSTOOD = frozenset({
     "dot_general", "concatenate", "convolution", "broadcast_in_dim", "reshape", "transpose", "reverse", "reduce", "iota", "pad",
-    "onnx.Conv", "map", "if", "while",
+    "onnx.Conv", "map", "reduce_region", "if", "while",
 })  # fmt: skip
 
 
