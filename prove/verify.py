@@ -37,6 +37,7 @@ MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 30.0  # of the processor, for an entry, with all its forms and all ways to show them
 LITTLE = 4.0  # of these, for instances of what will not be shown of all
+PATIENT = 10.0  # the same where samples are all that is left
 UNTYPED = "an instance cannot be typed"
 NATIVE = "nothing is known of"
 SHAPES_GIVEN = "all shapes that are only given"
@@ -95,7 +96,7 @@ def _proof(rule: Rule, time: Time, *, bitwise: bool = True, whole: bool = False)
         if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
         open_ = bool(proof.cases) and not proof.assurance  # then samples are looked at with patience
-        return _variants(rule, _Way(time, bitwise=bitwise, whole=whole, little=SECONDS if open_ else LITTLE))
+        return _variants(rule, _Way(time, bitwise=bitwise, whole=whole, little=PATIENT if open_ else LITTLE))
     return _variants(rule, _Way(time, bitwise=bitwise, whole=whole))
 
 
