@@ -12,7 +12,7 @@ from fractions import Fraction
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.term import Term, get
+from coset.ir.term import Term, get, topological
 from coset.ir.types import TensorType, TupleType
 from coset.prove import scalar
 from coset.prove.denote import Denotation, Split
@@ -65,7 +65,7 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
         raise Open("the right side computes in a coarser float type than the left side")
     assert isinstance(left.type, TensorType) and left.type.shape is not None
     shape = left.type.shape
-    if 0 in shape:  # there is no element
+    if 0 in shape and _of_nothing((left, right)):  # there is no element
         return Shown(1, False)
     index: list[Dim] = [0 if dim == 1 else dims.symbol(f"i:{axis}") for axis, dim in enumerate(shape)]
     known = Known({f"i:{axis}": dim for axis, dim in enumerate(shape) if dim != 1}, facts)
@@ -87,6 +87,13 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
         except (Unprovable, CosetError, RecursionError) as error:
             raise Open(str(error) or type(error).__name__) from None
     return Shown(cases, solver, widths)
+
+
+def _of_nothing(pair: tuple[Term, Term]) -> bool:
+    """Whether an input has a dim of 0, as a size that a condition tells apart may be. A slice drawn without elements is looked at as if it
+    had some: it stands for others."""
+    inputs = [term.type for term in topological(pair) if term.op.name == "builtin.input"]
+    return any(isinstance(type, TensorType) and 0 in (type.shape or ()) for type in inputs)
 
 
 def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense) -> Shown:

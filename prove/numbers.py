@@ -102,7 +102,8 @@ class Marked:
 def marked(rule: Rule) -> Marked | None:
     """What `rule` takes as any number; None where there is no such number."""
     names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
-    if any(len({dtype.kind for dtype in kind.classes}) > 1 for kind in rule.compiled.kinds.values() if kind.word == "dtype"):
+    classes = [{dtype.kind for dtype in kind.classes} for kind in rule.compiled.kinds.values() if kind.word == "dtype"]
+    if any("float" in kinds and len(kinds) > 1 for kinds in classes):
         return None  # a number of a type that may be one of integers would be looked at for floats only
     real = rule.numerics.word != "exact"
     used = [name for name in names if _only_put(rule, name, frozenset(names), plain=_plain if real else _one_operation)]

@@ -37,6 +37,7 @@ MOST_CASES = 60_000
 QUESTIONS = 2_000_000  # that type rules answer
 SECONDS = 30.0  # of the processor, for an entry, with all its forms and all ways to show them
 LITTLE = 4.0  # of these, for instances of what will not be shown of all
+PATIENT = 10.0  # the same where samples are all that is left
 UNTYPED = "an instance cannot be typed"
 NATIVE = "nothing is known of"
 SHAPES_GIVEN = "all shapes that are only given"
@@ -94,6 +95,8 @@ def _proof(rule: Rule, time: Time, *, bitwise: bool = True, whole: bool = False)
         proof = _variants(rule, _Way(time.share(3 / 4), symbolic=True, bitwise=bitwise, whole=True))
         if proof.assurance == "proved" or proof.gaps == (SLOW,):
             return proof
+        open_ = bool(proof.cases) and not proof.assurance  # then samples are looked at with patience
+        return _variants(rule, _Way(time, bitwise=bitwise, whole=whole, little=PATIENT if open_ else LITTLE))
     return _variants(rule, _Way(time, bitwise=bitwise, whole=whole))
 
 
@@ -105,6 +108,7 @@ class _Way:
     symbolic: bool = False
     bitwise: bool = True
     whole: bool = False
+    little: float = LITTLE  # seconds for instances of what will not be shown of all
 
     def within(self, time: Time) -> _Way:
         """The same in other time."""
@@ -238,7 +242,7 @@ class _Look:
         little, ranks = False, open_ranks(self.rule)
         for case in cases_of(self.rule, self.search, self.any_number):
             if not little and _lasting(self.search.gaps, self.generic, self.rows):
-                little, self.time = True, self.time.at_most(0 if self.way.whole else LITTLE)
+                little, self.time = True, self.time.at_most(0 if self.way.whole else self.way.little)
             self._watch()
             if len(self.seen) >= MOST_CASES:
                 raise Late
