@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, get, input_term
+from coset.ir.term import Term, absent, get, input_term, topological
 from coset.ir.types import TensorType, TupleType
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.values import ENDS, KINDS, LARGE, draw, fitted
@@ -196,8 +197,9 @@ def difference_of(
     if numerics.word == "lossy":
         return None
     if numerics.word == "exact" or left.dtype.kind in "biu?":
-        return _first(_unequal(numerics, left, right), "the sides are not bit-equal")
-    excused = _excused(numerics, left, right)
+        unequal = _unequal(numerics, left, right) & ~_excused(numerics, left, right, sides, inputs)
+        return _first(unequal, "the sides are not bit-equal")
+    excused = _excused(numerics, left, right, sides, inputs)
     a, b = _wide(left), _wide(right)
     finite = np.isfinite(a) & np.isfinite(b)
     if numerics.word != "real":
@@ -227,15 +229,35 @@ def _wide(array: Array) -> Array:
     return array if array.dtype.kind == "c" else array.astype(np.float64)
 
 
-def _excused(numerics: Numerics, left: Array, right: Array) -> Array:
-    """Elements that an exception of the promise covers."""
-    a, b = _wide(left), _wide(right)
+def _excused(numerics: Numerics, left: Array, right: Array, sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> Array:
+    """Elements that an exception of the promise covers. A NaN is that of an overflow where something left the range on the way."""
     excused = np.zeros(left.shape, bool)
+    if left.dtype.kind in "biu?" or left.dtype.name in ("int4", "uint4", "int2", "uint2") or not numerics.exceptions:
+        return excused
+    a, b = _wide(left), _wide(right)
+    unknown = np.isnan(a) | np.isnan(b)
     if "nan" in numerics.exceptions:
-        excused |= np.isnan(a) | np.isnan(b)
+        excused |= unknown
     if "inf" in numerics.exceptions or "overflow" in numerics.exceptions:
-        excused |= np.isinf(a) | np.isinf(b) | np.isnan(a) | np.isnan(b)
+        excused |= np.isinf(a) | np.isinf(b)
+    if "inf" in numerics.exceptions or ("overflow" in numerics.exceptions and unknown.any() and _overflows(sides, inputs)):
+        excused |= unknown
     return excused
+
+
+def _overflows(sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> bool:
+    """Whether something on the way to the sides is infinite (NaN in formats without infinities), or became 0, as what vanishes does."""
+    terms = [term for term in topological(expanded(sides, keep=lambda _: False)) if _is_float(term)]
+    for term, value in zip(terms, evaluate(terms, inputs, fallback=evaluate_defined), strict=True):
+        array = np.asarray(value)
+        wide = _wide(array)
+        if np.isinf(wide).any() or (term.operands and (wide == 0).any()) or not np.isinf(_wide(np.asarray(np.inf).astype(array.dtype))):
+            return True
+    return False
+
+
+def _is_float(term: Term) -> bool:
+    return isinstance(term.type, TensorType) and term.type.dtype.kind in ("float", "complex")
 
 
 def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
@@ -253,7 +275,7 @@ def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
 
         tiny = float(ml_dtypes.finfo(left.dtype).tiny)  # type: ignore[no-untyped-call]
         same |= (np.abs(a) <= tiny) & (np.abs(b) <= tiny)
-    return np.asarray(~same & ~_excused(numerics, left, right))
+    return np.asarray(~same)
 
 
 def _first(broken: Array, why: str) -> tuple[tuple[int, ...], str] | None:
