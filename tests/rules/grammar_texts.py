@@ -27,8 +27,27 @@ CALLS = (
     "reverse({0}, A)", "concatenate({0}, {1}, dimension: 0)", 'compare({0}, {1}, "LT")', "select({0}, {1}, {1})", "convert({0}, f32)",
     "slice({0}, [0], [N], [1])", "pad({0}, {1}, [0], [1], [0])", "swap_last({0})", "splat({0})", "dot_general({0}, {1}, ..attrs)",
     "clamp({0}, {1}, {0})", "f({0})", "get({0}, 0)", "iota(dtype: i32, shape: [N], dimension: 0)",
+    "hlo.map({0}, dimensions: _, body: h)", "hlo.map({0}, dimensions: [0], body: lambda a: h(a) + 1)", "hlo.map({0}, ..attrs)",
+    "hlo.reduce_region({0}, {1}, dimensions: A, body: lambda a, b: a + b)", "hlo.reduce_region({0}, scalar(c, F), dimensions: A, body: h)",
+    "hlo.while({0}, condition: _, body: h)", "hlo.while({0}, condition: lambda a: scalar(0, bool), body: _)", "h({0})",
+    "hlo.if({0}, {1}, results: r, true_branch: h, false_branch: lambda a: -a)", "hlo.map({0}, dimensions: _, body: lambda x: x)",
 )  # fmt: skip
-KINDS = ("F[S..]", "F[M, N]", "F[N]", "F[]", "T[S..]", "I[N]", "const F[N]", "bool[S..]", "f32[2, N]", "i8[..]", "N[S..]")
+KINDS = (
+    "F[S..]",
+    "F[M, N]",
+    "F[N]",
+    "F[]",
+    "T[S..]",
+    "I[N]",
+    "const F[N]",
+    "bool[S..]",
+    "f32[2, N]",
+    "i8[..]",
+    "N[S..]",
+    "positive F[S..]",
+    "finite F[N]",
+    "nonnegative T[..]",
+)
 VALUES = ("p: permutation(S)", "A: axes(S)", "a: ints", "c: float", "n: int", "N: number", "op f: unary")
 GIVEN = (
     "[1, 2]: f32", "[[1, 2], [3, 4]]: f32", "[1, -inf]: i8", "[[1], []]", "true: bool", "nan: bf16", "[1, 0]", "x: f32", "2: f99",
@@ -36,6 +55,9 @@ GIVEN = (
 )  # fmt: skip
 NUMERICS = (*("exact", "reassociates", "real") * 4, "lossy", "approx 1e-3", "exact except signed_zero", "close", "exact except rain")
 CONDITIONS = (
+    "associative(h)",
+    "neutral(h, 0)",
+    "commutative(h) and associative(h)",
     "rank(x) > 1",
     "N % 2 == 0",
     "p == range(len(S))",
