@@ -19,7 +19,7 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.term import Region, Term
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove import contractions, control, functions, movement, scalar
+from coset.prove import contractions, control, functions, integers, movement, scalar
 from coset.prove.deadline import look
 from coset.prove.fold import Folds
 from coset.prove.functions import Domain, Reals, Unprovable
@@ -208,20 +208,20 @@ class Denotation:
         if functions.wraps(type.dtype):
             if name == "divide" and operands[1] == scalar.ONE:
                 return operands[0]
-            found = functions.INTEGERS.get(name)
+            found = integers.INTEGERS.get(name)
             # what an operation that is no ring operation does depends on the sign and on the bits above
             if name in ("maximum", "minimum"):
                 return functions.sorted_call(f"{name} {type.dtype}", *operands)
             if name == "power":
-                return functions.power_of_integer(operands[0], operands[1], type.dtype)
+                return integers.power_of_integer(operands[0], operands[1], type.dtype)
             if name == "remainder":
-                return functions.remainder_of_integers(operands[0], operands[1], type.dtype)
+                return integers.remainder_of_integers(operands[0], operands[1], type.dtype)
             if name == "abs":  # -128 is what its magnitude wraps around to
                 return scalar.multiply(operands[0], scalar.atom(Apply(f"sign {type.dtype}", tuple(operands))))
             places = operands[1].number if name in ("shift_right_logical", "shift_right_arithmetic", "shift_left") else None
             if places is not None and places.denominator == 1:
                 self.widths = True
-                return functions.shifted(name, operands[0], int(places) % (1 << type.dtype.bits), type.dtype)
+                return integers.shifted(name, operands[0], int(places) % (1 << type.dtype.bits), type.dtype)
             return found(*operands) if found else scalar.atom(Apply(f"{name} {type.dtype}", tuple(operands)))
         if type.dtype.kind == "float" and self.real:
             found = self.reals.table.get(name)
@@ -284,12 +284,12 @@ class Denotation:
         if functions.wraps(from_) and to.kind == "float" and self.real and _unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
-            return a if to.bits == from_.bits else functions.narrowed(a, to)  # the same bits: what depends on the sign says so
+            return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
         inner = functions.conversion(a)
         if inner is not None:
             first = DTYPES[inner.function.split()[1]]
-            integers = functions.wraps(first) and functions.wraps(to) and not functions.wraps(from_)
-            if LOSSLESS(first, from_) and not (integers and not LOSSLESS(first, to)):  # keeps every value; floats saturate, integers wrap
+            whole = functions.wraps(first) and functions.wraps(to) and not functions.wraps(from_)
+            if LOSSLESS(first, from_) and not (whole and not LOSSLESS(first, to)):  # keeps every value; floats saturate, integers wrap
                 return self._converted(inner.arguments[0], TensorType(first, source.shape), target)
         if to.kind == "bool":
             truth = _held(a, DTYPES["bool"]) and scalar.multiply(a, a) == a
