@@ -4,7 +4,7 @@ Each small change of `benchmarks.rule_changes` is refused when it is read, refut
 is tested again with further seeds and many more cases: where those refute it, it is a survivor (its meaning changed and nobody
 noticed), and one that is called `proved` or `bounded` is a mistake of the prover. A proof is tried of all of them: `same` is what further
 tests did not refute and a proof covers, or what only asks for more than the rule; `open` is what was neither told apart nor shown to be the
-same, which may be a survivor too.
+same, and `late` what took too long (mostly the type checker on op variables); these may be survivors too.
 
     python -m benchmarks.rule_mutants --rules 210 --record mutants.jsonl --json mutants.json
 
@@ -20,6 +20,7 @@ import itertools
 import json
 import random
 import re
+import signal
 import sys
 import time
 from collections import Counter
@@ -45,7 +46,8 @@ assert coset.dialects
 THOROUGH, CASES, FORMS = 30, 12, 12  # further seeds, cases of each, and forms of a rule that are drawn from in turn
 DRAWS, INSTANCES = 30, 30  # for the question whether a condition asks for more
 SECONDS, PROOF = 2.0, 2.0  # for the further tests, and for a proof
-OUTCOMES = ("refused", "refuted", "survived", "open", "same")
+LATE = 20.0  # seconds of the processor after which a mutant is left
+OUTCOMES = ("refused", "refuted", "survived", "open", "same", "late")
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,21 @@ def digest(change: Change) -> str:
 def judged(entry: syntax.RuleEntry, change: Change, dialects: dict[str, str]) -> Judged:
     """What happens to a mutant of `entry`."""
     start = time.perf_counter()
-    outcome, assurance = _outcome(entry, change, dialects)
+    signal.signal(signal.SIGVTALRM, _late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LATE)
+    try:
+        outcome, assurance = _outcome(entry, change, dialects)
+    except TimeoutError:
+        outcome, assurance = "late", ""
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     where = f"{Path(entry.place.file).name}:{entry.place.line}"
     seconds = round(time.perf_counter() - start, 3)
     return Judged(entry.name, where, change.kind, change.where, change.text, digest(change), outcome, assurance, seconds)
+
+
+def _late(number: int, frame: object) -> None:
+    raise TimeoutError
 
 
 def _outcome(entry: syntax.RuleEntry, change: Change, dialects: dict[str, str]) -> tuple[str, str]:
@@ -192,7 +205,7 @@ def report(found: Sequence[Judged]) -> str:
     total = Counter(each.outcome for each in found)
     seconds = sum(each.seconds for each in found)
     lines.append(f"{len(found)} mutants of {len({each.rule for each in found})} rules, {seconds:.0f} s")
-    for known, words in (("told apart by further tests", ("survived",)), ("or not proved to mean the same", ("survived", "open"))):
+    for known, words in (("told apart by further tests", ("survived",)), ("or not proved to mean the same", ("survived", "open", "late"))):
         missed = sum(total[word] for word in words)
         read = total["refuted"] + missed
         whole = read + total["refused"]
@@ -200,7 +213,7 @@ def report(found: Sequence[Judged]) -> str:
         lines.append(f"  refused or refuted {1 - missed / max(1, whole):.2%} of all {whole}")
     wrong = [each for each in found if each.outcome == "survived" and each.assurance in ("proved", "bounded")]
     lines += [f"called proved or bounded, and false: {len(wrong)}", *map(_line, wrong)]
-    for word in ("survived", "open"):
+    for word in ("survived", "open", "late"):
         lines += ["", f"{word}:", *sorted(_line(each) for each in found if each.outcome == word)]
     return "\n".join(lines)
 

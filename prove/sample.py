@@ -25,6 +25,7 @@ from coset.rules.rule import Numerics, Rule, RuleTypeError, build
 ELEMENTS = 4096  # instances with larger operands are passed over
 DTYPES = 9  # element types of a class
 UNEVEN = 4  # one draw in so many has lists of mixed numbers, which keep many rules from firing: it may ask as much less
+FRUITLESS = 7  # draws without an instance, after which none is expected
 FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
 SAFETY = 4.0  # on the first-order bounds
 FINE, LOST = 1e-6, 2.0**12  # of the roundoff of a float type, and how many of them a result without a bound may be off
@@ -102,7 +103,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
                     return Outcome(rule.name, done, found)
             if fired > costly or left <= 0:  # a fresh draw of ranks and dtypes, after two instances where they are hard to find
                 break
-        if left <= 0 or (round >= 3 and not done):
+        if left <= 0 or (round >= FRUITLESS and not done):
             break
     return Outcome(rule.name, done)
 

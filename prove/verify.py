@@ -145,7 +145,7 @@ def _variants(rule: Rule, way: _Way) -> Proof:
         found = _shown(rule, generic, elements, replace(way, bitwise=False))
         if not found.solver and not found.bits and (found.assurance == "proved" or SLOW in found.gaps):
             return found
-    any_number = numbers.marked(rule)
+    any_number = None if _marks_miss(rule) else numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
         proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
         if proof.assurance == "proved" and not proof.bits:
@@ -155,6 +155,14 @@ def _variants(rule: Rule, way: _Way) -> Proof:
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
+
+
+def _marks_miss(rule: Rule) -> bool:
+    """Whether numbers may stand among integers: no mark of a float is an integer, so that nothing would be shown of those."""
+    kinds = rule.compiled.kinds.values()
+    classes = [{dtype.kind for dtype in kind.classes} for kind in kinds if kind.word == "dtype"]
+    mixed = any("float" in held and held & {"int", "uint"} for held in classes)
+    return mixed and any(kind.word == "float" for kind in kinds)
 
 
 def _only_moves(rule: Rule) -> bool:

@@ -81,11 +81,12 @@ class Search:
         return chosen
 
     def rotated(self, options: Sequence[Any]) -> list[Any]:
-        """The options in an order that is the same in every turn, from another one on in each: few turns see all of them."""
+        """The options in one order that begins elsewhere in every turn, far from the last beginning: each comes first once."""
         chosen = list(options)
-        if self.random is not None:
+        if self.random is not None and chosen:
             random.Random(len(chosen)).shuffle(chosen)
-            start = self.turn % max(1, len(chosen))
+            stride = next(step for step in range(round(0.618 * len(chosen)), 2 * len(chosen) + 1) if math.gcd(step, len(chosen)) == 1)
+            start = self.turn * stride % len(chosen)
             chosen = chosen[start:] + chosen[:start]
         return chosen
 

@@ -168,6 +168,8 @@ class Values:
 
     def _item(self, item: Any) -> Expression | Splice:
         if isinstance(item, syntax.Spread):
+            if not self.left and (item.value is None or _is_wild(item.value)):
+                raise RuleError("`..` is a pattern: it has no value here", place=item.place, help="name it on the left side, `S..`")
             return Splice(None if item.value is None or _is_wild(item.value) else self.value(item.value))
         return self.value(item)
 
