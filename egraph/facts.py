@@ -1,12 +1,13 @@
-"""Facts about the numbers of a class: `nonnegative`, `positive`, `finite`, derived from what is below, for the rules that ask for them.
+"""Facts about the numbers of a class, derived from what is below, for the rules that ask for them: `syntax.NUMBERS` and `PATTERNS`.
 
-A fact is true of every element of every float that is no NaN, as it is computed: the exponential is not positive, since it may underflow
+A fact about floats is true of every element that is no NaN, as it is computed: the exponential is not positive, since it may underflow
 to 0, and a product of positive numbers is not either. `finite` excludes NaN too. What is not derived is unknown, and no rule fires on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,15 @@ from coset.egraph import door
 from coset.egraph.tables import Tables
 from coset.ir.constants import Constant
 from coset.ir.term import AttributeItems
-from coset.rules.syntax import NUMBERS as NAMES
+from coset.ir.types import DType
+from coset.prove.values import has_pattern
+from coset.rules.syntax import NUMBERS, PATTERNS
 
 MOST = 1 << 16  # elements of a constant that are looked at
 SUMS = "sums"  # payloads of folds by sums and products: the relation of their numbers
+NAMES = (*NUMBERS, *PATTERNS)
 N, P, F, ANY = "nonnegative", "positive", "finite", ""
+UNIQUE, SPARSE = PATTERNS
 MOVING = tuple(f"stablehlo.{name}" for name in ("transpose", "reshape", "broadcast_in_dim", "reverse", "slice"))
 # by op: what its operands must be, one way after the other, so that the result is it; an op of MOVING keeps what its operand is
 LAWS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
@@ -36,6 +41,8 @@ LAWS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
         "round_nearest_afz": ((F,),), "tanh": ((F,),), "logistic": ((F,),), "sine": ((F,),), "cosine": ((F,),), "maximum": ((F, F),),
         "minimum": ((F, F),), "select": ((ANY, F, F),), "clamp": ((F, F, F),), "iota": ((),),
     },
+    UNIQUE: dict.fromkeys(("transpose", "reshape", "reverse", "slice"), ((UNIQUE,),)),
+    SPARSE: {"negate": ((SPARSE,),), "abs": ((SPARSE,),)},
 }  # fmt: skip
 
 
@@ -65,9 +72,11 @@ def derivations(name: str, wanted: Sequence[str], tables: Tables, ruleset: str) 
         return f'(rule ({" ".join((node, *conditions))}) (({fact} e)) :ruleset {ruleset} :name "{fact}_{name}_{label}")'
 
     for fact in wanted:
-        if op.name == "builtin.constant":
+        if op.name == "builtin.constant" or (fact == UNIQUE and op.name == "stablehlo.iota"):
             yield rule(fact, "constant", f"({fact}_constant p)")
-        if op.name in MOVING or (op.name == "stablehlo.concatenate" and operands):
+        if fact in PATTERNS:
+            pass  # a broadcast repeats, and what is a row may be a column
+        elif op.name in MOVING or (op.name == "stablehlo.concatenate" and operands):
             yield rule(fact, "moved", *(f"({fact} {x})" for x in operands))
         ways = LAWS[fact].get(op.name.removeprefix("stablehlo."), ()) if op.dialect == "stablehlo" else ()
         for number, way in enumerate(ways):
@@ -84,16 +93,30 @@ def rows(number: int, attributes: AttributeItems, wanted: Sequence[str]) -> list
     named = dict(attributes)
     value = named.get("value")
     found = [f"{fact}_constant" for fact in of_constant(value) if fact in wanted] if isinstance(value, Constant) else []
+    if UNIQUE in wanted and _counts(named):
+        found.append(f"{UNIQUE}_constant")
     if N in wanted and named.get("combiner") in ("add", "multiply"):
         found.append(SUMS)
     return [door.insert(relation, door.integer(number)) for relation in found]
 
 
+def _counts(attributes: Mapping[str, Any]) -> bool:
+    """Whether these are the attributes of an iota of one dim whose type holds all its numbers."""
+    shape, dtype = attributes.get("shape"), attributes.get("dtype")
+    if "dimension" not in attributes or not isinstance(dtype, DType) or not isinstance(shape, tuple) or len(shape) != 1:
+        return False
+    return isinstance(shape[0], int) and dtype.kind in ("int", "uint") and shape[0] <= 1 << (dtype.bits - 1)
+
+
 def of_constant(value: Constant) -> list[str]:
-    """The facts that hold of a float constant; of a large one nothing is known."""
-    if value.type.dtype.kind != "float" or value.type.static is None or np.prod(value.type.static, dtype=np.int64) > MOST:
+    """The facts that hold of a constant; of a large one nothing is known."""
+    kind, shape = value.type.dtype.kind, value.type.static
+    if shape is None or np.prod(shape, dtype=np.int64) > MOST or kind not in ("float", "int", "uint"):
         return []
+    patterns = [name for name in PATTERNS if has_pattern(value.array(), name) and (name == SPARSE or kind != "float")]
+    if kind != "float":
+        return patterns
     array = value.array().astype(np.float64)
     nan = np.isnan(array)
     truths = {N: bool(np.all(nan | (array >= 0))), P: bool(np.all(nan | (array > 0))), F: bool(np.all(np.isfinite(array)))}
-    return [fact for fact, holds in truths.items() if holds]
+    return [*(fact for fact, holds in truths.items() if holds), *patterns]

@@ -9,7 +9,7 @@ import numpy as np
 
 from coset.ir.op import Array
 from coset.ir.types import DTYPES, DType
-from coset.rules.syntax import NUMBERS
+from coset.rules.syntax import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
 LARGE, ENDS = "large", "ends"
@@ -50,14 +50,37 @@ def fitted(values: Array, fact: str) -> Array:
     """`values` made such as a rule asks for: `nonnegative` (with both zeros and NaN), `positive` (with NaN), `finite`; else as they are."""
     if fact == "finite":
         return np.where(np.isfinite(values.astype(np.float64)), values, np.asarray(1.5, values.dtype)).astype(values.dtype)
+    if fact == "unique_indices":
+        return _different(values)
+    if fact == "sparse":
+        return np.where(np.arange(values.shape[-1]) % 4 < 2, values, np.zeros((), values.dtype)) if values.ndim else values
     if fact not in NUMBERS:
         return values
     upright = np.where(values.astype(np.float64) < 0, -values, values).astype(values.dtype)
     return np.where(upright == 0, np.asarray(0.5, values.dtype), upright).astype(values.dtype) if fact == "positive" else upright
 
 
+def _different(values: Array) -> Array:
+    """As many different integers, those that are there first; where the type has no more of them, as they are."""
+    flat = values.reshape(-1)
+    kept, rest = np.unique(flat), np.arange(values.size + flat.size)
+    found = np.concatenate([kept, np.setdiff1d(rest.astype(values.dtype), kept)])
+    return found[: flat.size].reshape(values.shape).astype(values.dtype) if found.size >= flat.size else values
+
+
+def has_pattern(values: Array, fact: str) -> bool:
+    """Whether `values` are `unique_indices` (no two are equal) or `sparse` (2:4: of four neighbours in a row at most two are not 0)."""
+    if fact == "unique_indices":
+        return bool(np.unique(values).size == values.size)
+    if not values.ndim or values.shape[-1] % 4:
+        return False
+    return bool(np.all(np.count_nonzero(values.reshape(*values.shape[:-1], -1, 4), axis=-1) <= 2))
+
+
 def fits(values: Array, fact: str) -> bool:
     """Whether `values` are what a rule asks for."""
+    if fact in PATTERNS:
+        return has_pattern(values, fact)
     return fact not in NUMBERS or bool(np.all((fitted(values, fact) == values) | np.isnan(values.astype(np.float64)) & (fact != "finite")))
 
 

@@ -31,10 +31,9 @@ from coset.rules.op_parameters import written_out
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
-from coset.rules.unroll import unrolled, variadic
+from coset.rules.unroll import UNROLLED, unrolled, variadic
 from coset.rules.values import Values
 
-UNROLLED = (1, 2, 3)  # numbers of variadic operands for which a definition is a rule of the search
 MOST_FORMS = 32  # of a clause as rules of the search
 
 

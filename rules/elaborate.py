@@ -20,6 +20,7 @@ from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
+from coset.rules.unroll import UNROLLED, repeated, unrolled_rule
 
 
 @dataclass(frozen=True)
@@ -73,22 +74,28 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
         return [], [error]
     if errors:
         return [], errors
+    try:
+        own = repeated(entry)
+        forms = [("", entry)] if own is None else [(f"*{count}", unrolled_rule(entry, own, count)) for count in UNROLLED]
+    except RuleError as error:
+        return [], [error]
     natives = natives_in((entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)))
     text = " ".join([entry.text, *(f"{each.name}: {each.digest}" for each in natives)])  # what is locked rests on them too
-    forward = Direction(
-        entry.name, entry.name, entry.left, entry.right, entry.condition, entry.promise, entry.document, entry.place, text,
-        entry.tags, entry.tests, entry.roots, tuple(each.name for each in natives),
-    )  # fmt: skip
-    directions = [forward]
-    if entry.both:
-        directions.append(replace(forward, name=f"{entry.name}.reverse", left=entry.right, right=entry.left))
     found: list[Rule] = []
     try:
-        for direction in directions:
-            for label, ops in _op_assignments(names):
-                again = collect(entry.declarations, entry.locals, dialects)
-                again.ops = ops
-                found += variants(replace(direction, name=direction.name + label), again)
+        for count, form in forms:
+            forward = Direction(
+                f"{entry.name}{count}", entry.name, form.left, form.right, form.condition, entry.promise, entry.document, entry.place, text,
+                entry.tags, entry.tests, entry.roots, tuple(each.name for each in natives),
+            )  # fmt: skip
+            directions = [forward]
+            if entry.both:
+                directions.append(replace(forward, name=f"{entry.name}.reverse{count}", left=form.right, right=form.left))
+            for direction in directions:
+                for label, ops in _op_assignments(names):
+                    again = collect(form.declarations, form.locals, dialects)
+                    again.ops = ops
+                    found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:
         return [], [error]
     wrong = lint_tests(entry.tests, names, found[0].compiled.kinds, results=entry.roots) if entry.tests and found else []

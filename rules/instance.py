@@ -24,10 +24,10 @@ from coset.rules.drawn_functions import choices
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
 from coset.rules.places import PLACES, places
-from coset.rules.roles import bounds, spread_only
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
+from coset.rules.uses import bounds, spread_only
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide

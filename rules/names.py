@@ -174,6 +174,9 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
     elif kind.dtype in names.kinds and names.kinds[kind.dtype].word != "dtype":
         word = names.kinds[kind.dtype].word
         raise RuleError(f"`{kind.dtype}` is a {word} and an element type", place=kind.place, help="give one of them another name")
+    if kind.fact == "unique_indices" and any(dtype.kind not in ("int", "uint") for dtype in _dtypes(names, kind)):
+        help = "declare a type of integers: I, or one that is declared so, J: int"
+        raise RuleError(f"`{kind.fact}` is said of integers, and {kind.dtype} is more", place=kind.place, help=help)
     if kind.fact in syntax.NUMBERS and any(dtype.kind != "float" for dtype in _dtypes(names, kind)):
         help = "declare a type of floats: F, or one that is declared so, G: float"
         raise RuleError(f"`{kind.fact}` is said of floats, and {kind.dtype} is more", place=kind.place, help=help)

@@ -306,8 +306,8 @@ class _Reader(TermReader):
             for name in names:
                 label, mark = name.children
                 variadic = isinstance(mark, Token) and mark.type == "DOTS"
-                if variadic and not definition:
-                    self.refuse("variadic operands are not there yet", name, "write the operands one by one")
+                if variadic and not isinstance(kind, syntax.TensorKind):
+                    self.refuse("only tensors repeat", name, "write xs..: T[..], and a list as a pack of an attribute")
                 optional = isinstance(mark, Token) and mark.type == "OPTIONAL"
                 if optional and not isinstance(kind, syntax.TensorKind):
                     self.refuse("only tensors are optional", name, "give an attribute a default: `alpha: float = 1`")

@@ -10,6 +10,7 @@ from typing import Union
 from coset.ir.errors import CosetError, Place
 
 NUMBERS = ("nonnegative", "positive", "finite")  # facts about the numbers of a tensor of floats
+PATTERNS = ("unique_indices", "sparse")  # integers of which no two are equal; of four neighbours in a row at most two that are not 0 (2:4)
 
 
 class RuleError(CosetError):
@@ -119,7 +120,7 @@ Expression = Union[Number, Text, Name, Brackets, Comprehension, Invocation, Oper
 
 @dataclass(frozen=True)
 class TensorKind:
-    """`const F[M, N]`. `fact`: const, varying, one of `NUMBERS`, or nothing."""
+    """`const F[M, N]`. `fact`: const, varying, one of `NUMBERS` or `PATTERNS`, or nothing."""
 
     dtype: str
     dims: tuple["Expression | Spread", ...]

@@ -248,7 +248,8 @@ class Drafter:
         arguments: list[syntax.Expression] = []
         for argument in call.arguments:
             if isinstance(argument, syntax.Spread):
-                raise RuleError("variadic operands are not there yet", place=argument.place, help="write the operands one by one")
+                help = "declare it: for xs..: T[..]; a list of numbers is spread in brackets, [a, S..]"
+                raise RuleError("this is no operand that repeats", place=argument.place, help=help)
             arguments.append(argument)
         op = self.names.resolve(call.name, call.place)
         count = len(arguments) if op.variadic else len(op.operands)

@@ -1,4 +1,4 @@
-"""Definitions with a variadic operand, for a given number of operands: `xs..` becomes `xs_1, xs_2, ..` before anything else is looked at.
+"""Definitions and rules with a variadic operand, for a given number of operands: `xs..` becomes `xs_1, xs_2, ..` before all else.
 
 `f(xs..)` passes all of them on, `[e for x in xs]` is a list of terms (with other lists in step), `fold(f, list..)` is
 f(f(a, b), c) .., `len(xs)` their number, `xs[i]` one of them.
@@ -15,7 +15,40 @@ from coset.ir.errors import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 
+UNROLLED = (1, 2, 3)  # numbers of terms for which a rule or definition with an operand that repeats is a rule of the search
 DEEPEST = 101  # a fold is as deep as it has terms, and the terms of rules are walked by recursion
+
+
+def repeated(entry: syntax.RuleEntry) -> syntax.Declaration | None:
+    """The term variable of a rule that may repeat, or None.
+
+    Raises:
+        RuleError: there are several, or the rule has test lines, which say what one term is.
+    """
+    found = [each for each in entry.declarations if isinstance(each, syntax.Declaration) and each.variadic]
+    if len(found) > 1:
+        raise RuleError(f"`{found[1].name}` is the second operand that repeats", place=found[1].place, help="a rule has one")
+    if found and entry.tests:
+        raise RuleError("a rule with an operand that repeats has no test lines", place=entry.tests[0].place, help="leave them out")
+    return found[0] if found else None
+
+
+def unrolled_rule(entry: syntax.RuleEntry, own: syntax.Declaration, count: int) -> syntax.RuleEntry:
+    """`entry` with `count` terms in the place of the variable `own`, which repeats.
+
+    Raises:
+        RuleError: it is used where one term is needed.
+    """
+    names = [f"{own.name}_{index + 1}" for index in range(count)]
+    declarations: list[syntax.Declaration | syntax.OpVariable] = []
+    for each in entry.declarations:
+        declarations += [replace(own, name=name, variadic=False) for name in names] if each is own else [each]
+    unroll = _Unroll(own.name, names, {local.name: local.value for local in entry.locals})
+    kept = [local for local in entry.locals if unroll.items(local.value) is None]  # lists of terms are written out where they are used
+    locals = tuple(replace(local, value=unroll.expression(local.value)) for local in kept)
+    condition = None if entry.condition is None else unroll.expression(entry.condition)
+    left, right = unroll.expression(entry.left), unroll.expression(entry.right)
+    return replace(entry, declarations=tuple(declarations), locals=locals, condition=condition, left=left, right=right)
 
 
 def variadic(entry: syntax.OpEntry) -> syntax.Declaration | None:
@@ -163,6 +196,8 @@ def rewritten(expression: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(expression, syntax.Comprehension):
         condition = None if expression.condition is None else change(expression.condition)
         return replace(expression, item=change(expression.item), lists=tuple(map(change, expression.lists)), condition=condition)
+    if isinstance(expression, syntax.Lambda):
+        return replace(expression, body=change(expression.body))
     if isinstance(expression, syntax.Invocation):
         keywords = tuple((key, change(value)) for key, value in expression.keywords)
         return replace(expression, arguments=tuple(map(change, expression.arguments)), keywords=keywords)

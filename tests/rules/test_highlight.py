@@ -16,7 +16,7 @@ from coset.rules.format import format_text
 from coset.rules.highlight import introducing, textmate
 from coset.rules.parser import grammar, keywords
 from coset.rules.pygments_lexer import RuleLexer
-from coset.rules.syntax import NUMBERS
+from coset.rules.syntax import NUMBERS, PATTERNS
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "rules" / "rules.tmLanguage.json"
@@ -64,7 +64,7 @@ def test_a_word_is_a_keyword_where_it_stands_as_one() -> None:
 def test_the_words_are_the_literal_strings_of_the_grammar() -> None:
     text = re.sub(r"//[^\n]*", "", (ROOT / "rules" / "grammar.lark").read_text())
     literals = set(re.findall(r'"([a-z]+)"', text))
-    assert literals | {"const", "varying", *NUMBERS} == keywords()
+    assert literals | {"const", "varying", *NUMBERS, *PATTERNS} == keywords()
     assert {"rule", "op", "phase", "numerics"} <= introducing() < keywords()
     assert format_text("rule r x => -x where not (a) numerics exact").count("not (a)") == 1, "the formatter knows them too"
 
