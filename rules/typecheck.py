@@ -20,7 +20,7 @@ SYMBOLIC, NUMERIC = 60, 40  # instances tried for each variant
 BUDGET = 800 * EXPANSION  # questions to type rules for each
 UNTYPED = "no element type"
 FEW = 3  # values of an attribute that are tried to see whether it has a say in types
-FURTHER = 40  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
+FURTHER = 12  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
 
 
 def type_errors(rules: Sequence[Rule]) -> list[RuleError]:

@@ -7,7 +7,7 @@ import pytest
 
 import coset.dialects
 from coset.dialects.stablehlo import splat
-from coset.egraph import door, encode
+from coset.egraph import door, encode, facts
 from coset.egraph.limits import Limits
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.saturate import Saturation, saturate
@@ -60,7 +60,13 @@ def test_egglog_takes_the_find_rules_of_every_rule() -> None:
     frames = dict.fromkeys(encoded.frame for encoded in rules)
     texts = [*dict.fromkeys(text for frame in frames for text in (*frame.key_declarations, *frame.declarations))]
     texts += encode.find_texts(rules, tables, pieces)
-    for text in (encode.PRELUDE, *encode.rulesets(rules), *encode.declarations(tables), *texts):
+    for text in (
+        encode.PRELUDE,
+        *facts.declarations(facts.NAMES, encode.ANALYSIS),
+        *encode.rulesets(rules),
+        *encode.declarations(tables),
+        *texts,
+    ):
         engine.parse(text)
     names = sorted(pieces.values())
     assert len(names) > 100

@@ -24,7 +24,7 @@ REPAIRS = {
     "assoc_exact": ["numerics reassociates (proved)", "F: int (proved)"],
     "log_of_exponential": ["numerics real (proved)"],
     "minus_itself": ["numerics exact except nan"],
-    "product_by_quotient": ["I: float and numerics reassociates (proved)"],
+    "product_by_quotient": ["I: float and numerics real (proved)"],
     "quotient_by_itself_reassociates": ["numerics real (proved)"],
     "quotient_of_quotient": ["N: float and numerics real (proved)"],
     "remainder_of_fraction": ["N: int (proved)"],

@@ -38,7 +38,7 @@ def test_the_same_seed_draws_the_same_cases() -> None:
 
 def test_a_lock_is_written_beside_the_rules_and_dies_with_a_change(tmp_path: Path) -> None:
     path = tmp_path / "mine.rules"
-    path.write_text("use stablehlo\nrule odd for x: F[S..] tanh(-x) => -tanh(x) numerics exact\n")
+    path.write_text("use stablehlo, chlo\nrule odd for x: F[S..] erf(-x) => -erf(x) numerics exact\n")
     write_lock(check([path]))
     assert load([path]).family("odd")[0].assurance == "tested"
     path.write_text("use stablehlo\nrule odd for x: F[S..] sine(-x) => -sine(x) numerics exact\n")
