@@ -20,7 +20,7 @@ from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
-from coset.rules.unroll import UNROLLED, repeated, unrolled_rule
+from coset.rules.unroll import UNROLLED, Absent, repeated, unrolled_rule
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
         return [], errors
     try:
         own = repeated(entry)
-        forms = [("", entry)] if own is None else [(f"*{count}", unrolled_rule(entry, own, count)) for count in UNROLLED]
+        forms = [("", entry)] if own is None else list(_written_out(entry, own))
     except RuleError as error:
         return [], [error]
     natives = natives_in((entry.left, entry.right, entry.condition, *(local.value for local in entry.locals)))
@@ -100,6 +100,16 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
         return [], [error]
     wrong = lint_tests(entry.tests, names, found[0].compiled.kinds, results=entry.roots) if entry.tests and found else []
     return found, [*_lint_wildcards(entry, names, found), *wrong]
+
+
+def _written_out(entry: syntax.RuleEntry, own: syntax.Declaration) -> Iterator[tuple[str, syntax.RuleEntry]]:
+    """The entry for each number of terms in the place of the variable that repeats which has all that it names."""
+    for count in UNROLLED:
+        try:
+            yield f"*{count}", unrolled_rule(entry, own, count)
+        except Absent:
+            if count == UNROLLED[-1]:
+                raise
 
 
 def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:

@@ -19,6 +19,10 @@ UNROLLED = (1, 2, 3)  # numbers of terms for which a rule or definition with an 
 DEEPEST = 101  # a fold is as deep as it has terms, and the terms of rules are walked by recursion
 
 
+class Absent(RuleError):
+    """A term is named that so few operands do not have."""
+
+
 def repeated(entry: syntax.RuleEntry) -> syntax.Declaration | None:
     """The term variable of a rule that may repeat, or None.
 
@@ -141,7 +145,10 @@ class _Unroll:
         if isinstance(expression, syntax.Operation) and expression.operator == "item":
             terms = self.items(expression.operands[0])
             if terms is not None:
-                return terms[_index(expression.operands[1]) or 0]
+                number = _index(expression.operands[1]) or 0
+                if not -len(terms) <= number < len(terms):
+                    raise Absent(f"there is no term {number} of {len(terms)}", place=expression.place, help="begin with one term: xs[0]")
+                return terms[number]
         if isinstance(expression, syntax.Invocation):
             return self.call(expression)
         return rewritten(expression, self.expression)
