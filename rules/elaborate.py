@@ -16,6 +16,7 @@ from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
 from coset.rules.ground import lint_tests
 from coset.rules.names import Names, collect, ops_with
 from coset.rules.native import natives_in
+from coset.rules.op_parameters import joined, never
 from coset.rules.pattern import Application
 from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
 from coset.rules.syntax import RuleError
@@ -106,7 +107,9 @@ def _written_out(entry: syntax.RuleEntry, own: syntax.Declaration) -> Iterator[t
     """The entry for each number of terms in the place of the variable that repeats which has all that it names."""
     for count in UNROLLED:
         try:
-            yield f"*{count}", unrolled_rule(entry, own, count)
+            form = unrolled_rule(entry, own, count)
+            if form.condition is None or not any(map(never, joined(form.condition))):  # `len(xs) == 2` is of no other number
+                yield f"*{count}", form
         except Absent:
             if count == UNROLLED[-1]:
                 raise

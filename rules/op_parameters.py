@@ -54,8 +54,8 @@ def _clause(clause: syntax.Clause, variable: syntax.OpVariable, op: Op, dialects
         inner = rewritten(expression, change)
         return replace(inner, name=called) if isinstance(inner, syntax.Invocation) and inner.name == variable.name else inner
 
-    conditions = [] if clause.condition is None else [change(each) for each in _joined(clause.condition)]
-    if any(_false(each) for each in conditions):
+    conditions = [] if clause.condition is None else [change(each) for each in joined(clause.condition)]
+    if any(never(each) for each in conditions):
         return
     own = syntax.Operation("==", (syntax.Name(variable.name, variable.place), syntax.Text(op.name, variable.place)), variable.place)
     condition: syntax.Expression = own
@@ -65,14 +65,14 @@ def _clause(clause: syntax.Clause, variable: syntax.OpVariable, op: Op, dialects
     yield replace(clause, body=change(clause.body), locals=locals, condition=condition)
 
 
-def _joined(condition: syntax.Expression) -> list[syntax.Expression]:
+def joined(condition: syntax.Expression) -> list[syntax.Expression]:
     """The conditions that `and` joins."""
     if isinstance(condition, syntax.Operation) and condition.operator == "and":
-        return [part for operand in condition.operands if operand is not None for part in _joined(operand)]
+        return [part for operand in condition.operands if operand is not None for part in joined(operand)]
     return [condition]
 
 
-def _false(condition: syntax.Expression) -> bool:
+def never(condition: syntax.Expression) -> bool:
     """Whether a condition that speaks of nothing else than the op is false of it."""
     if any(isinstance(part, syntax.Name | syntax.Invocation) for part in syntax.walk(condition)):
         return False

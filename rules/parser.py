@@ -32,7 +32,7 @@ def grammar() -> Lark:
 def keywords() -> frozenset[str]:
     """The words of the grammar that are no names: its literal strings, and the facts before a type."""
     patterns = {terminal.name: terminal.pattern.value for terminal in grammar().terminals}
-    return frozenset((*(word for word in patterns.values() if word.isidentifier()), *re.findall("[a-z]{2,}", patterns["FACT"])))
+    return frozenset((*(word for word in patterns.values() if word.isidentifier()), *re.findall("[a-z_]{2,}", patterns["FACT"])))
 
 
 def parse_tree(text: str, path: str) -> Tree[Token]:
