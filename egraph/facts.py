@@ -39,7 +39,7 @@ LAWS: dict[str, dict[str, tuple[tuple[str, ...], ...]]] = {
     F: {
         "abs": ((F,),), "negate": ((F,),), "sign": ((F,),), "floor": ((F,),), "ceil": ((F,),), "round_nearest_even": ((F,),),
         "round_nearest_afz": ((F,),), "tanh": ((F,),), "logistic": ((F,),), "sine": ((F,),), "cosine": ((F,),), "maximum": ((F, F),),
-        "minimum": ((F, F),), "select": ((ANY, F, F),), "clamp": ((F, F, F),), "iota": ((),),
+        "minimum": ((F, F),), "select": ((ANY, F, F),), "clamp": ((F, F, F),),
     },
     UNIQUE: dict.fromkeys(("transpose", "reshape", "reverse", "slice"), ((UNIQUE,),)),
     SPARSE: {"negate": ((SPARSE,),), "abs": ((SPARSE,),)},
@@ -72,7 +72,7 @@ def derivations(name: str, wanted: Sequence[str], tables: Tables, ruleset: str) 
         return f'(rule ({" ".join((node, *conditions))}) (({fact} e)) :ruleset {ruleset} :name "{fact}_{name}_{label}")'
 
     for fact in wanted:
-        if op.name == "builtin.constant" or (fact == UNIQUE and op.name == "stablehlo.iota"):
+        if op.name == "builtin.constant" or (fact in (UNIQUE, F) and op.name == "stablehlo.iota"):
             yield rule(fact, "constant", f"({fact}_constant p)")
         if fact in PATTERNS:
             pass  # a broadcast repeats, and what is a row may be a column
@@ -93,19 +93,21 @@ def rows(number: int, attributes: AttributeItems, wanted: Sequence[str]) -> list
     named = dict(attributes)
     value = named.get("value")
     found = [f"{fact}_constant" for fact in of_constant(value) if fact in wanted] if isinstance(value, Constant) else []
-    if UNIQUE in wanted and _counts(named):
-        found.append(f"{UNIQUE}_constant")
+    found += [f"{fact}_constant" for fact in of_iota(named) if fact in wanted]
     if N in wanted and named.get("combiner") in ("add", "multiply"):
         found.append(SUMS)
     return [door.insert(relation, door.integer(number)) for relation in found]
 
 
-def _counts(attributes: Mapping[str, Any]) -> bool:
-    """Whether these are the attributes of an iota of one dim whose type holds all its numbers."""
-    shape, dtype = attributes.get("shape"), attributes.get("dtype")
-    if "dimension" not in attributes or not isinstance(dtype, DType) or not isinstance(shape, tuple) or len(shape) != 1:
-        return False
-    return isinstance(shape[0], int) and dtype.kind in ("int", "uint") and shape[0] <= 1 << (dtype.bits - 1)
+def of_iota(attributes: Mapping[str, Any]) -> list[str]:
+    """The facts that hold of an iota with these attributes: its type may not hold all its numbers, and wraps around or overflows there."""
+    shape, dtype, axis = (attributes.get(name) for name in ("shape", "dtype", "dimension"))
+    if not isinstance(shape, tuple) or not isinstance(dtype, DType) or not isinstance(axis, int) or not isinstance(shape[axis], int):
+        return []
+    if dtype.kind == "float":
+        with np.errstate(over="ignore"):
+            return [F] if np.isfinite(np.asarray(max(0, shape[axis] - 1)).astype(dtype.numpy).astype(np.float64)) else []
+    return [UNIQUE] if len(shape) == 1 and dtype.kind in ("int", "uint") and shape[0] <= 1 << (dtype.bits - 1) else []
 
 
 def of_constant(value: Constant) -> list[str]:

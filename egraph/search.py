@@ -208,7 +208,7 @@ class Search:
             return
         self.asked += new
         self._parse([*facts.declarations(new, ANALYSIS)])
-        self._parse([text for name in self.analysed for text in facts.derivations(name, new, self.tables, ANALYSIS)])
+        self._parse([text for name in sorted(self.analysed) for text in facts.derivations(name, new, self.tables, ANALYSIS)])
         known = self.tables.payloads.values[: self._static[1]]
         rows = [each for number, (attributes, _) in enumerate(known) for each in facts.rows(number, attributes, new)]
         if rows:

@@ -76,9 +76,8 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     free = unconditional(rule)
     if free is not None:
         try:
-            proof = _proof(
-                free, time.share(1 / 2), bitwise=False, whole=True
-            )  # bit by bit it is the conditions on numbers and types that count
+            # bit by bit it is the conditions on numbers and types that count
+            proof = _proof(free, time.share(1 / 2), bitwise=False, whole=True)
         except CosetError:  # the conditions are what gives both sides one type
             proof = None
         if proof is not None and proof.assurance == "proved":

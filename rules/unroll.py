@@ -48,10 +48,8 @@ def unrolled_rule(entry: syntax.RuleEntry, own: syntax.Declaration, count: int) 
     for each in entry.declarations:
         declarations += [replace(own, name=name, variadic=False) for name in names] if each is own else [each]
     unroll = _Unroll(own.name, names, {local.name: local.value for local in entry.locals})
-    kept = [local for local in entry.locals if unroll.items(local.value) is None]  # lists of terms are written out where they are used
-    locals = tuple(replace(local, value=unroll.expression(local.value)) for local in kept)
-    condition = None if entry.condition is None else unroll.expression(entry.condition)
     left, right = unroll.expression(entry.left), unroll.expression(entry.right)
+    locals, condition = unroll.locals(entry.locals), unroll.condition(entry.condition)
     return replace(entry, declarations=tuple(declarations), locals=locals, condition=condition, left=left, right=right)
 
 
@@ -79,15 +77,9 @@ def unrolled(entry: syntax.OpEntry, count: int) -> syntax.OpEntry:
 
 
 def _clause(clause: syntax.Clause, name: str, names: Sequence[str]) -> syntax.Clause:
-    unroll = _Unroll(name, names, {})
-    locals: list[syntax.Local] = []
-    for local in clause.locals:
-        unroll.lists[local.name] = local.value
-    for local in clause.locals:
-        if unroll.items(local.value) is None:  # lists of terms are written out where they are used
-            locals.append(replace(local, value=unroll.expression(local.value)))
-    condition = None if clause.condition is None else unroll.expression(clause.condition)
-    return replace(clause, body=unroll.expression(clause.body), locals=tuple(locals), condition=condition)
+    unroll = _Unroll(name, names, {local.name: local.value for local in clause.locals})
+    body, condition = unroll.expression(clause.body), unroll.condition(clause.condition)
+    return replace(clause, body=body, locals=unroll.locals(clause.locals), condition=condition)
 
 
 @dataclass
@@ -97,6 +89,13 @@ class _Unroll:
     name: str
     names: Sequence[str]
     lists: dict[str, syntax.Expression]
+
+    def locals(self, given: Sequence[syntax.Local]) -> tuple[syntax.Local, ...]:
+        """The local names that stand for one term or value; lists of terms are written out where they are used."""
+        return tuple(replace(local, value=self.expression(local.value)) for local in given if self.items(local.value) is None)
+
+    def condition(self, given: syntax.Expression | None) -> syntax.Expression | None:
+        return None if given is None else self.expression(given)
 
     def items(self, expression: Any) -> list[syntax.Expression] | None:
         """The terms that a list of terms has, or None for another expression."""
