@@ -1,0 +1,193 @@
+"""Does the cost model rank equal programs as this machine does? Pairs of equal programs of real models, predicted and timed.
+
+    python -m benchmarks.cost_pairs [--only a,b*] [--variants N] [--rounds N] [--budget-seconds S] [--json] [--out FILE]
+
+Each model is optimized for the target and for copies of it in which the speed of every kernel is drawn away from what it is (log-normal,
+seeded): what is cheapest there is another program of the same e-graph. Each was compared with the original before it counts. Then all of a
+model are timed in blocks in turn, under the session options of the first, and priced by the target as it is; the copies' prices take no
+part. A pair counts when its times differ by more than 5 % and the 95 % interval of their ratio lies on one side of 1; it is right when
+the predicted order is the measured one. With --out a run goes on where one before it ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import coset
+from benchmarks import headroom, rivals
+from benchmarks.beside import as_stored
+from benchmarks.cpu_models import commit, finished, free_dims, wanted
+from benchmarks.measure import Oracle, load
+from benchmarks.rivals import Options, Run, open_ort
+from benchmarks.verdict import Row
+from coset import timing
+from coset.backends.onnxruntime import LEVELS
+from coset.extract.select import reprice
+from coset.running import stored
+from coset.targets.target import Curve, Kernel, Rate, Target, get_target
+from coset.task import usual_dims
+
+APART = 0.05
+"""Times that differ by less are no test of a model."""
+SPREAD = 1.0
+"""Standard deviation of the logarithm of the factors on kernels: two of three lie between a third and three."""
+TARGET = "cpu-onnxruntime"
+
+
+def strayed(target: Target, seed: int) -> Target:
+    """`target` with the speed of each kernel multiplied by a drawn factor."""
+    generator = random.Random(seed)
+    return replace(
+        target, kernels={name: _slower(kernel, generator.lognormvariate(0.0, SPREAD)) for name, kernel in target.kernels.items()}
+    )
+
+
+def _slower(kernel: Kernel, factor: float) -> Kernel:
+    rates = {dtype: _scaled(rate, 1 / factor) for dtype, rate in kernel.rates.items()}
+    bandwidth = kernel.bandwidth and Curve(
+        tuple((x, y / factor) for x, y in kernel.bandwidth.points), kernel.bandwidth.x, kernel.bandwidth.unit, kernel.bandwidth.source
+    )
+    return replace(kernel, launch=_scaled(kernel.launch, factor), rates=rates, bandwidth=bandwidth)
+
+
+def _scaled(rate: Rate, factor: float) -> Rate:
+    return Rate(rate.value * factor, rate.unit, rate.source)
+
+
+def programs(task: headroom.Task, variants: int, folder: Path) -> list[tuple[Path, float, int]]:
+    """Distinct programs that equal the task's: the file, the predicted seconds and the nodes of each; the first is the one handed out."""
+    target = get_target(TARGET)
+    given = free_dims(task)
+    found: dict[bytes, tuple[Path, float, int]] = {}
+    for seed in range(variants + 1):
+        made = coset.optimize(task["path"], target=strayed(target, seed) if seed else target, dims=given)
+        path = folder / f"{seed}.onnx"
+        made.save(path)
+        cost = reprice(made.program.roots, target, usual_dims(made.program, given))
+        found.setdefault(path.read_bytes(), (path, cost, made.report["nodes"]["after"]))
+    return list(found.values())
+
+
+def timed(task: headroom.Task, files: Sequence[Path], rounds: int, budget: float) -> dict[str, timing.Timing]:
+    """Each file's times, all under the options that the first one carries."""
+    model, _ = load(task)
+    oracle = Oracle(model, task["stem"])
+    runs = {str(place): _under(file, files[0]) for place, file in enumerate(files)}
+    return timing.measure({name: oracle.program(run) for name, run in runs.items()}, timing.Protocol(rounds, budget))
+
+
+def _under(file: Path, first: Path) -> Run:
+    own = stored(first)
+    if own is None:
+        return as_stored(file)
+    threads = Options().threads if own.threads is None else own.threads
+    return open_ort(file, Options(LEVELS[own.level].name, own.disabled, threads, entries=own.entries))
+
+
+def row_of(task: headroom.Task, variants: int, rounds: int, budget: float) -> Row:
+    """One model: its programs with predicted and measured ms, and all pairs of them."""
+    row: Row = {"name": task["name"], "commit": commit(), "load": os.getloadavg()[0]}
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            made = programs(task, variants, Path(folder))
+        except coset.CosetError as error:
+            return {**row, "error": str(error).splitlines()[0]}
+        found = timed(task, [path for path, _, _ in made], rounds, budget)
+    row["programs"] = [
+        {"nodes": nodes, "predicted_ms": cost * 1e3, "ms": found[str(place)].median * 1e3} for place, (_, cost, nodes) in enumerate(made)
+    ]
+    row["ms"] = row["programs"][0]["ms"]
+    row["pairs"] = list(_pairs([cost for _, cost, _ in made], found))
+    return row
+
+
+def _pairs(costs: Sequence[float], found: dict[str, timing.Timing]) -> Iterator[Row]:
+    for first, second in itertools.combinations(range(len(costs)), 2):
+        measured = timing.ratio(found[str(first)], found[str(second)])
+        yield {"programs": [first, second], "predicted": costs[first] / costs[second], "measured": vars(measured)}
+
+
+def told_apart(pair: Row) -> bool:
+    """Whether the machine says which of the two is faster."""
+    ratio = pair["measured"]
+    return (ratio["value"] > 1 + APART and ratio["low"] > 1) or (ratio["value"] < 1 / (1 + APART) and ratio["high"] < 1)
+
+
+def right(pair: Row) -> bool:
+    """Whether the prediction says the same; equal predictions do not."""
+    return bool((pair["predicted"] - 1) * (pair["measured"]["value"] - 1) > 0)
+
+
+def line(row: Row) -> str:
+    """One line of the table."""
+    if "error" in row:
+        return f"{row['name']:40s} {row['error'][:120]}"
+    pairs = [pair for pair in row["pairs"] if told_apart(pair)]
+    said = "  ".join(f"{each['nodes']}: {each['predicted_ms']:.3f}/{each['ms']:.3f}" for each in row["programs"])
+    return f"{row['name']:40s} {sum(map(right, pairs)):4d} of {len(pairs):3d}   {said}"
+
+
+def summary(rows: Sequence[Row]) -> Row:
+    """Over all models: pairs that the machine tells apart, those predicted right, and the same with each model counted once; how well
+    predictions rank programs of different models (Spearman's rho) and how far they are off."""
+    from scipy.stats import spearmanr
+
+    good = [row for row in rows if "pairs" in row]
+    pairs = [[pair for pair in row["pairs"] if told_apart(pair)] for row in good]
+    every = [pair for found in pairs for pair in found]
+    shares = [sum(map(right, found)) / len(found) for found in pairs if found]
+    predicted = [each["predicted_ms"] for row in good for each in row["programs"]]
+    measured = [each["ms"] for row in good for each in row["programs"]]
+    off = sorted(abs(p - m) / m for p, m in zip(predicted, measured, strict=True))
+    return {
+        "models": len(good), "programs": len(measured), "pairs": sum(len(row["pairs"]) for row in good), "told_apart": len(every),
+        "right": sum(map(right, every)), "share": sum(map(right, every)) / len(every) if every else None,
+        "share_by_model": sum(shares) / len(shares) if shares else None,
+        "spearman": float(spearmanr(predicted, measured).statistic) if len(measured) > 2 else None,
+        "median_relative_error": off[len(off) // 2] if off else None,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Run what was asked for and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--variants", type=int, default=4, help="copies of the target for each model")
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of timing, at most")
+    parser.add_argument("--budget-seconds", type=float, default=6.0, help="seconds of timing for each model")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", type=Path, help="write the rows to this file after each, and keep those that are there")
+    arguments = parser.parse_args()
+    out = sys.stderr if arguments.json else sys.stdout
+    document = {
+        "machine": headroom.machine(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": " ".join(sys.argv),
+        "versions": rivals.versions(), "threads": rivals.THREADS, "rows": [],
+    }  # fmt: skip
+    kept = finished(arguments.out, timing=True)
+    print(f"{'program':40s} {'right of told apart':>11s}   nodes: predicted/measured ms of each program", file=out, flush=True)
+    rows: list[Row] = []
+    for task in wanted([pattern for pattern in arguments.only.split(",") if pattern]):
+        rows.append(kept.pop(task["name"], None) or row_of(task, arguments.variants, arguments.rounds, arguments.budget_seconds))
+        print(line(rows[-1]), file=out, flush=True)
+        if arguments.out:
+            arguments.out.write_text(json.dumps({**document, "rows": [*rows, *kept.values()]}, indent=1) + "\n")
+    document |= {"rows": rows, "summary": summary(rows)}
+    print("\n" + "\n".join(f"{name}: {value}" for name, value in document["summary"].items()), file=out)
+    if arguments.json:
+        print(json.dumps(document))
+
+
+if __name__ == "__main__":
+    main()
