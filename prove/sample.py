@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, absent, get, input_term, topological
-from coset.ir.types import TensorType, TupleType
+from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.values import ENDS, KINDS, LARGE, draw, fitted
 from coset.rules.definition import evaluate_defined
@@ -132,8 +134,13 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
 
 
 def _small(instance: Instance) -> bool:
-    types = (*instance.variable_types, *instance.left_types)
-    return all(not isinstance(t, TensorType) or (t.static is not None and np.prod(t.static, dtype=np.int64) <= ELEMENTS) for t in types)
+    return all(map(_few, instance.variable_types)) and all(map(_few, instance.left_types))
+
+
+@lru_cache(maxsize=4096)
+def _few(type: Type) -> bool:
+    """Whether an operand of that type is small enough; the same few types come by tens of thousands of times."""
+    return not isinstance(type, TensorType) or (type.static is not None and prod(type.static) <= ELEMENTS)
 
 
 def _kinds(numerics: Numerics) -> tuple[str, ...]:

@@ -147,12 +147,14 @@ def test_running_out_of_memory_ends_the_search_with_what_is_there() -> None:
 
 
 def test_an_interrupt_ends_the_search_with_what_is_there() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGINT))  # late enough for a busy machine to have the child running
     timer.start()
     try:
         found = search(explosive(150), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
     assert found.stop == "interrupt" and found.graph.source
 
 
