@@ -33,7 +33,7 @@ NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
 EXTREME = (1e-40, 1e38)  # what products and quotients of take f32 out of its range
-EXPANSION = 20  # what the type of a defined op costs, in those of other ops
+EXPANSION = 20  # what the type of a defined op costs, or payload functions to try, in types of other ops
 QUESTIONS = 1500 * EXPANSION  # that type rules answer in one draw
 MOST = 20_000  # choices of each kind where everything is looked at
 SAMPLES = 40  # choices of attributes that are tried for operands drawn at random
@@ -360,9 +360,13 @@ def _with_functions(
     operands = [variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
     types[node.index] = type
     named = {name for name, _ in written.items}
+    search.spent += EXPANSION  # functions are made of many ops, and each choice of them is typed
     for functions, more in choices(
         written, node.op, node.index, operands, attributes, scope, None if search.exhaustive else search.arrange
     ):
+        if not search.spend(node.op):
+            search.guess("all functions")
+            return
         later = {**scope.values, **more}
         if written.rest is not None:
             own = [(role, value) for role, value in functions.items() if role not in named]

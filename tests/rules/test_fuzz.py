@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +17,12 @@ from coset.ir.constants import constant_of
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import DTYPES, TensorType
+from coset.rules import instance
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.scalar import Undefined
 from coset.rules.syntax import RuleError
+from coset.rules.typecheck import BUDGET, FURTHER
 
 TEXTS, BLOCKS = 10_000, 10  # all of them: python tests/rules/grammar_texts.py 100000
 
@@ -105,3 +109,18 @@ def test_deep_nesting_is_refused_or_read() -> None:
 def test_long_sums_are_read() -> None:
     long = " + ".join(["x"] * 400)
     read(f"use stablehlo\nrule r for x: F[S..] {long} => x numerics real", types=False)
+
+
+def test_payload_functions_are_tried_within_the_budget_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`..attrs` of an op with a payload function left it open how often functions were made: a rule that never fires took minutes."""
+    tried = itertools.count()
+    choices = instance.choices
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        next(tried)
+        return choices(*arguments)
+
+    monkeypatch.setattr(instance, "choices", counted)
+    text = "use stablehlo as hlo\nrule r for x: F[], y: F[] floor((convert(y, f32) @ hlo.map(x, ..attrs))) => y numerics real"
+    assert read(text, types=True) == 1  # a product of scalars has no type
+    assert 0 < next(tried) <= (2 + FURTHER) * BUDGET / instance.EXPANSION  # a symbolic draw, and those of numbers
