@@ -1,0 +1,82 @@
+"""Measured seconds that are kept from run to run: an SQLite file, a row for each op, element type and shape on a device."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from coset.ir.errors import CosetError
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS measured (
+    device TEXT NOT NULL, versions TEXT NOT NULL, op TEXT NOT NULL, dtype TEXT NOT NULL, shape TEXT NOT NULL,
+    seconds REAL NOT NULL, rounds INTEGER NOT NULL, at TEXT NOT NULL,
+    PRIMARY KEY (device, versions, op, dtype, shape)
+)
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something was measured: the `device`, and the `versions` and settings of what ran it."""
+
+    device: str
+    versions: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: `seconds` of an op, the least over `rounds`; `at` is local time."""
+
+    op: str
+    dtype: str
+    shape: str
+    seconds: float
+    rounds: int
+    at: str
+
+
+class Profile:
+    """The measurements of a file; each is there when `put` returns, so that a run which is cut off goes on where it was."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, place: Place) -> list[Row]:
+        """What was measured there, in order of op, element type and shape."""
+        columns = "op, dtype, shape, seconds, rounds, at"
+        found = self._connection.execute(
+            f"SELECT {columns} FROM measured WHERE device = ? AND versions = ? ORDER BY op, dtype, shape", (place.device, place.versions)
+        )
+        return [Row(*row) for row in found]
+
+    def put(self, place: Place, op: str, dtype: str, shape: str, seconds: float, rounds: int) -> None:
+        """Keep a measurement, in place of an older one."""
+        row = (place.device, place.versions, op, dtype, shape, seconds, rounds, time.strftime("%Y-%m-%dT%H:%M:%S"))
+        with self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Profile]:
+    """The profile of a file, which is made where there is none.
+
+    Raises:
+        CosetError: the file cannot be opened or written, or is no profile.
+    """
+    connection: sqlite3.Connection | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path)
+        with connection:
+            connection.execute(_TABLE)
+        yield Profile(connection)
+    except (sqlite3.Error, OSError) as error:
+        raise CosetError(f"the profile `{path}` cannot be used: {error}", help="give another file with --profile, or remove it") from None
+    finally:
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,112 @@
+"""`coset calibrate`: time what programs are made of on this machine, keep it, and fit the target's numbers to it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from coset.backends.onnxruntime import THREADS, VERSION, Session
+from coset.backends.profile import Place, Profile, Row
+from coset.calibrate_cases import LONG, SHORT, Case, cases
+from coset.extract.fit import Measured, Quality, fit, quality
+from coset.lowering.onnx import write
+from coset.targets.target import Target
+
+CALLS = 5  # of each chain in turn, after one that is not timed
+RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
+HELD_BACK = 4  # one case in so many takes no part in the fit that is judged
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What a calibration gave: the `target` fitted to all cases; how well a fit without the cases held back predicts those, beside how
+    well the numbers did that were there before; how many cases there are, were measured now, and are left for another run."""
+
+    target: Target
+    before: Quality
+    after: Quality
+    cases: int
+    measured: int
+    left: int
+
+
+def this_machine() -> Place:
+    """The processor and how many of its cores there are, and what runs programs on it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return Place(f"{_processor()}, {cores} cores", f"onnxruntime {VERSION}, {THREADS} threads")
+
+
+def _processor() -> str:
+    """Its name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    told = dict(line.partition("\t")[::2] for line in lines)
+    fields = {name: value.strip(" \t:") for name, value in told.items()}
+    return f"{fields.get('model name', platform.machine())} (family {fields.get('cpu family', '?')}, model {fields.get('model', '?')})"
+
+
+def calibrate(target: Target, profile: Profile, *, seconds: float, each: float, progress: Progress = lambda _: None) -> Calibrated:
+    """Measure what the profile has not, for at most `seconds`, `each` case so long, and fit `target` to all that it has by then.
+
+    Raises:
+        CosetError: the profile cannot be written, or a chain does not run.
+    """
+    place = this_machine()
+    every = list(cases())
+    known = {(row.op, row.dtype, row.shape): row for row in profile.rows(place)}
+    wanting = [case for case in every if (case.op, case.dtype, case.shape) not in known]
+    end = time.monotonic() + seconds
+    measured = 0
+    for case in wanting:
+        if time.monotonic() > end:
+            break
+        progress(f"{measured + 1} of {len(wanting)}: {case.name}")
+        took, rounds = link_seconds(case, each)
+        profile.put(place, case.op, case.dtype, case.shape, took, rounds)
+        measured += 1
+    rows = {(row.op, row.dtype, row.shape): row for row in profile.rows(place)}
+    found = [_measured(case, row) for case in every if (row := rows.get((case.op, case.dtype, case.shape))) and row.seconds > RESOLUTION]
+    source = f"measured: {place.device}, {place.versions}, {time.strftime('%Y-%m-%d')}, `coset calibrate`"
+    held = [case for case in found if _is_held_back(case.name)]
+    shown = [case for case in found if not _is_held_back(case.name)]
+    before, after = quality(held, target), quality(held, fit(target, shown, source, progress=progress))
+    return Calibrated(fit(target, found, source, progress=progress), before, after, len(found), measured, len(wanting) - measured)
+
+
+def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
+    """The least time of one link, and of how many rounds: the short and the long chain in turn, so that both see the same machine."""
+    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+        sessions = [_session(case, length, Path(folder)) for length in (SHORT, LONG)]
+        feed = case.feed()
+        least = [float("inf"), float("inf")]
+        rounds, end = 0, time.perf_counter() + seconds
+        while rounds < 2 or time.perf_counter() < end:
+            for number, session in enumerate(sessions):
+                least[number] = min(least[number], *session.times(feed, CALLS))
+            rounds += 1
+    return max(least[1] - least[0], 1e-9) / (LONG - SHORT), rounds
+
+
+def _session(case: Case, length: int, folder: Path) -> Session:
+    path = folder / f"{length}.onnx"
+    write(case.chain(length), path)
+    return Session(path, level="all" if case.fused else "off")
+
+
+def _measured(case: Case, row: Row) -> Measured:
+    lengths = (SHORT, SHORT + 1)  # prices of links add up: no need for the long chain
+    short, long = (case.chain(length).roots for length in lengths)
+    return Measured(case.name, (short, long), lengths, row.seconds)
+
+
+def _is_held_back(name: str) -> bool:
+    return blake2b(name.encode(), digest_size=2).digest()[0] % HELD_BACK == 0

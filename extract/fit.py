@@ -1,0 +1,162 @@
+"""Fit the numbers of a target's kernels to measured programs: what `coset calibrate` makes of its measurements.
+
+Only numbers change: which op becomes which kernel, under which conditions, stays the target's. What no measured program tells anything
+about stays too: each number is held near what it was, by as much as one measurement off by its factor would count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, isfinite, log
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.stats import spearmanr
+
+from coset.extract.cost import Pricer
+from coset.extract.faces import faces_of
+from coset.extract.plain import saturated_of
+from coset.extract.problem import Picks, cost_of
+from coset.extract.solve import Effort, solve
+from coset.extract.storage import folded
+from coset.ir.term import Term
+from coset.targets.target import Curve, Kernel, Rate, Target
+
+HELD = 0.1  # how much a number that is off by a factor e counts, beside a measurement that is
+UNUSUAL = 0.15  # of the logarithm of predicted over measured: from there on a case counts less than its square
+SWEEPS = 2  # over all kernels, since a case has several
+STEP = 1e-3  # of the logarithm of a number, to see which cases it touches
+FURTHEST = 3.0  # a number moves by this factor's exponential at most
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A link that took `seconds`: its chains of `lengths` links, as roots."""
+
+    name: str
+    chains: tuple[Sequence[Term], Sequence[Term]]
+    lengths: tuple[int, int]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well a target predicts: Spearman's rank correlation, the median of |predicted - measured| / measured, over `cases`."""
+
+    cases: int
+    spearman: float
+    error: float
+
+
+def predicted(case: Measured, target: Target) -> float:
+    """Seconds of one link on `target`; infinite where it cannot run it."""
+    short, long = (_priced(roots, target, {}) for roots in case.chains)
+    return (long[0] - short[0]) / (case.lengths[1] - case.lengths[0])
+
+
+def quality(cases: Sequence[Measured], target: Target) -> Quality:
+    """How well `target` predicts the cases that it can run."""
+    pairs = [(each.seconds, guess) for each in cases if isfinite(guess := predicted(each, target))]
+    if len(pairs) < 3:
+        return Quality(len(pairs), float("nan"), float("nan"))
+    measured, guesses = np.asarray(pairs).T
+    return Quality(len(pairs), float(spearmanr(measured, guesses).statistic), float(np.median(np.abs(guesses - measured) / measured)))
+
+
+def fit(target: Target, cases: Sequence[Measured], source: str, *, progress: Callable[[str], None] = lambda _: None) -> Target:
+    """`target` with the numbers of its kernels moved to where they explain the cases; what was moved says `source`."""
+    chosen: dict[tuple[Term, ...], Picks] = {}
+    known = [case for case in cases if isfinite(_link(case, target, chosen))]
+    for _ in range(SWEEPS):
+        for name in sorted(target.kernels):
+            touched = _touched(target, name, known, chosen)
+            if touched:
+                progress(f"fitting `{name}` to {len(touched)} cases")
+                target = _with(target, name, _fitted(target, name, touched, source, chosen))
+    return target
+
+
+# ---------------------------------------------------------------- prices
+
+
+def _priced(roots: Sequence[Term], target: Target, chosen: dict[tuple[Term, ...], Picks]) -> tuple[float, Picks | None]:
+    """Seconds of a plain program; which faces it takes is decided once, in `chosen`: prices do not change what a program is made of."""
+    key = tuple(roots)
+    saturated, _ = saturated_of(key)
+    problem = faces_of(saturated, Pricer(target, {}), folded(saturated, target)).problem
+    picks = chosen.get(key)
+    if picks is None:
+        solution = solve(problem, Effort())
+        if solution is None:
+            return float("inf"), None
+        picks = chosen[key] = solution.picks
+    return cost_of(problem, picks), picks
+
+
+def _link(case: Measured, target: Target, chosen: dict[tuple[Term, ...], Picks]) -> float:
+    short, long = (_priced(roots, target, chosen)[0] for roots in case.chains)
+    return (long - short) / (case.lengths[1] - case.lengths[0])
+
+
+# ---------------------------------------------------------------- the numbers of a kernel
+
+Number = tuple[str, str | int]  # `launch`, a rate by its dtype, a point of a curve by its place
+
+
+def _numbers(kernel: Kernel) -> Iterator[Number]:
+    if kernel.launch.value > 0:
+        yield ("launch", "")
+    yield from (("rates", dtype) for dtype in kernel.rates)
+    for name in ("bandwidth", "rows", "work"):
+        curve: Curve | None = getattr(kernel, name)
+        yield from (
+            (name, place) for place, (_, y) in enumerate(curve.points if curve else ()) if name == "bandwidth" or y < 1
+        )  # a share of 1 is what the rate means
+
+
+def _moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kernel:
+    """The kernel with some of its numbers multiplied."""
+
+    def rate(given: Rate, factor: float | None) -> Rate:
+        return given if factor is None else Rate(given.value * factor, given.unit, source)
+
+    def curve(name: str) -> Curve | None:
+        given: Curve | None = getattr(kernel, name)
+        if given is None or not any((name, place) in factors for place in range(len(given.points))):
+            return given
+        most = float("inf") if name == "bandwidth" else 1.0
+        points = tuple((x, min(most, y * factors.get((name, place), 1.0))) for place, (x, y) in enumerate(given.points))
+        return Curve(points, given.x, given.unit, source)
+
+    return Kernel(
+        rate(kernel.launch, factors.get(("launch", ""))),
+        {dtype: rate(given, factors.get(("rates", dtype))) for dtype, given in kernel.rates.items()},
+        curve("bandwidth"), curve("rows"), curve("work"),
+    )  # fmt: skip
+
+
+def _with(target: Target, name: str, kernel: Kernel) -> Target:
+    return replace(target, kernels={**target.kernels, name: kernel})
+
+
+def _touched(target: Target, name: str, cases: Sequence[Measured], chosen: dict[tuple[Term, ...], Picks]) -> list[Measured]:
+    """The cases whose price has to do with a kernel."""
+    kernel = target.kernels[name]
+    other = _with(target, name, _moved(kernel, dict.fromkeys(_numbers(kernel), exp(STEP)), ""))
+    return [case for case in cases if abs(_link(case, other, chosen) - _link(case, target, chosen)) > STEP * 1e-3 * case.seconds]
+
+
+def _fitted(target: Target, name: str, cases: Sequence[Measured], source: str, chosen: dict[tuple[Term, ...], Picks]) -> Kernel:
+    kernel = target.kernels[name]
+    numbers = list(_numbers(kernel))
+
+    def off(logarithms: np.ndarray) -> np.ndarray:
+        factors = dict(zip(numbers, np.exp(logarithms).tolist(), strict=True))
+        moved = _with(target, name, _moved(kernel, factors, source))
+        misses = [log(max(_link(case, moved, chosen), 1e-12) / case.seconds) for case in cases]
+        return np.asarray([*misses, *(HELD * logarithms)])
+
+    found = least_squares(off, np.zeros(len(numbers)), bounds=(-FURTHEST, FURTHEST), loss="soft_l1", f_scale=UNUSUAL, max_nfev=12)
+    factors = {number: exp(value) for number, value in zip(numbers, found.x.tolist(), strict=True) if abs(value) > STEP}
+    return _moved(kernel, factors, source)
