@@ -121,7 +121,7 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     if rule.definition is None or not rule.family.endswith(RECOGNISE):
         return True
     own = definition_of(get_op(rule.definition)).targets
-    if own and target.name not in own:
+    if own and own.isdisjoint((target.name, *target.bases)):
         return False
     dialect = get_op(rule.definition).dialect
     runs = rule.definition in target.forms or dialect == target.dialect

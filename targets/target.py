@@ -1,4 +1,4 @@
-"""`Target`: what a machine can run and how fast, as data. A file of this folder that declares one has registered it."""
+"""`Target`: what a machine can run and how fast, as data. A file `NAME.toml` of this folder is the target NAME."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from coset.ir.errors import CosetError
 if TYPE_CHECKING:
     from coset.targets.running import Sessions
 
+DIALECTS = ("onnx", "stablehlo", "torch", "tosa", "*")
+"""What can be printed for a target."""
 EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own; the dialect of a target that has all ops
 
 
@@ -108,7 +110,7 @@ class Target:
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
     `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `merges`: the rows up to which
     products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
-    where there is nothing to tell."""
+    where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too."""
 
     name: str
     title: str
@@ -123,33 +125,35 @@ class Target:
     merges: Rate | None = None
     sessions: Sessions | None = None
     notes: str = ""
+    bases: tuple[str, ...] = ()
 
 
-_REGISTRY: dict[str, Target] = {}
-
-
-def register(target: Target) -> Target:
-    """Enter `target` under its name; asserts that the name is new and that every form names a kernel it has."""
-    assert target.name not in _REGISTRY, f"target {target.name} is declared twice"
-    for op, forms in (*target.forms.items(), ("the default", (target.default,))):
-        for form in forms:
-            assert form.kernel in target.kernels, f"target {target.name}: {op} wants the kernel `{form.kernel}`, which has no rates"
-    _REGISTRY[target.name] = target
-    return target
+_REGISTRY: dict[str, Target] = {}  # those that were asked for so far
 
 
 def get_target(name: str) -> Target:
-    """The target called `name`.
+    """The target called `name`, whose file is read when it is first asked for.
 
     Raises:
         CosetError: there is none.
     """
-    found = _REGISTRY.get(name)
-    if found is None:
-        raise CosetError(f"there is no target `{name}`", help=f"there are: {', '.join(sorted(_REGISTRY)) or 'none'}")
-    return found
+    if name not in _REGISTRY:
+        from coset.targets.read import own_target
+
+        found = own_target(name)
+        if found is None:
+            raise CosetError(f"there is no target `{name}`", help=f"there are: {', '.join(target_names()) or 'none'}")
+        _REGISTRY[name] = found
+    return _REGISTRY[name]
+
+
+def target_names() -> list[str]:
+    """The names of all targets; no file is read for it."""
+    from coset.targets.document import target_files
+
+    return sorted({*target_files(), *_REGISTRY})
 
 
 def all_targets() -> list[Target]:
-    """Every registered target, by name."""
-    return [_REGISTRY[name] for name in sorted(_REGISTRY)]
+    """Every target, by name."""
+    return [get_target(name) for name in target_names()]
