@@ -80,7 +80,7 @@ class Problem:
 
 def refusal(problems: list[Problem]) -> CosetError:
     """One error of all `problems`: the first with its place, the others a line each."""
-    first, *others = problems
+    first, *others = sorted(problems, key=lambda problem: problem.place.line)
     lines = [f"also {problem.place.file}:{problem.place.line}: {problem.message}" for problem in others[:9]]
     lines += [f"and {len(others) - 9} more"] if len(others) > 9 else []
     return CosetError(
@@ -121,18 +121,18 @@ def own_document(name: str) -> Document:
     """The document of one of our own files, which is read once."""
     path = own_file(name)
     assert path is not None, name
-    return read_document(path)
+    file = read_file(path)
+    return own_document(file.data["alias"]) if "alias" in file.data else laid_out(file)
 
 
-def read_document(path: Path, *, users: tuple[Path, ...] = ()) -> Document:
-    """The file at `path` over its bases; `users`: the files that led here.
+def laid_out(file: File, *, users: tuple[Path, ...] = ()) -> Document:
+    """`file` over its bases; `users`: the files that led here.
 
     Raises:
         CosetError: a file cannot be read, is no TOML, has unknown keys, or a base is none.
     """
-    file = read_file(path)
     problems: list[Problem] = []
-    base = _base(file, (*users, path.resolve()), problems)
+    base = _base(file, (*users, file.path.resolve()), problems)
     sections = {section: dict(base.sections[section]) if base else {} for section in SECTIONS}
     whole = dict(base.whole) if base else {}
     legal: dict[str, Entry] = {}
@@ -149,12 +149,8 @@ def read_document(path: Path, *, users: tuple[Path, ...] = ()) -> Document:
             problems.append(_unknown(entry, {*SECTIONS, *WHOLE, "legal", "base"}))
     if problems:
         raise refusal(problems)
-    named = (_stem(file.data["base"]), *base.names) if base else ()
+    named = (base.file.path.stem, *base.names) if base else ()
     return Document((*(base.files if base else ()), file), named, sections, whole, (*(base.legal if base else ()), legal))
-
-
-def _stem(base: str) -> str:
-    return Path(base).stem if base.endswith(".toml") else base
 
 
 def _is_table(entry: Entry, problems: list[Problem]) -> bool:
@@ -191,7 +187,7 @@ def _base(file: File, users: tuple[Path, ...], problems: list[Problem]) -> Docum
     if not path.is_file():
         problems.append(Problem(f"there is no base `{name}` at {path}", entry.place, "a base is named from the folder of the file"))
         return None
-    return read_document(path, users=users)
+    return laid_out(read_file(path), users=users)
 
 
 def read_file(path: Path) -> File:
@@ -201,19 +197,20 @@ def read_file(path: Path) -> File:
         CosetError: there is none, it is too large, or it is no TOML.
     """
     here = Place(str(path))
-    if not path.exists():
-        raise CosetError(f"there is no file `{path}`", place=here, help="a target is one of `coset targets`, or the path of a .toml file")
-    if not path.is_file():
-        raise CosetError(f"`{path}` is no file", place=here, help="name the .toml file of a target")
     try:
+        if path.exists() and not path.is_file():
+            raise CosetError(f"`{path}` is no file", place=here, help="name the .toml file of a target")
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
-    except OSError as error:
-        raise CosetError(f"`{path}` cannot be read: {error.strerror or error}", place=here, help="check its permissions") from None
+    except FileNotFoundError:
+        raise CosetError(f"there is no file `{path}`", place=here, help="one of `coset targets`, or the path of a .toml file") from None
+    except (OSError, ValueError) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CosetError(f"`{path}` cannot be read: {what}", place=here, help="check the path and its permissions") from None
     if len(content) > LARGEST:
         raise CosetError(f"`{path}` has more than {LARGEST} bytes", place=here, help="a target takes a few kB: is this another file?")
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         where = Place(str(path), line, error.start - content.rfind(b"\n", 0, error.start))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
-from coset.targets.document import Document, Entry, own_document, own_file, read_document, refusal
+from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
 from coset.targets.running import LEVELS, Sessions
 from coset.targets.target import DIALECTS, EVERY, Curve, Form, Kernel, Rate, Storing, Target
 from coset.targets.values import NUMBER, Values
@@ -30,13 +30,15 @@ def read_target(path: Path, name: str) -> Target:
     Raises:
         CosetError: the file says something that no target can be; with the place of the first mistake, and a line for each other.
     """
-    return target_of(read_document(path), name)
+    return target_of(laid_out(read_file(path)), name)
 
 
 def own_target(name: str) -> Target | None:
-    """The target of ours that is called `name`."""
+    """The target of ours that is called `name`, which may be another name of it."""
     path = own_file(name)
-    return target_of(own_document(name), name) if path is not None and path.parent.name != "bases" else None
+    if path is None or path.parent.name == "bases":
+        return None
+    return target_of(own_document(name), own_document(name).file.path.stem)
 
 
 def target_of(document: Document, name: str) -> Target:
@@ -70,6 +72,9 @@ class _Reader(Values):
         dialect = self.text(whole["dialect"]) if "dialect" in whole else None
         if dialect is not None and dialect not in DIALECTS:
             self.wrong(whole["dialect"], f"there is no dialect `{dialect}`", f"what is printed is one of: {', '.join(DIALECTS)}")
+        for kernel, what in (("host", "numbers of the host"), ("convert", "what `casts` cast")):
+            if kernel not in self.document.sections["kernels"] and (kernel == "host" or self.document.sections["casts"]):
+                self.wrong(self.top(), f"`kernels.{kernel}` is missing: what it costs to compute {what}", "add it to [kernels]")
         kernels = {key: self.kernel(entry) for key, entry in self.document.sections["kernels"].items()}
         for section, make in (("launches", self.launch), ("rates", self.rates), ("curves", self.curve), ("dtypes", self.dtypes)):
             for key in self.document.sections[section]:
@@ -376,8 +381,8 @@ class _Reader(Values):
         if found is None:
             return None
         levels = tuple(self.text(each) or "" for each in self.array(found["levels"], "levels"))
-        if not levels or not set(levels) <= set(LEVELS):
-            self.wrong(found["levels"], "is no list of levels", f"some of: {', '.join(LEVELS)}")
+        if not set(levels) <= set(LEVELS) or levels[-1:] != LEVELS[-1:]:
+            self.wrong(found["levels"], "is no list of levels that ends with the one that changes nothing", f"of: {', '.join(LEVELS)}")
         disabled = self.table(found["disabled"], tuple(found["disabled"].value)) if self.is_table(found.get("disabled")) else {}
         alone = self.number(found["alone"], SECONDS)
         stacked = frozenset(self.text(each) or "" for each in self.array(found["stacked"], "names")) if "stacked" in found else frozenset()

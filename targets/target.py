@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, log
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coset.ir.errors import CosetError
@@ -110,7 +111,8 @@ class Target:
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
     `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `merges`: the rows up to which
     products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
-    where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too."""
+    where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
+    target that a user wrote, where."""
 
     name: str
     title: str
@@ -126,25 +128,42 @@ class Target:
     sessions: Sessions | None = None
     notes: str = ""
     bases: tuple[str, ...] = ()
+    file: str = ""
 
 
 _REGISTRY: dict[str, Target] = {}  # those that were asked for so far
 
 
-def get_target(name: str) -> Target:
-    """The target called `name`, whose file is read when it is first asked for.
+def get_target(name: str | Path) -> Target:
+    """The target called `name`, or that in a file of the user's, where `name` is a path. A file of ours is read when it is first asked
+    for, one of the user's each time. Its ops are checked when all of them are known: `coset.targets.ops`.
 
     Raises:
-        CosetError: there is none.
+        CosetError: there is none, or the file is malformed.
     """
+    if isinstance(name, Path) or name.endswith(".toml") or "/" in name or "\\" in name:
+        return _users(Path(name))
     if name not in _REGISTRY:
         from coset.targets.read import own_target
 
         found = own_target(name)
         if found is None:
-            raise CosetError(f"there is no target `{name}`", help=f"there are: {', '.join(target_names()) or 'none'}")
-        _REGISTRY[name] = found
+            raise CosetError(f"there is no target `{name}`", help=f"the path of a .toml file, or one of: {', '.join(target_names())}")
+        _REGISTRY[name] = _REGISTRY.setdefault(found.name, found)
     return _REGISTRY[name]
+
+
+def _users(path: Path) -> Target:
+    """The target in the user's file, known from now on by the file's name: rules may have kernels on it."""
+    from coset.targets.document import target_files
+    from coset.targets.read import read_target
+
+    name = path.stem.replace("_", "-")
+    if name in target_files() and path.is_file():
+        raise CosetError(f"`{path}` has the name of the target `{name}`", help="give the file another name")
+    target = replace(read_target(path, name), file=str(path))
+    _REGISTRY[name] = target
+    return target
 
 
 def target_names() -> list[str]:
@@ -155,5 +174,5 @@ def target_names() -> list[str]:
 
 
 def all_targets() -> list[Target]:
-    """Every target, by name."""
-    return [get_target(name) for name in target_names()]
+    """Every target once, by name."""
+    return [target for name in target_names() if (target := get_target(name)).name == name]

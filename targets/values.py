@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 from coset.targets.document import Document, Entry, Problem
 
 NUMBER = ("value", "unit", "source", "note")
 """The keys of a number."""
-LARGEST = 1 << 63
+LARGEST = 1e30
 
 
 @dataclass
@@ -48,8 +47,8 @@ class Values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.wrong(entry, "is no number", "a number without quotes; its unit stands beside it")
             return None
-        if (isinstance(value, int) and abs(value) > LARGEST) or not isfinite(value):
-            self.wrong(entry, f"{'NaN' if value != value else 'such a number'} is nothing that can be measured", "a finite number")
+        if value != value or abs(value) > LARGEST:
+            self.wrong(entry, f"{'NaN' if value != value else 'so large a number'} is nothing that can be measured", "a finite number")
             return None
         if value < 0 or (value == 0 and not zero):
             self.wrong(entry, f"{value} is not {'0 or more' if zero else 'above 0'}", "a rate that is not there is left out")
