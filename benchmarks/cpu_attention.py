@@ -3,7 +3,7 @@
     python -m benchmarks.cpu_attention [--json] [--threads 2] [--seconds 0.3]
 
 Each row is self-attention of x [batch, length, width], with biases and, where it says so, a summand [1, 1, length, length] of the scores:
-microseconds of one link of a chain (see `cpu_rates.py`), and what `targets/cpu_onnxruntime.py` predicts for the three forms.
+microseconds of one link of a chain (see `cpu_rates.py`), and what `targets/cpu-onnxruntime.toml` predicts for the three forms.
 """
 
 from __future__ import annotations

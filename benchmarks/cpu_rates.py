@@ -1,4 +1,4 @@
-"""Measures how fast ONNX Runtime works on this machine: the numbers behind `targets/cpu_onnxruntime.py`.
+"""Measures how fast ONNX Runtime works on this machine: the numbers behind `targets/cpu-onnxruntime.toml`.
 
     python benchmarks/cpu_rates.py [--json] [--only matmul,conv] [--threads 2] [--seconds 0.15]
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import coset.targets
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.rules.definition import kernels, target_name
 from coset.rules.library import rule_files
 from coset.rules.syntax import RuleError
-from coset.targets.target import EVERY, Target, all_targets, get_target
-
-assert coset.targets  # imported so that every one is registered
+from coset.targets.target import EVERY, Target, get_target, target_names
 
 
 def kernel_errors(paths: Sequence[Path] | None = None) -> list[RuleError]:
@@ -28,11 +25,11 @@ def kernel_errors(paths: Sequence[Path] | None = None) -> list[RuleError]:
             try:
                 target = get_target(target_name(name))
             except CosetError:
-                known = ", ".join(each.name.replace("-", "_") for each in all_targets())
+                known = ", ".join(each.replace("-", "_") for each in target_names())
                 errors.append(RuleError(f"there is no target `{name.value}`", place=name.place, help=f"there are: {known}"))
                 continue
             if not prices(target, kernel.op):
-                help = f'add "{kernel.op}": (Form(..),) to the forms in targets/{name.value}.py: what it takes there'
+                help = f'add {{ ops = "{kernel.op}", kernel = ".." }} to legal.forms in targets/{target.name}.toml: what it takes there'
                 errors.append(RuleError(f"the target `{name.value}` has no price for `{kernel.op}`", place=name.place, help=help))
     return errors
 

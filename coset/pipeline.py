@@ -60,7 +60,7 @@ class Optimized:
 def optimize(
     model: str | Path | Any,
     *,
-    target: str | Target | None = None,
+    target: str | Path | Target | None = None,
     numerics: str = "reassociates",
     limits: Limits | None = None,
     rules: Sequence[str | Path | WrittenRule] = (),
@@ -69,10 +69,10 @@ def optimize(
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
-    `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. Without a `target` it is the one that is written in the model's own
-    format; the target decides what is written. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
-    lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free dims, for costs and for the
-    comparison. The checked file stays where temporary files go as long as the result is in use.
+    `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. `target` is a name, or the path of a target's file. Without one it is
+    the one that is written in the model's own format; the target decides what is written. `numerics` bounds what rules may promise
+    (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free
+    dims, for costs and for the comparison. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.

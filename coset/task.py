@@ -32,7 +32,8 @@ from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.rules.written import WrittenRule
-from coset.targets.target import Target
+from coset.targets.ops import check_ops
+from coset.targets.target import Target, get_target, target_names
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -84,9 +85,11 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use.
 
     Raises:
-        CosetError: as `permitted_phases`; or a kernel is said to be on a target that does not have it.
+        CosetError: as `permitted_phases`; a target of the user's speaks of ops that there are not, or a kernel is said to be on a target
+            that does not have it.
     """
     phases = permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+    check_ops(job.target)
     for error in kernel_errors():
         raise error
     return phases
@@ -121,7 +124,7 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     if rule.definition is None or not rule.family.endswith(RECOGNISE):
         return True
     own = definition_of(get_op(rule.definition)).targets
-    if own and target.name not in own:
+    if own and {get_target(name).name for name in own if name in target_names()}.isdisjoint((target.name, *target.bases)):
         return False
     dialect = get_op(rule.definition).dialect
     runs = rule.definition in target.forms or dialect == target.dialect

@@ -8,7 +8,7 @@ from coset.extract.work import Sizes, flops_of
 from coset.ir.op import Attributes, Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
-from coset.targets.condition import CONDITIONS
+from coset.targets.condition import holds
 from coset.targets.target import EVERY, Form, Kernel, Target
 
 GATHERING = frozenset({"Gather", "GatherND", "GatherElements", "Slice"})
@@ -40,9 +40,7 @@ class Pricer:
             return None
         default = (self.target.default,) if self.target.dialect in (op.dialect, EVERY) else ()
         fitting = [
-            form
-            for form in self.target.forms.get(op.name, default)
-            if all(CONDITIONS[word](attributes, operands) for word in form.conditions)
+            form for form in self.target.forms.get(op.name, default) if all(holds(word, attributes, operands) for word in form.conditions)
         ]
         for form in fitting:
             if form.dtypes is None or self._computed_in(form, result, operands) in form.dtypes:
@@ -65,7 +63,7 @@ class Pricer:
             return "the target has no kernel for it"
         given = dict(attributes)
         for form in forms:
-            missing = [word for word in form.conditions if not CONDITIONS[word](given, operands)]
+            missing = [word for word in form.conditions if not holds(word, given, operands)]
             if not missing:
                 return f"no kernel for {', '.join(sorted({t.dtype.name for t in operands if isinstance(t, TensorType)}))}"
         return f"only with {' or '.join(sorted({' and '.join(form.conditions) for form in forms}))}"

@@ -1,11 +1,12 @@
-"""`Target`: what a machine can run and how fast, as data. A file of this folder that declares one has registered it."""
+"""`Target`: what a machine can run and how fast, as data. A file `NAME.toml` of this folder is the target NAME."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import exp, log
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coset.ir.errors import CosetError
@@ -13,6 +14,8 @@ from coset.ir.errors import CosetError
 if TYPE_CHECKING:
     from coset.targets.running import Sessions
 
+DIALECTS = ("onnx", "stablehlo", "torch", "tosa", "*")
+"""What can be printed for a target."""
 EVERY = "*"  # the dtype of a rate that holds for all dtypes without one of their own; the dialect of a target that has all ops
 
 
@@ -108,7 +111,8 @@ class Target:
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
     `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `merges`: the rows up to which
     products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
-    where there is nothing to tell."""
+    where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
+    target that a user wrote, where."""
 
     name: str
     title: str
@@ -123,33 +127,52 @@ class Target:
     merges: Rate | None = None
     sessions: Sessions | None = None
     notes: str = ""
+    bases: tuple[str, ...] = ()
+    file: str = ""
 
 
-_REGISTRY: dict[str, Target] = {}
+_REGISTRY: dict[str, Target] = {}  # those that were asked for so far
 
 
-def register(target: Target) -> Target:
-    """Enter `target` under its name; asserts that the name is new and that every form names a kernel it has."""
-    assert target.name not in _REGISTRY, f"target {target.name} is declared twice"
-    for op, forms in (*target.forms.items(), ("the default", (target.default,))):
-        for form in forms:
-            assert form.kernel in target.kernels, f"target {target.name}: {op} wants the kernel `{form.kernel}`, which has no rates"
-    _REGISTRY[target.name] = target
+def get_target(name: str | Path) -> Target:
+    """The target called `name`, or that in a file of the user's, where `name` is a path. A file of ours is read when it is first asked
+    for, one of the user's each time. Its ops are checked when all of them are known: `coset.targets.ops`.
+
+    Raises:
+        CosetError: there is none, or the file is malformed.
+    """
+    if isinstance(name, Path) or name.endswith(".toml") or "/" in name or "\\" in name:
+        return _users(Path(name))
+    if name not in _REGISTRY:
+        from coset.targets.read import own_target
+
+        found = own_target(name)
+        if found is None:
+            raise CosetError(f"there is no target `{name}`", help=f"the path of a .toml file, or one of: {', '.join(target_names())}")
+        _REGISTRY[name] = _REGISTRY.setdefault(found.name, found)
+    return _REGISTRY[name]
+
+
+def _users(path: Path) -> Target:
+    """The target in the user's file, known from now on by the file's name: rules may have kernels on it."""
+    from coset.targets.document import target_files
+    from coset.targets.read import read_target
+
+    name = path.stem.replace("_", "-")
+    if name in target_files() and path.is_file():
+        raise CosetError(f"`{path}` has the name of the target `{name}`", help="give the file another name")
+    target = replace(read_target(path, name), file=str(path))
+    _REGISTRY[name] = target
     return target
 
 
-def get_target(name: str) -> Target:
-    """The target called `name`.
+def target_names() -> list[str]:
+    """The names of all targets; no file is read for it."""
+    from coset.targets.document import target_files
 
-    Raises:
-        CosetError: there is none.
-    """
-    found = _REGISTRY.get(name)
-    if found is None:
-        raise CosetError(f"there is no target `{name}`", help=f"there are: {', '.join(sorted(_REGISTRY)) or 'none'}")
-    return found
+    return sorted({*target_files(), *_REGISTRY})
 
 
 def all_targets() -> list[Target]:
-    """Every registered target, by name."""
-    return [_REGISTRY[name] for name in sorted(_REGISTRY)]
+    """Every target once, by name."""
+    return [target for name in target_names() if (target := get_target(name)).name == name]

@@ -1,0 +1,400 @@
+"""A file of a target as a `Target`: every number with its unit and its source, every name one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from coset.ir.types import DTYPES
+from coset.targets.condition import find_condition, known_words
+from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
+from coset.targets.running import LEVELS, Sessions
+from coset.targets.target import DIALECTS, EVERY, Curve, Form, Kernel, Rate, Storing, Target
+from coset.targets.values import NUMBER, Values
+
+Found = TypeVar("Found")
+SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
+CURVES = {"bandwidth": ("B", "B/s"), "rows": ("rows", "share"), "work": ("FLOP", "share")}  # of a kernel: what it depends on, and its unit
+UNITS = {"bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",)}  # of the `numbers` that other things read
+STOREHOUSES = {"launch": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
+FORM = {
+    "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint",
+}  # fmt: skip
+
+
+def read_target(path: Path, name: str) -> Target:
+    """The target that the file at `path` describes.
+
+    Raises:
+        CosetError: the file says something that no target can be; with the place of the first mistake, and a line for each other.
+    """
+    return target_of(laid_out(read_file(path)), name)
+
+
+def own_target(name: str) -> Target | None:
+    """The target of ours that is called `name`, which may be another name of it."""
+    path = own_file(name)
+    if path is None or path.parent.name == "bases":
+        return None
+    return target_of(own_document(name), own_document(name).file.path.stem)
+
+
+def target_of(document: Document, name: str) -> Target:
+    """The target that `document` describes.
+
+    Raises:
+        CosetError: as `read_target`.
+    """
+    reader = _Reader(document, [])
+    found = reader.target(name)
+    if reader.problems:
+        raise refusal(reader.problems)
+    return found
+
+
+@dataclass
+class _Reader(Values):
+    """Reads one document."""
+
+    others: dict[str, _Reader] = field(default_factory=dict)
+    known: dict[tuple[str, str], Any] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ the whole
+
+    def target(self, name: str) -> Target:
+        """The target; anything where `problems` are found."""
+        whole = self.document.whole
+        for key in ("title", "dialect"):
+            if key not in whole:
+                self.wrong(self.top(), f"`{key}` is missing", f'add {key} = ".." at the top')
+        dialect = self.text(whole["dialect"]) if "dialect" in whole else None
+        if dialect is not None and dialect not in DIALECTS:
+            self.wrong(whole["dialect"], f"there is no dialect `{dialect}`", f"what is printed is one of: {', '.join(DIALECTS)}")
+        for kernel, what in (("host", "numbers of the host"), ("convert", "what `casts` cast")):
+            if kernel not in self.document.sections["kernels"] and (kernel == "host" or self.document.sections["casts"]):
+                self.wrong(self.top(), f"`kernels.{kernel}` is missing: what it costs to compute {what}", "add it to [kernels]")
+        kernels = {key: self.kernel(entry) for key, entry in self.document.sections["kernels"].items()}
+        for section, make in (("launches", self.launch), ("rates", self.rates), ("curves", self.curve), ("dtypes", self.dtypes)):
+            for key in self.document.sections[section]:
+                self.named(section, key, make)
+        for entry in self.document.sections["sources"].values():
+            self.text(entry)
+        return Target(
+            name=name,
+            title=(self.text(whole["title"]) if "title" in whole else None) or "",
+            dialect=dialect or "",
+            kernels={key: kernel for key, kernel in kernels.items() if kernel is not None},
+            forms=self.forms(),
+            default=self.default(),
+            casts={key: cast for key, cast in ((key, self.cast(entry)) for key, entry in self.section("casts")) if cast is not None},
+            numbers={key: rate for key, rate in ((key, self.fact(key)) for key, _ in self.section("numbers")) if rate is not None},
+            folds_constants=bool("folds_constants" in whole and self.flag(whole["folds_constants"])),
+            storing=self.storing(whole["storing"]) if "storing" in whole else Storing(),
+            merges=self.number(whole["merges"], ("rows",)) if "merges" in whole else None,
+            sessions=self.sessions(whole["sessions"]) if "sessions" in whole else None,
+            notes=(self.text(whole["notes"], empty=True) if "notes" in whole else None) or "",
+            bases=self.document.names,
+        )
+
+    # ------------------------------------------------------------ numbers with units and sources
+
+    def source(self, found: Mapping[str, Entry]) -> str:
+        """What is behind a number: an entry of `sources` or a sentence, with the number's own note."""
+        name = self.text(found["source"])
+        if name is None:
+            return ""
+        sources = self.document.sections["sources"]
+        text = name
+        if name in sources:
+            text = sources[name].value if isinstance(sources[name].value, str) else name
+        elif len(name.split()) < 2:
+            self.wrong(found["source"], f"there is no source `{name}`", f"a sentence, or one of [sources]: {', '.join(sources) or 'none'}")
+        note = self.text(found["note"]) if "note" in found else None
+        return f"{text}; {note}" if note else text
+
+    def unit(self, entry: Entry, units: tuple[str, ...]) -> str:
+        unit = self.text(entry)
+        if unit is not None and units and unit not in units:
+            self.wrong(entry, f"`{unit}` is no unit that goes here", f"the unit is {' or '.join(units)}")
+        return unit or ""
+
+    def number(self, entry: Entry, units: tuple[str, ...] = (), *, zero: bool = False) -> Rate | None:
+        """A number in one of `units`; in any where none are named."""
+        found = self.table(entry, NUMBER, ("value", "unit", "source"))
+        if found is None:
+            return None
+        value = self.amount(found["value"], zero=zero)
+        unit, source = self.unit(found["unit"], units), self.source(found)
+        return None if value is None else Rate(value, unit, source)
+
+    def fact(self, key: str) -> Rate | None:
+        """An entry of `numbers`."""
+        return self.named("numbers", key, lambda entry: self.number(entry, UNITS.get(key, ())))
+
+    def launch(self, entry: Entry) -> Rate | None:
+        return self.number(entry, SECONDS, zero=True)
+
+    def rates(self, entry: Entry) -> dict[str, Rate] | None:
+        """Rates by dtype, which share their unit and their source."""
+        found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
+        if found is None:
+            return None
+        unit, source = self.unit(found["unit"], WORK), self.source(found)
+        values = {key: self.amount(each) for key, each in found.items() if key == EVERY or key in DTYPES}
+        return {key: Rate(value, unit, source) for key, value in values.items() if value is not None}
+
+    def curve(self, entry: Entry) -> Curve | None:
+        """Points of its own, whose y are shares of the number that `of` names where it is there; or those of the curve that it is `like`.
+        Both are multiplied by `times`."""
+        if isinstance(entry.value, dict) and "like" in entry.value:
+            return self.curve_like(entry)
+        found = self.table(entry, ("x", "unit", "source", "note", "points", "of", "times"), ("x", "unit", "source", "points"))
+        if found is None:
+            return None
+        x, unit, source = self.unit(found["x"], ("B", "FLOP", "rows")), self.unit(found["unit"], ("B/s", "share")), self.source(found)
+        points = self.points(found["points"])
+        factor = self.factor(found, unit)
+        if points is None or factor is None:
+            return None
+        if unit == "share" and any(y > 1 for _, y in points):
+            self.wrong(found["points"], "a share is above 1")
+        return Curve(tuple((a, b * factor) for a, b in points) if factor != 1 else points, x, unit, source)
+
+    def factor(self, found: Mapping[str, Entry], unit: str) -> float | None:
+        """What the points are to be multiplied by."""
+        times = self.amount(found["times"]) if "times" in found else 1
+        if "of" not in found or times is None:
+            return times
+        name = self.text(found["of"])
+        if name is None:
+            return None
+        if name not in self.document.sections["numbers"]:
+            self.wrong(
+                found["of"], f"there is no number `{name}`", f"[numbers] has: {', '.join(self.document.sections['numbers']) or 'none'}"
+            )
+            return None
+        full = self.fact(name)
+        if full is not None and full.unit != unit:
+            self.wrong(found["of"], f"`{name}` is in {full.unit}, and the curve in {unit}")
+        return None if full is None else full.value * times
+
+    def curve_like(self, entry: Entry) -> Curve | None:
+        found = self.table(entry, ("like", "times", "source", "note"), ("like", "times", "source"))
+        if found is None:
+            return None
+        other = self.named_by(found["like"], "curves", _Reader.curve)
+        times, source = self.amount(found["times"]), self.source(found)
+        if other is None or times is None:
+            return None
+        return Curve(tuple((x, y * times) for x, y in other.points), other.x, other.unit, source)
+
+    def points(self, entry: Entry) -> tuple[tuple[float, float], ...] | None:
+        """Pairs of numbers by rising x."""
+        found: list[tuple[float, float]] = []
+        listed = self.array(entry, "points")
+        for each in listed:
+            pair = each.value
+            if not isinstance(pair, list) or len(pair) != 2:
+                self.wrong(each, "is no point", "a pair of numbers: [x, y]")
+                continue
+            x, y = (self.amount(item) for item in each.listed())
+            if x is not None and y is not None:
+                if found and x <= found[-1][0]:
+                    self.wrong(each, f"x does not rise: {x} after {found[-1][0]}", "points stand by rising x")
+                found.append((x, y))
+        if isinstance(entry.value, list) and not listed:
+            self.wrong(entry, "has no points")
+        return tuple(found) if found and len(found) == len(listed) else None
+
+    # ------------------------------------------------------------ kernels
+
+    def kernel(self, entry: Entry) -> Kernel | None:
+        """A kernel, or that of another file: `file:name`."""
+        if isinstance(entry.value, str):
+            if ":" in entry.value:
+                return self.named_by(entry, "kernels", _Reader.kernel)
+            self.wrong(entry, "is no kernel", 'a table, or the kernel of another file: "cpu-onnxruntime:matmul"')
+            return None
+        found = self.table(entry, {"tiles", *STOREHOUSES}, ("launch",))
+        if found is None:
+            return None
+        launch = self.part(found["launch"], _Reader.launch)
+        rates = self.part(found["rates"], _Reader.rates) if "rates" in found else {}
+        curves = {key: self.part(found[key], _Reader.curve) for key in CURVES if key in found}
+        for key, curve in curves.items():
+            if curve is not None and (curve.x, curve.unit) != CURVES[key]:
+                x, unit = CURVES[key]
+                self.wrong(found[key], f"a curve in {curve.unit} over {curve.x} is no {key}", f"one in {unit} over {x}")
+        if launch is None or rates is None or None in curves.values():
+            return None
+        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"))
+
+    def part(self, entry: Entry, make: Callable[[_Reader, Entry], Found | None]) -> Found | None:
+        """What a kernel is made of: told in place, or by its name."""
+        if isinstance(entry.value, str):
+            return self.named_by(entry, STOREHOUSES[str(entry.keys[-1])], make)
+        return make(self, entry)
+
+    def named_by(self, entry: Entry, section: str, make: Callable[[_Reader, Entry], Found | None]) -> Found | None:
+        """The entry of `section` that a text names: of this file and its bases, or of another target as `file:name`."""
+        text = self.text(entry)
+        if text is None:
+            return None
+        file, _, name = text.rpartition(":")
+        reader = self
+        if file:
+            if own_file(file) is None:
+                self.wrong(entry, f"there is no target `{file}` to take `{name}` from")
+                return None
+            reader = self.others.setdefault(file, _Reader(own_document(file), []))
+        if name not in reader.document.sections[section]:
+            there = ", ".join(reader.document.sections[section]) or "none"
+            self.wrong(entry, f"there is no `{name}` in [{section}]{f' of {file}' if file else ''}", f"there are: {there}")
+            return None
+        if reader.known.get((section, name), self) is _BUSY:
+            self.wrong(entry, f"`{name}` is made from itself")
+            return None
+        return reader.named(section, name, lambda entry: make(reader, entry))
+
+    def named(self, section: str, name: str, make: Callable[[Entry], Found | None]) -> Found | None:
+        """The entry, read once."""
+        key = (section, name)
+        if key not in self.known:
+            self.known[key] = _BUSY
+            self.known[key] = make(self.document.sections[section][name])
+        found: Found | None = self.known[key]
+        return found
+
+    # ------------------------------------------------------------ legality
+
+    def dtypes(self, entry: Entry) -> frozenset[str] | None:
+        """Names of dtypes and of sets of `dtypes`, each in turn added or, after a `-`, taken away."""
+        text = self.text(entry)
+        if text is None:
+            return None
+        found: frozenset[str] = frozenset()
+        sets = self.document.sections["dtypes"]
+        for word in text.split():
+            name = word.removeprefix("-")
+            if name not in DTYPES and name not in sets:
+                help = f"dtypes: {', '.join(DTYPES)}; sets of [dtypes]: {', '.join(sets) or 'none'}"
+                self.wrong(entry, f"there is no dtype `{name}`", help)
+                continue
+            if name in sets and self.known.get(("dtypes", name)) is _BUSY:
+                self.wrong(entry, f"`{name}` is made from itself")
+                continue
+            more = self.named("dtypes", name, self.dtypes) if name in sets else frozenset({name})
+            found = found - (more or found) if word != name else found | (more or found)
+        return found
+
+    def cast(self, entry: Entry) -> str | None:
+        for name in (str(entry.keys[-1]), self.text(entry)):
+            if name is not None and name not in DTYPES:
+                self.wrong(entry, f"there is no dtype `{name}`", f"there are: {', '.join(DTYPES)}")
+                return None
+        return self.text(entry)
+
+    def default(self) -> Form:
+        """The form of ops of the dialect that have none of their own."""
+        given = [legal["default"] for legal in self.document.legal if "default" in legal]
+        if not given:
+            self.wrong(self.top(), "`legal.default` is missing", "the kernel of ops of the dialect that have no form of their own")
+            return Form("")
+        return Form(self.kernel_name(given[-1]) or "")
+
+    def forms(self) -> dict[str, tuple[Form, ...]]:
+        """Forms by op, first those that are preferred. What a file says of an op takes the place of all that its base says of it."""
+        forms: dict[str, tuple[Form, ...]] = {}
+        for legal in self.document.legal:
+            own: dict[str, tuple[Form, ...]] = {}
+            for entry in self.array(legal["forms"], "forms") if "forms" in legal else []:
+                ops, form = self.form(entry)
+                for op in ops if form is not None else ():
+                    own[op] = (*own.get(op, ()), form)  # type: ignore[arg-type]
+            own.update(dict.fromkeys(self.ops(legal["never"]) if "never" in legal else (), ()))
+            forms.update(own)
+        return forms
+
+    def ops(self, entry: Entry) -> list[str]:
+        """Names of ops; one without a dialect is StableHLO's."""
+        words = (self.text(entry) or "").split()
+        for word in words:
+            if not all(part.isidentifier() for part in word.split(".")):
+                self.wrong(entry, f"`{word}` is no name of an op", "names with spaces between them; `coset rules --ops` lists the ops")
+        return [word if "." in word else f"stablehlo.{word}" for word in words]
+
+    def kernel_name(self, entry: Entry) -> str | None:
+        name = self.text(entry)
+        kernels = self.document.sections["kernels"]
+        if name is not None and name not in kernels:
+            self.wrong(entry, f"there is no kernel `{name}`", f"[kernels] has: {', '.join(kernels) or 'none'}")
+            return None
+        return name
+
+    def form(self, entry: Entry) -> tuple[list[str], Form | None]:
+        found = self.table(entry, FORM, ("ops", "kernel"))
+        if found is None:
+            return [], None
+        ops, kernel = self.ops(found["ops"]), self.kernel_name(found["kernel"])
+        counts = {key: self.count(found[key], least) for key, least in (("nodes", 1), ("kept", 0), ("typed", 0)) if key in found}
+        return ops, Form(
+            kernel or "",
+            self.dtypes(found["dtypes"]) if "dtypes" in found else None,
+            self.conditions(found["conditions"]) if "conditions" in found else (),
+            counts.get("nodes") or 1,
+            frozenset(self.count(each) or 0 for each in self.array(found["views"], "operands")) if "views" in found else frozenset(),
+            counts.get("kept") or 0,
+            counts.get("typed") or 0,
+            self.kernel_name(found["reorder"]) if "reorder" in found else None,
+            tuple(self.one_pass(each) for each in self.array(found["passes"], "passes")) if "passes" in found else (),
+            bool("joint" in found and self.flag(found["joint"])),
+        )
+
+    def conditions(self, entry: Entry) -> tuple[str, ...]:
+        words = tuple((self.text(entry) or "").split())
+        for word in words:
+            if find_condition(word) is None:
+                self.wrong(entry, f"there is no condition `{word}`", f"there are: {', '.join(known_words())}")
+        return words
+
+    def one_pass(self, entry: Entry) -> tuple[str, int]:
+        pair = entry.value
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[1]) is not int or pair[1] < -1:
+            self.wrong(entry, "is no pass", 'a kernel and the operand that it goes over, -1 for the result: ["summand", -1]')
+            return "", -1
+        return self.kernel_name(next(entry.listed())) or "", pair[1]
+
+    # ------------------------------------------------------------ constants and sessions
+
+    def storing(self, entry: Entry) -> Storing:
+        found = self.table(entry, {"growth", "small", "kept"}, ("growth", "small"))
+        if found is None:
+            return Storing()
+        growth, small = self.number(found["growth"], ("times",)), self.number(found["small"], ("B",), zero=True)
+        kept = frozenset(self.text(each) or "" for each in self.array(found["kept"], "ops")) if "kept" in found else frozenset()
+        return Storing(growth.value if growth else 1.0, int(small.value) if small else 0, kept)
+
+    def sessions(self, entry: Entry) -> Sessions | None:
+        found = self.table(entry, {"levels", "disabled", "alone", "stacked"}, ("levels", "alone"))
+        if found is None:
+            return None
+        levels = tuple(self.text(each) or "" for each in self.array(found["levels"], "levels"))
+        if not set(levels) <= set(LEVELS) or levels[-1:] != LEVELS[-1:]:
+            self.wrong(found["levels"], "is no list of levels that ends with the one that changes nothing", f"of: {', '.join(LEVELS)}")
+        disabled = self.table(found["disabled"], tuple(found["disabled"].value)) if self.is_table(found.get("disabled")) else {}
+        alone = self.number(found["alone"], SECONDS)
+        stacked = frozenset(self.text(each) or "" for each in self.array(found["stacked"], "names")) if "stacked" in found else frozenset()
+        if alone is None:
+            return None
+        return Sessions(levels, {key: self.text(each) or "" for key, each in (disabled or {}).items()}, alone, stacked)
+
+    def is_table(self, entry: Entry | None) -> bool:
+        if entry is not None and not isinstance(entry.value, dict):
+            self.wrong(entry, "is no table", "a name and, in quotes, its measurement")
+        return entry is not None and isinstance(entry.value, dict)
+
+
+_BUSY = object()
+"""In place of what is being read: whoever finds it there needs itself."""
