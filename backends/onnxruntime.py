@@ -35,7 +35,6 @@ LEVELS = {
 }
 Feed = Mapping[str, Any]
 THREADS = 2  # of a session, where nothing says how many
-VERSION: str = onnxruntime.__version__
 _FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
     "tensor(bfloat16)": "bf16", "tensor(float8e4m3fn)": "f8e4m3fn", "tensor(float8e4m3fnuz)": "f8e4m3fnuz", "tensor(float8e5m2)": "f8e5m2",
     "tensor(float8e5m2fnuz)": "f8e5m2fnuz",

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
-from coset.backends.onnxruntime import THREADS, VERSION, Session
-from coset.backends.profile import Place, Profile, Row
+from coset.backends.onnxruntime import Session
+from coset.backends.profile import Profile, Row
 from coset.calibrate_cases import LONG, SHORT, Case, cases
 from coset.extract.fit import Measured, Quality, fit, quality
 from coset.lowering.onnx import write
+from coset.machine import this_machine
 from coset.targets.target import Target
+from coset.targets.write import overlay
 
 CALLS = 5  # of each chain in turn, after one that is not timed
 RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
@@ -36,22 +38,13 @@ class Calibrated:
     measured: int
     left: int
 
-
-def this_machine() -> Place:
-    """The processor and how many of its cores there are, and what runs programs on it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return Place(f"{_processor()}, {cores} cores", f"onnxruntime {VERSION}, {THREADS} threads")
-
-
-def _processor() -> str:
-    """Its name as the system gives it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    told = dict(line.partition("\t")[::2] for line in lines)
-    fields = {name: value.strip(" \t:") for name, value in told.items()}
-    return f"{fields.get('model name', platform.machine())} (family {fields.get('cpu family', '?')}, model {fields.get('model', '?')})"
+    def summary(self) -> dict[str, Any]:
+        """For people and for `--json`: errors are medians of |predicted - measured| / measured, on the cases held back."""
+        held = {
+            name: {"cases": found.cases, "spearman": _number(found.spearman), "median_relative_error": _number(found.error)}
+            for name, found in (("before", self.before), ("after", self.after))
+        }
+        return {"cases": self.cases, "measured": self.measured, "left": self.left, "held_back": held}
 
 
 def calibrate(target: Target, profile: Profile, *, seconds: float, each: float, progress: Progress = lambda _: None) -> Calibrated:
@@ -110,3 +103,13 @@ def _measured(case: Case, row: Row) -> Measured:
 
 def _is_held_back(name: str) -> bool:
     return blake2b(name.encode(), digest_size=2).digest()[0] % HELD_BACK == 0
+
+
+def _number(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def as_file(found: Calibrated, base: Target) -> str:
+    """The calibrated target as a target file, based on the one that it was made from."""
+    place = this_machine()
+    return overlay(found.target, base, f"{base.title}, calibrated: {place.device}, {place.versions}, {found.cases} cases")

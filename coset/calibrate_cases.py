@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod, sqrt
 from typing import Any
 
@@ -73,6 +74,7 @@ def _tensor(dtype: str, *shape: int) -> TensorType:
     return TensorType(DTYPES[dtype], shape)
 
 
+@lru_cache(maxsize=8)  # one case's links share some, and the largest are 64 MiB
 def _values(type: TensorType, seed: int = 0) -> Term:
     """Weights of a size that keeps chains bounded."""
     shape = type.static
@@ -112,16 +114,18 @@ def _with_number(op: str, value: float) -> Link:
     return lambda x, _: make(op, (x, _splat(value, x)))
 
 
-def _beside(op: str, *others: Term) -> Link:
-    return lambda x, _: make(op, (x, *others))
+def _beside(op: str, *others: TensorType) -> Link:
+    return lambda x, _: make(op, (x, *(_values(type, seed) for seed, type in enumerate(others))))
 
 
-def _beside_spread(op: str, other: Term, axes: Sequence[int]) -> Link:
-    return lambda x, _: make(op, (x, _spread(other, x.tensor, axes)))
+def _beside_spread(op: str, other: TensorType, axes: Sequence[int]) -> Link:
+    return lambda x, _: make(op, (x, _spread(_values(other), x.tensor, axes)))
 
 
-def _chosen(condition: Term) -> Link:
-    return lambda x, _: make("stablehlo.select", (condition, x, _splat(0.7, x)))
+def _chosen(x: Term, _: int) -> Term:
+    assert x.tensor.static is not None
+    every_third = _constant(np.arange(*x.tensor.static) % 3 == 0, DTYPES["bool"])
+    return make("stablehlo.select", (every_third, x, _splat(0.7, x)))
 
 
 # ---------------------------------------------------------------- kinds
@@ -134,27 +138,24 @@ def _elementwise() -> Iterator[Case]:
     for size in SIZES:
         for op in ("add", "multiply"):
             type = _tensor("f32", size)
-            beside = _values(type)
-            yield _case(f"stablehlo.{op}", type, _beside(f"stablehlo.{op}", beside))
+            yield _case(f"stablehlo.{op}", type, _beside(f"stablehlo.{op}", type))
     for size in (8, 1 << 16, 1 << 20, 1 << 22):
         yield _case("stablehlo.add", _tensor("f32", size), _with_number("stablehlo.add", 0.001), label=f"{size} and a number")
     for rows in (64, 512, 4096):
         type = _tensor("f32", rows, 768)
-        row, column = _values(_tensor("f32", 768)), _values(_tensor("f32", rows))
+        row, column = _tensor("f32", 768), _tensor("f32", rows)
         for label, beside, axes in (("row", row, (1,)), ("column", column, (0,))):
             yield _case("stablehlo.add", type, _beside_spread("stablehlo.add", beside, axes),
                         label=f"{rows},768 and a {label}")  # fmt: skip
     for dtype, size in itertools.product(("f64", "i64", "i32"), (1 << 14, 1 << 20)):
-        beside = _values(_tensor(dtype, size))
-        yield _case("stablehlo.add", _tensor(dtype, size), _beside("stablehlo.add", beside))
+        yield _case("stablehlo.add", _tensor(dtype, size), _beside("stablehlo.add", _tensor(dtype, size)))
     for size in (1 << 14, 1 << 18, 1 << 20):
         type = _tensor("f32", size)
         for other in ("i32", "f64"):
             there, back = (_unary("stablehlo.convert", dtype=DTYPES[name]) for name in (other, "f32"))
             # negated in between: ONNX Runtime leaves out conversions that lose nothing, at every level
             yield _case("stablehlo.convert", type, _after(_after(there, NEGATE), back), label=f"{size} to {other}, negated, and back")
-        chosen = _constant(np.arange(size) % 3 == 0, DTYPES["bool"])
-        yield _case("stablehlo.select", type, _chosen(chosen))
+        yield _case("stablehlo.select", type, _chosen)
 
         def compared(x: Term, _: int) -> Term:
             larger = make("stablehlo.compare", (x, _splat(1.0, x)), {"direction": "GT"})
@@ -218,9 +219,8 @@ def _movement() -> Iterator[Case]:
 def _rows() -> Iterator[Case]:
     for rows, columns in ((16, 768), (128, 768), (1024, 768), (1536, 128), (8, 64)):
         type = _tensor("f32", rows, columns)
-        scale, shift = _values(_tensor("f32", columns)), _values(_tensor("f32", columns), 1)
         yield _case("onnx.Softmax", type, _unary("onnx.Softmax"))
-        yield _case("onnx.LayerNormalization", type, _beside("onnx.LayerNormalization", scale, shift))
+        yield _case("onnx.LayerNormalization", type, _beside("onnx.LayerNormalization", *[_tensor("f32", columns)] * 2))
         for combiner, axis in itertools.product(("add", "maximum"), (1, 0)):
 
             def spread_again(x: Term, _: int, combiner: str = combiner, axis: int = axis) -> Term:
@@ -230,8 +230,12 @@ def _rows() -> Iterator[Case]:
             yield _case("stablehlo.reduce", type, spread_again, label=f"{rows},{columns} {combiner} over {axis}, multiply")
     for channels, side in ((64, 56), (512, 7)):
         type = _tensor("f32", 1, channels, side, side)
-        given = [_constant(np.linspace(0.5, 1.5, channels), DTYPES["f32"]) for _ in range(4)]
-        yield _case("onnx.BatchNormalization", type, _beside("onnx.BatchNormalization", *given))
+
+        def scaled(x: Term, _: int, channels: int = channels) -> Term:
+            given = _constant(np.linspace(0.5, 1.5, channels), x.tensor.dtype)
+            return make("onnx.BatchNormalization", (x, given, given, given, given))
+
+        yield _case("onnx.BatchNormalization", type, scaled)
 
 
 def _products() -> Iterator[Case]:

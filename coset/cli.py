@@ -89,16 +89,16 @@ def optimize(
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
+    from coset.machine import find_target
     from coset.pipeline import default_target, optimize_file
     from coset.report import save_report
     from coset.show import show_optimized
-    from coset.targets.target import get_target
     from coset.task import Job
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say)
+    job = Job(model, find_target(target or default_target(output)), numerics, limits, rule_files, dims, _say)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))
@@ -254,6 +254,38 @@ def targets(as_json: bool) -> int:
     from coset.show import show_targets
 
     show_targets(as_json)
+    return SUCCESS
+
+
+@cli.command()
+@click.option("-o", "--output", "output", type=click.Path(), help="the target file to write; by default where `--target cpu` finds it")
+@click.option("--profile", "profile", type=click.Path(), help="the SQLite file that keeps measurements; by default in the cache folder")
+@click.option("--seconds", type=float, default=600.0, show_default=True, help="of measuring, at most; another run goes on")
+@click.option("--each", type=float, default=0.4, show_default=True, help="seconds for each case")
+@_JSON
+def calibrate(output: str | None, profile: str | None, seconds: float, each: float, as_json: bool) -> int:
+    """Time ops on this machine's CPU under ONNX Runtime and fit the numbers of the target `cpu` to that."""
+    from coset.backends.profile import opened
+    from coset.calibrate import as_file
+    from coset.calibrate import calibrate as run
+    from coset.machine import calibrated_file, profile_file
+    from coset.pipeline import DEFAULT_TARGET
+    from coset.show import show_calibrated
+    from coset.targets.target import get_target
+
+    file, kept = Path(output) if output else calibrated_file(), Path(profile) if profile else profile_file()
+    if file is None or kept is None:
+        raise CosetError("COSET_CACHE is empty: there is no folder to keep this in", help="give --output and --profile")
+    base = get_target(DEFAULT_TARGET)
+    with opened(kept) as store:
+        found = run(base, store, seconds=seconds, each=each, progress=_say)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    _write(file, as_file(found, base))
+    result = {**found.summary(), "output": str(file), "profile": str(kept)}
+    if as_json:
+        _print_json(result)
+    else:
+        show_calibrated(result)
     return SUCCESS
 
 

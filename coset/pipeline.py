@@ -22,10 +22,11 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
 from coset.lowering.onnx_write import copy_model
+from coset.machine import find_target
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
 from coset.targets.running import KEY, Running
-from coset.targets.target import Target, get_target
+from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
 
 DEFAULT_TARGET = "cpu-onnxruntime"
@@ -78,7 +79,7 @@ def optimize(
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
-    resolved = target if isinstance(target, Target) else get_target(target or default_target(model))
+    resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:

@@ -245,6 +245,21 @@ def show_targets(as_json: bool) -> None:
         _CONSOLE.print(f"{target.name}  {target.title}")
 
 
+def show_calibrated(result: Mapping[str, Any]) -> None:
+    """How well the numbers predict what they were not fitted to, before and after."""
+    left = f", {result['left']} left for another run" if result["left"] else ""
+    _CONSOLE.print(f"cases      {result['cases']}, measured now: {result['measured']}{left}")
+    table = _table("cases held back", ">Spearman", ">median error")
+    for name, label in (("before", "as shipped"), ("after", "calibrated")):
+        found = result["held_back"][name]
+        numbers = [found["spearman"], found["median_relative_error"]]
+        shown = ["too few" if number is None else form.format(number) for number, form in zip(numbers, ("{:.3f}", "{:.0%}"), strict=True)]
+        table.add_row(f"{label} ({found['cases']})", *shown)
+    _CONSOLE.print(table)
+    _CONSOLE.print(f"target     {result['output']}", markup=False)
+    _CONSOLE.print(f"profile    {result['profile']}", markup=False)
+
+
 def show_timings(timings: Sequence[Mapping[str, Any]]) -> None:
     """Medians and minima, with the ratio to the first line."""
     table = _table("variant", ">median ms", ">min ms", ">ratio", ">runs")

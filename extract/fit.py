@@ -129,11 +129,14 @@ def _moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kern
         points = tuple((x, min(most, y * factors.get((name, place), 1.0))) for place, (x, y) in enumerate(given.points))
         return Curve(points, given.x, given.unit, source)
 
-    return Kernel(
-        rate(kernel.launch, factors.get(("launch", ""))),
-        {dtype: rate(given, factors.get(("rates", dtype))) for dtype, given in kernel.rates.items()},
-        curve("bandwidth"), curve("rows"), curve("work"),
-    )  # fmt: skip
+    return replace(
+        kernel,
+        launch=rate(kernel.launch, factors.get(("launch", ""))),
+        rates={dtype: rate(given, factors.get(("rates", dtype))) for dtype, given in kernel.rates.items()},
+        bandwidth=curve("bandwidth"),
+        rows=curve("rows"),
+        work=curve("work"),
+    )
 
 
 def _with(target: Target, name: str, kernel: Kernel) -> Target:

@@ -1,0 +1,61 @@
+"""The machine that one sits at: what it is called in measurements, and the target that `coset calibrate` made for it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from coset.backends.profile import Place
+from coset.rules.cache import cache_file
+from coset.targets.target import Target, get_target
+
+HERE = "cpu"  # the target that means this machine
+THREADS = 2  # of a session, where nothing says how many
+
+
+def this_machine() -> Place:
+    """The processor and how many of its cores there are for us, and what runs programs on it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    try:
+        release = version("onnxruntime")
+    except PackageNotFoundError:  # one of its builds under another name
+        release = "of unknown version"
+    return Place(f"{_processor()}, {cores} cores", f"onnxruntime {release}, {THREADS} threads")
+
+
+def _processor() -> str:
+    """Its name as the system gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    family = f" (family {told['cpu family']}, model {told.get('model', '?')})" if "cpu family" in told else ""
+    return told.get("model name", platform.machine()) + family
+
+
+def calibrated_file() -> Path | None:
+    """Where the target that was calibrated on this machine is kept; None where the user wants no cache. With another version of ONNX
+    Runtime, or on another processor, it is another file."""
+    place = this_machine()
+    file = cache_file("targets", place.device, place.versions)
+    return None if file is None else file.with_suffix(".toml")
+
+
+def profile_file() -> Path | None:
+    """Where measurements are kept, of this machine and of others that share the folder; None where the user wants no cache."""
+    file = cache_file("profile")
+    return None if file is None else file.parent / "measured.sqlite"
+
+
+def find_target(name: str | Path) -> Target:
+    """As `get_target`; but `cpu` is what was calibrated on this machine, where that was done.
+
+    Raises:
+        CosetError: as `get_target`.
+    """
+    if name == HERE and (file := calibrated_file()) is not None and file.is_file():
+        return get_target(file)
+    return get_target(name)

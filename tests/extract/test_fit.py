@@ -1,0 +1,60 @@
+"""The numbers of a target are fitted to measurements: what made them is found again, and what they say nothing of stays."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from math import prod
+
+import pytest
+
+from coset.calibrate_cases import SHORT, Case, cases
+from coset.extract.fit import Measured, fit, predicted, quality
+from coset.targets.target import Curve, Kernel, Rate, Target, get_target
+
+SMALL = 1 << 18  # elements of the chains that are made here
+
+
+def slowed(target: Target, factors: dict[str, float]) -> Target:
+    """`target` with the speed of some kernels divided by a factor."""
+
+    def scaled(kernel: Kernel, by: float) -> Kernel:
+        rates = {dtype: Rate(rate.value / by, rate.unit, rate.source) for dtype, rate in kernel.rates.items()}
+        curve = kernel.bandwidth
+        bandwidth = curve and Curve(tuple((x, y / by) for x, y in curve.points), curve.x, curve.unit, curve.source)
+        return replace(kernel, launch=Rate(kernel.launch.value * by, "s", ""), rates=rates, bandwidth=bandwidth)
+
+    return replace(target, kernels={name: scaled(kernel, factors.get(name, 1.0)) for name, kernel in target.kernels.items()})
+
+
+def small_cases() -> list[Case]:
+    return [case for case in cases() if prod(case.type.static or ()) <= SMALL and "2048" not in case.shape and case.op != "onnx.Conv"][::2]
+
+
+def measured(case: Case, machine: Target, noise: random.Random) -> Measured:
+    chains = (case.chain(SHORT).roots, case.chain(SHORT + 1).roots)
+    blank = Measured(case.name, chains, (SHORT, SHORT + 1), 1.0)
+    return replace(blank, seconds=predicted(blank, machine) * noise.lognormvariate(0.0, 0.05))
+
+
+@pytest.mark.slow
+def test_another_machine_is_found_from_what_it_measures() -> None:
+    base = get_target("cpu-onnxruntime")
+    machine = slowed(base, {"add": 2.0, "matmul": 0.5, "softmax": 3.0, "tanh": 1.7, "transpose_inner": 0.6})
+    noise = random.Random(0)
+    found = [measured(case, machine, noise) for case in small_cases()]
+    fitted = fit(base, found[::2], "measured here")
+    before, after = quality(found[1::2], base), quality(found[1::2], fitted)
+    assert before.error > 0.25 and after.error < 0.1
+    assert after.spearman >= before.spearman
+    assert fitted.kernels["conv"] == base.kernels["conv"], "no case says anything of it"
+    assert fitted.kernels["add"].launch.source == "measured here"
+    assert fitted.forms == base.forms and fitted.numbers == base.numbers
+
+
+def test_what_is_measured_as_predicted_changes_nothing() -> None:
+    base = get_target("cpu-onnxruntime")
+    exact = [
+        replace(case, seconds=predicted(case, base)) for case in (measured(case, base, random.Random(0)) for case in small_cases()[:6])
+    ]
+    assert fit(base, exact, "measured here").kernels == base.kernels
