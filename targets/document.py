@@ -111,6 +111,12 @@ def target_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(HERE.glob("*.toml"))}
 
 
+def other_names() -> dict[str, str]:
+    """Other names of targets, each with the one that it means."""
+    found = {name: read_file(path).data.get("alias") for name, path in target_files().items()}
+    return {name: alias for name, alias in found.items() if alias is not None}
+
+
 def own_file(name: str) -> Path | None:
     """The file of this folder that `name` means: a target or a base."""
     if not name.replace("-", "").isalnum():
