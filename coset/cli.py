@@ -248,9 +248,17 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
 
 
 @cli.command()
+@click.option("--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or targets.md in a folder")
 @_JSON
-def targets(as_json: bool) -> int:
-    """List the targets."""
+def targets(docs: str | None, as_json: bool) -> int:
+    """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers."""
+    if docs is not None:
+        from coset.target_page import target_page
+
+        page = Path(docs) / "targets.md" if Path(docs).is_dir() else Path(docs)
+        _write(page, target_page())
+        _say(f"wrote {page}")
+        return SUCCESS
     from coset.show import show_targets
 
     show_targets(as_json)

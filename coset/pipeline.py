@@ -20,6 +20,7 @@ from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.legality import refuse_unwritten
 from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
@@ -140,6 +141,7 @@ class _Onnx:
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`."""
+    refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):
         from coset.hub_pipeline import flow_of  # it is made of what is here
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coset.ir.op import Op
     from coset.prove.check import Verdict
     from coset.rules.library import RuleSet
+    from coset.targets.target import Target
 
 _CONSOLE = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 
@@ -234,15 +235,36 @@ def _meaning(op: Op) -> str:
 
 
 def show_targets(as_json: bool) -> None:
-    """Every machine with its title; what only counts (`recognition`) is none."""
-    from coset.targets.target import EVERY, all_targets
+    """Every machine with its rates, and what is behind its numbers."""
+    from coset.machines import machines, memory, origins, peak, quantity
+    from coset.targets.document import other_names
 
-    machines = [target for target in all_targets() if target.dialect != EVERY]
+    found, also = machines(), other_names()
     if as_json:
-        print(json.dumps({"targets": [{"name": t.name, "title": t.title} for t in machines]}))
+        print(
+            json.dumps({"targets": [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]})
+        )
         return
-    for target in machines:
-        _CONSOLE.print(f"{target.name}  {target.title}")
+    table = _table("target", "machine", "takes", ">f32", ">bf16", ">i8", ">memory", ">measured", ">published", ">assumed")
+    for target in found:
+        rates = (peak(target, dtype) for dtype in ("f32", "bf16", "i8"))
+        counts = origins(target)
+        table.add_row(
+            target.name, target.title, target.dialect, *(quantity(rate.value, rate.unit) if rate else "" for rate in rates), memory(target),
+            *(str(counts[word]) for word in ("measured", "published", "assumed")),
+        )  # fmt: skip
+    _CONSOLE.print(table)
+    _CONSOLE.print("products and memory at their fastest; how many numbers are measured, published and assumed: docs/targets.md has each")
+    _CONSOLE.print("; ".join(f"{other} is another name of {name}" for other, name in also.items()))
+
+
+def _target_summary(target: Target) -> dict[str, Any]:
+    from coset.machines import origins, peak
+
+    rates = {dtype: rate.value for dtype in ("f32", "f16", "bf16", "i8") if (rate := peak(target, dtype)) is not None}
+    numbers = {name: {"value": n.value, "unit": n.unit, "source": n.source} for name, n in target.numbers.items()}
+    return {"name": target.name, "title": target.title, "dialect": target.dialect, "bases": list(target.bases), "products": rates,
+            "numbers": numbers, "origins": dict(origins(target)), "notes": target.notes}  # fmt: skip
 
 
 def show_calibrated(result: Mapping[str, Any]) -> None:

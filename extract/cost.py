@@ -8,7 +8,7 @@ from coset.extract.work import Sizes, flops_of
 from coset.ir.op import Attributes, Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
-from coset.targets.condition import holds
+from coset.targets.condition import holds, says
 from coset.targets.target import EVERY, Form, Kernel, Target
 
 GATHERING = frozenset({"Gather", "GatherND", "GatherElements", "Slice"})
@@ -28,7 +28,8 @@ class Pricer:
     def form(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...], *, original: bool = False) -> Form | None:
         """The first form of the target that fits; None when the op is not legal there.
 
-        An `original` op (one that the user's program has) may have any dtype: whether the runtime takes it was the user's choice.
+        An `original` op (one that the user's program has) may have any dtype, unless the target is strict: whether the runtime takes it was
+        the user's choice.
         """
         key = (op, attributes, result, operands, original)
         if key not in self._forms:
@@ -45,7 +46,7 @@ class Pricer:
         for form in fitting:
             if form.dtypes is None or self._computed_in(form, result, operands) in form.dtypes:
                 return form
-        return fitting[0] if original and fitting else None
+        return fitting[0] if original and fitting and not self.target.strict else None
 
     def _computed_in(self, form: Form, result: Type, operands: tuple[Type, ...]) -> str:
         """The dtype that the kernel works in, after the runtime's own casts."""
@@ -59,14 +60,17 @@ class Pricer:
         if unprinted is not None:
             return unprinted
         forms = self.target.forms.get(op.name)
-        if forms is None:
+        if not forms:
             return "the target has no kernel for it"
         given = dict(attributes)
-        for form in forms:
-            missing = [word for word in form.conditions if not holds(word, given, operands)]
-            if not missing:
-                return f"no kernel for {', '.join(sorted({t.dtype.name for t in operands if isinstance(t, TensorType)}))}"
-        return f"only with {' or '.join(sorted({' and '.join(form.conditions) for form in forms}))}"
+        missing = {form: [word for word in form.conditions if not holds(word, given, operands)] for form in forms}
+        fitting = [form for form in forms if not missing[form]]
+        if fitting:
+            dtypes = sorted({t.dtype.name for t in operands if isinstance(t, TensorType)})
+            taken = sorted({name for form in fitting for name in form.dtypes or ()})
+            return f"no kernel for {', '.join(dtypes)}, only for {', '.join(taken)}"
+        nearest = min(forms, key=lambda form: len(missing[form]))
+        return f"only with {' and '.join(f'`{word}` ({says(word)})' for word in missing[nearest])}"
 
     def seconds(
         self,
@@ -122,7 +126,7 @@ class Pricer:
             return 0.0
         if rate.unit == "element/s":
             return max(self.sizes.elements(t) for t in (result, *operands)) / rate.value
-        flops, rows = flops_of(op, attributes, result, operands, self.sizes)
+        flops, rows = flops_of(op, attributes, result, operands, self.sizes, kernel.tiles)
         # what holds it back more: a product of one row with little work waits for memory or for its threads, not for both
         shares = [1.0]
         if kernel.rows is not None:

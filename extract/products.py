@@ -10,7 +10,7 @@ from coset.extract.cost import Pricer
 from coset.extract.work import PANEL
 from coset.ir.op import Array, get_op
 from coset.ir.types import DType, tensor
-from coset.targets.target import Curve, Kernel, Target
+from coset.targets.target import Curve, Kernel, Target, Tiles
 
 ProductCost = Callable[[DType, int, int, Array, int], Array]
 
@@ -47,7 +47,7 @@ def _seconds(kernel: Kernel, dtype: DType, batch: int, m: int, k: Array, n: int)
     rate = kernel.rate(dtype.name)
     working = np.zeros_like(k)
     if rate is not None:
-        flops = 2.0 * batch * m * k * max(n, PANEL)
+        flops = _flops(kernel.tiles, batch, m, k, n)
         share = np.ones_like(k)
         if kernel.rows is not None:
             share = np.minimum(share, kernel.rows.at(max(1.0, m)))
@@ -59,6 +59,14 @@ def _seconds(kernel: Kernel, dtype: DType, batch: int, m: int, k: Array, n: int)
         moved = batch * (m * k + k * n + m * n) * dtype.bytes
         moving = moved / _at(kernel.bandwidth, moved)
     return kernel.launch.value + np.maximum(working, moving)
+
+
+def _flops(tiles: Tiles | None, batch: int, m: int, k: Array, n: int) -> Array:
+    """As `coset.extract.work.Product.flops`."""
+    if tiles is None:
+        return 2.0 * batch * m * k * max(n, PANEL)
+    rows, columns = (-(-size // tile) * tile for size, tile in ((m, tiles.rows), (n, tiles.columns)))
+    return 2.0 * batch * rows * (np.ceil(k / tiles.depth) * tiles.depth) * columns
 
 
 def _at(curve: Curve, x: Array) -> Array:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, prod
 
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.op import Attributes, Op
 from coset.ir.types import TensorType, TupleType, Type
+from coset.targets.target import Tiles
 
 ASSUMED_DIM = 16  # for a symbol that the caller gives no number for (a data-dependent count, say)
 SOFTMAX = 110  # FLOP of a product that take as long as one element of a softmax does, its mask included
@@ -58,17 +60,20 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Product:
-    """A contraction as batches of [rows, depth] x [depth, columns]."""
+    """A contraction as batches of [rows, depth] x [depth, columns]. `panel`: the columns that a kernel without tiles works on at once."""
 
     batch: float
     rows: float
     depth: float
     columns: float
+    panel: int = PANEL
 
-    @property
-    def flops(self) -> float:
-        """A multiplication and an addition each, with the columns that the panels waste."""
-        return 2 * self.batch * self.rows * self.depth * max(self.columns, PANEL)
+    def flops(self, tiles: Tiles | None) -> float:
+        """A multiplication and an addition each, with what the panels or the tiles waste."""
+        if tiles is None:
+            return 2 * self.batch * self.rows * self.depth * max(self.columns, self.panel)
+        sizes = ((self.rows, tiles.rows), (self.depth, tiles.depth), (self.columns, tiles.columns))
+        return 2 * self.batch * prod(ceil(size / tile) * tile for size, tile in sizes)
 
 
 Contraction = Callable[[Attributes, Type, Sequence[Type], Sizes], Product]
@@ -90,11 +95,14 @@ def _gemm(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Size
     return Product(1, sizes.number(rows), sizes.number(depth), sizes.number(b.dims[0 if attributes["transB"] else 1]))
 
 
-def _convolution(_: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
-    """Every result element sums over one filter; columns are the channels, so that no panel is wasted."""
+def _convolution(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    """Every result element sums over one filter; columns are the channels of a group. Kernels without tiles pad none of them: what they
+    lose on few channels is in their rates."""
     weight = operands[1]
     assert isinstance(weight, TensorType)
-    return Product(1, sizes.elements(result) / PANEL, sizes.product(weight.dims[1:]), PANEL)
+    groups: int = attributes["group"] if "group" in attributes else attributes["feature_group_count"]
+    channels = max(1.0, float(sizes.number(weight.dims[0])))
+    return Product(groups, sizes.elements(result) / channels, sizes.product(weight.dims[1:]), channels / groups, panel=0)
 
 
 CONTRACTIONS: dict[str, Contraction] = {
@@ -119,12 +127,14 @@ def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], s
 KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {"ort.SelfAttention": _self_attention}
 
 
-def flops_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> tuple[float, float]:
-    """FLOP, and the rows of a contraction (infinite for other ops, which have no panels to fill)."""
+def flops_of(
+    op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes, tiles: Tiles | None = None
+) -> tuple[float, float]:
+    """FLOP, those that `tiles` pad a contraction with among them, and its rows (infinite for other ops, which have no panels to fill)."""
     contraction = CONTRACTIONS.get(op.name)
     if contraction is not None:
         product = contraction(attributes, result, operands, sizes)
-        return product.flops, product.rows
+        return product.flops(tiles), product.rows
     kernel = KERNELS.get(op.name)
     if kernel is not None:
         return kernel(attributes, result, operands, sizes)

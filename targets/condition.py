@@ -137,6 +137,7 @@ CONDITIONS: dict[str, Condition] = {
     "interior=0": Condition(lambda attributes, _: not any(attributes["interior"]), "nothing is padded between elements", ("interior",)),
     "sum": _combines("add"),
     "numeric_combiner": _combines("add", "multiply", "maximum", "minimum"),
+    "largest": _combines("maximum"),
     "extreme_combiner": _combines("maximum", "minimum"),
     "bool_combiner": _combines("and", "or", "maximum", "minimum"),
 }
@@ -156,7 +157,11 @@ def _dims_up_to(bound: int) -> Condition:
 
 
 def _strides_up_to(bound: int) -> Condition:
-    return Condition(lambda attributes, _: all(stride <= bound for stride in attributes["strides"]), f"strides up to {bound}", ("strides",))
+    def holds(attributes: Attributes, _: Sequence[Type]) -> bool:
+        strides = attributes["strides"] if "strides" in attributes else attributes["window_strides"]
+        return all(stride <= bound for stride in strides)
+
+    return Condition(holds, f"strides up to {bound}", ("strides|window_strides",))
 
 
 def _window_up_to(bound: int) -> Condition:
@@ -192,6 +197,13 @@ def holds(word: str, attributes: Attributes, operands: Sequence[Type]) -> bool:
     condition = find_condition(word)
     assert condition is not None, word
     return condition.holds(attributes, operands)
+
+
+def says(word: str) -> str:
+    """The condition `word`, which there is, in plain words."""
+    condition = find_condition(word)
+    assert condition is not None, word
+    return condition.says
 
 
 def known_words() -> list[str]:

@@ -21,8 +21,10 @@ LARGEST = 1 << 20
 """B of a file at most: the largest of ours has 20 kB."""
 SECTIONS = ("sources", "dtypes", "casts", "numbers", "launches", "rates", "curves", "kernels")
 """Tables whose entries have names: an entry takes the place of the one that has this name in the base."""
-WHOLE = ("title", "dialect", "notes", "folds_constants", "storing", "merges", "sessions")
+WHOLE = ("title", "dialect", "notes", "folds_constants", "strict", "storing", "merges", "sessions")
 """What takes the place of the base's as a whole."""
+UNKNOWN = "unknown"
+"""In place of a number of the base that is not this machine's."""
 LEGAL = frozenset({"default", "never", "forms"})
 
 
@@ -109,6 +111,12 @@ def target_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(HERE.glob("*.toml"))}
 
 
+def other_names() -> dict[str, str]:
+    """Other names of targets, each with the one that it means."""
+    found = {name: read_file(path).data.get("alias") for name, path in target_files().items()}
+    return {name: alias for name, alias in found.items() if alias is not None}
+
+
 def own_file(name: str) -> Path | None:
     """The file of this folder that `name` means: a target or a base."""
     if not name.replace("-", "").isalnum():
@@ -140,6 +148,8 @@ def laid_out(file: File, *, users: tuple[Path, ...] = ()) -> Document:
         (key,) = entry.keys
         if key in SECTIONS and _is_table(entry, problems):
             sections[str(key)].update(entry.items())
+            if key == "numbers":  # never a number that is not known: what the base says of another machine is taken back
+                sections["numbers"] = {name: each for name, each in sections["numbers"].items() if each.value != UNKNOWN}
         elif key in WHOLE:
             whole[str(key)] = entry
         elif key == "legal" and _is_table(entry, problems):

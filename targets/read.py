@@ -11,7 +11,7 @@ from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
 from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
 from coset.targets.running import LEVELS, Sessions
-from coset.targets.target import DIALECTS, EVERY, Curve, Form, Kernel, Rate, Storing, Target
+from coset.targets.target import DIALECTS, EVERY, Curve, Form, Kernel, Rate, Storing, Target, Tiles
 from coset.targets.values import NUMBER, Values
 
 Found = TypeVar("Found")
@@ -91,6 +91,7 @@ class _Reader(Values):
             casts={key: cast for key, cast in ((key, self.cast(entry)) for key, entry in self.section("casts")) if cast is not None},
             numbers={key: rate for key, rate in ((key, self.fact(key)) for key, _ in self.section("numbers")) if rate is not None},
             folds_constants=bool("folds_constants" in whole and self.flag(whole["folds_constants"])),
+            strict=bool("strict" in whole and self.flag(whole["strict"])),
             storing=self.storing(whole["storing"]) if "storing" in whole else Storing(),
             merges=self.number(whole["merges"], ("rows",)) if "merges" in whole else None,
             sessions=self.sessions(whole["sessions"]) if "sessions" in whole else None,
@@ -229,7 +230,15 @@ class _Reader(Values):
                 self.wrong(found[key], f"a curve in {curve.unit} over {curve.x} is no {key}", f"one in {unit} over {x}")
         if launch is None or rates is None or None in curves.values():
             return None
-        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"))
+        tiles = self.tiles(found["tiles"]) if "tiles" in found else None
+        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"), tiles)
+
+    def tiles(self, entry: Entry) -> Tiles | None:
+        found = self.table(entry, ("rows", "columns", "depth", "source", "note"), ("rows", "columns", "depth", "source"))
+        if found is None:
+            return None
+        rows, columns, depth = (self.count(found[key], 1) for key in ("rows", "columns", "depth"))
+        return Tiles(rows, columns, depth, self.source(found)) if rows and columns and depth else None
 
     def part(self, entry: Entry, make: Callable[[_Reader, Entry], Found | None]) -> Found | None:
         """What a kernel is made of: told in place, or by its name."""

@@ -50,13 +50,24 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """The shape that a matrix unit works in: a product of [rows, depth] x [depth, columns] takes as long as one whose three sizes are
+    multiples of these. Source: where that is written."""
+
+    rows: int
+    columns: int
+    depth: int
+    source: str
+
+
+@dataclass(frozen=True)
 class Kernel:
     """How fast one family of kernels works: the larger of work over `rates` and bytes over `bandwidth`, after a launch.
 
     The work is the op's FLOP where a rate's unit is FLOP/s, and elements of the largest tensor where it is element/s.
     `rows`: the share of the rate that a contraction with few rows reaches. No rates: the bytes alone count. No
     bandwidth: nothing moves. `work`: the share of the rate that little work reaches, before all threads join. The lower of both
-    shares counts.
+    shares counts. `tiles`: the work is that of the padded product; None: the machine wastes less than the model counts anyway.
     """
 
     launch: Rate
@@ -64,6 +75,7 @@ class Kernel:
     bandwidth: Curve | None = None  # B/s over the bytes that one launch touches
     rows: Curve | None = None
     work: Curve | None = None
+    tiles: Tiles | None = None
 
     def rate(self, dtype: str) -> Rate | None:
         """The rate for `dtype`; None when the kernel is limited by its bytes alone."""
@@ -109,7 +121,8 @@ class Storing:
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
-    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `merges`: the rows up to which
+    `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `strict`: the dtypes of forms hold
+    for ops of the user's own program too, where elsewhere what the runtime takes is the user's choice. `merges`: the rows up to which
     products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
     where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
     target that a user wrote, where."""
@@ -123,6 +136,7 @@ class Target:
     casts: Mapping[str, str]
     numbers: Mapping[str, Rate]
     folds_constants: bool = False
+    strict: bool = False
     storing: Storing = Storing()
     merges: Rate | None = None
     sessions: Sessions | None = None
