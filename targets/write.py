@@ -49,6 +49,9 @@ def _kernels(name: str, kernel: Kernel) -> Iterator[str]:
     fields = [f"launch = {_key(name)}"]
     fields += [f"rates = {_key(name)}"] if kernel.rates else []
     fields += [f"{field} = {_key(name, field)}" for field in CURVES if getattr(kernel, field) is not None]
+    if kernel.tiles is not None:
+        sides = ", ".join(f"{side} = {getattr(kernel.tiles, side)}" for side in ("rows", "columns", "depth"))
+        fields.append(f"tiles = {{ {sides}, source = {_text(kernel.tiles.source)} }}")
     yield f"{_text(name)} = {{ {', '.join(fields)} }}"
 
 
