@@ -15,6 +15,7 @@ from coset.egraph.chains import Entered, find_chains, inner_products
 from coset.egraph.regions import Cut, Filling, Pair, cut
 from coset.egraph.saturate import Saturation
 from coset.egraph.saturated import Saturated
+from coset.extract.placement import Placement
 from coset.extract.select import Selection
 from coset.extract.solve import METHODS
 from coset.ir.term import Term, topological
@@ -51,6 +52,11 @@ class Solved:
         return fsum(getattr(part.selection, name) * part.times for part in self.parts)
 
     @property
+    def placement(self) -> Placement:
+        """What runs on the host of a target that has one."""
+        return sum((part.selection.placement.times(part.times) for part in self.parts), Placement())
+
+    @property
     def cost(self) -> float:
         """Predicted seconds."""
         return self._sum("cost")
@@ -81,15 +87,16 @@ class Solved:
         return sum(part.times for part in self.parts)
 
 
-def solve(roots: Sequence[Term], search: Search, select: Select, price: Price) -> Solved:
-    """Search the programs that equal `roots` and choose one. `price` says what a plain program costs.
+def solve(roots: Sequence[Term], search: Search, select: Select, price: Price, *, whole: bool = False) -> Solved:
+    """Search the programs that equal `roots` and choose one. `price` says what a plain program costs. As a `whole` the program is not cut:
+    where what is computed beyond a border decides what a region costs.
 
     Raises:
         CosetError: as `search` and `select` do.
     """
     avoid = {term for chain in find_chains(roots) for term in inner_products(chain)}  # whose order is chosen as a whole
     for _ in range(ATTEMPTS):
-        pieces = cut(roots, whole=avoid)
+        pieces = None if whole else cut(roots, whole=avoid)
         if pieces is None:
             break
         saturation, entered = search([root for region in pieces.regions for root in region.roots])

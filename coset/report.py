@@ -49,7 +49,7 @@ def report_of(
     usage: Sequence[Usage], folded: int, check: CheckReport, seconds: Seconds, count: Callable[[Program], int],
 ) -> dict[str, Any]:  # fmt: skip
     """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
-    saturation = solved.saturation
+    saturation, placement = solved.saturation, solved.placement
     return {
         "target": task.job.target.name,
         "numerics": task.job.numerics,
@@ -70,7 +70,9 @@ def report_of(
         "folded": folded,
         "opaque": _names(task.program, "builtin.opaque"),
         "kept": _names(task.program, "onnx.node"),
-        "host": [],
+        "host": [vars(each) for each in placement.hosted],
+        "on_target": placement.here if task.job.target.host is not None else None,
+        "transfers": {"count": placement.transfers, "bytes": placement.bytes, "seconds": placement.seconds},
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip

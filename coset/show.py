@@ -57,6 +57,13 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line("rules      none was needed")
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
+    for each in report["host"]:
+        many = f" ({each['count']} times)" if each["count"] > 1 else ""
+        print_line(f"host       {each['op']}{many}, {each['seconds'] * 1e3:.3f} ms: {each['reason']}", markup=False)
+    if report["on_target"] is not None:
+        moved = report["transfers"]
+        print_line(f"placement  {report['on_target']} nodes on {report['target']}")
+        print_line(f"transfers  {moved['count']}, {moved['bytes'] / 1e6:.3f} MB, {moved['seconds'] * 1e3:.3f} ms")
     if report["kept"]:
         print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)")
     if report["opaque"]:

@@ -16,6 +16,7 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
 from coset.extract.cost import Printable
+from coset.extract.placement import NOWHERE
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
 from coset.feeds import bindings
@@ -41,6 +42,7 @@ Progress = Callable[[str], None]
 COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
 RECOGNISE = ".recognise"  # the family of a definition read from right to left
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
+MOST_REASONS = 6  # that an error lists
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
@@ -128,6 +130,7 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
         return False
     dialect = get_op(rule.definition).dialect
     runs = rule.definition in target.forms or dialect == target.dialect
+    runs |= target.host is not None and rule.definition in get_target(target.host).forms
     return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
 
 
@@ -148,7 +151,22 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
         return select(graph, target, task.binding, task.job.limits, printable=printable)
 
     wanted = (*task.program.roots, *task.program.sources().values())
-    return solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
+    # a region's inputs would be taken for the program's, which are on the host
+    solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding), whole=target.host is not None)
+    _refuse_idle(target, solved)
+    return solved, seconds
+
+
+def _refuse_idle(target: Target, solved: Solved) -> None:
+    """An accelerator that can run nothing is a mistake of who named it, or of its file; one that is not worth the transfers is none."""
+    placement = solved.placement
+    if placement.hosted and not placement.here and all(each.reason != NOWHERE for each in placement.hosted):
+        reasons = "; ".join(f"`{each.op}`: {each.reason}" for each in placement.hosted[:MOST_REASONS])
+        more = len(placement.hosted) - MOST_REASONS
+        raise CosetError(
+            f"the target `{target.name}` can run nothing of this program: {reasons}" + (f"; and {more} more" if more > 0 else ""),
+            help=f"optimize for `{target.host}`, or give `{target.name}` kernels for these ops",
+        )
 
 
 def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Sequence[Entered]]:

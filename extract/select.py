@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
-from coset.extract.cost import Pricer, Printable
-from coset.extract.faces import FOLDED, ITSELF, Faces, faces_of
+from coset.extract.cost import Printable
+from coset.extract.faces import FOLDED, ITSELF, Faces
 from coset.extract.greedy import tree_order
+from coset.extract.placement import Machines, Placement
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Picks, Problem, needed
 from coset.extract.solve import Effort, solve
@@ -31,7 +32,8 @@ class Selection:
     `lower_bound`: no program of the e-graph costs less under the model. `method`: see `coset.extract.solve.Solution`, or
     `input` when the input itself is the best found. `chosen`: class -> index of the e-node taken for it (the one in
     memory where a class is used both there and as a view). `storable`: the constant terms below `terms` whose values are to be
-    computed at build time and stored. `assumed`: dim symbols without a number, and the one taken.
+    computed at build time and stored. `assumed`: dim symbols without a number, and the one taken. `placement`: what runs on the host of a
+    target that has one.
     """
 
     terms: tuple[Term, ...]
@@ -42,6 +44,7 @@ class Selection:
     chosen: Mapping[int, int]
     storable: frozenset[Term]
     assumed: Mapping[str, int] = field(default_factory=dict)
+    placement: Placement = field(default_factory=Placement)
 
     @property
     def gap(self) -> float:
@@ -68,22 +71,24 @@ def select(
     """
     if limits is not None:
         effort = replace(effort, seconds=min(effort.seconds, limits.seconds))
-    pricer = Pricer(target, binding, printable=printable)
+    machines = Machines.of(target, binding, printable)
+    pricer = machines.pricer
     constants = folded(saturated, target)
-    faces = faces_of(saturated, pricer, constants)
+    faces = machines.faces(saturated, constants)
     start = _source_picks(saturated, faces, effort)
     solution = solve(faces.problem, effort, start=start)
     if solution is None:  # what is too large to store may have no kernel that makes it at run time
         constants = _stored_whatever_size(saturated, constants)
-        faces = faces_of(saturated, pricer, constants)
+        faces = machines.faces(saturated, constants)
         start = _source_picks(saturated, faces, effort)
         solution = solve(faces.problem, effort, start=start)
     if solution is None:
-        raise _without_form(saturated, faces, pricer)
-    input_cost = _input_cost(saturated, pricer, effort)
+        raise _without_form(saturated, faces, machines)
+    input_cost = _input_cost(saturated, machines, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
     terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
-    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed)
+    placement = machines.placement(saturated, faces, constants, solution.picks)
+    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement)
 
 
 def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:
@@ -92,7 +97,8 @@ def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *
     Infinite when the target cannot run it.
     """
     saturated, _ = saturated_of(terms)
-    solution = solve(faces_of(saturated, Pricer(target, binding), folded(saturated, target)).problem, effort)
+    machines = Machines.of(target, binding, None)
+    solution = solve(machines.faces(saturated, folded(saturated, target)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 
@@ -115,7 +121,7 @@ def _source_picks(saturated: Saturated, faces: Faces, effort: Effort) -> Picks |
     return None if solution is None else {number: kept[number][index] for number, index in solution.picks.items()}
 
 
-def _input_cost(saturated: Saturated, pricer: Pricer, effort: Effort) -> float:
+def _input_cost(saturated: Saturated, machines: Machines, effort: Effort) -> float:
     """The input program with every one of its terms paid, also those that the e-graph found equal to another or constant.
 
     Where the input has two equal terms, `source` does not say which of them a user reads: the first is taken.
@@ -138,7 +144,7 @@ def _input_cost(saturated: Saturated, pricer: Pricer, effort: Effort) -> float:
     views = {place: nodes[place][0].children for place in unused if nodes[place][0].op.name == BROADCAST}
     must = tuple(root for place in unused for root in views.get(place, (place,)))
     plain = Saturated(types, nodes, (*roots, *must), frozenset(constant), ())
-    solution = solve(faces_of(plain, pricer, folded(plain, pricer.target)).problem, effort)
+    solution = solve(machines.faces(plain, folded(plain, machines.pricer.target)).problem, effort)
     return float("inf") if solution is None else solution.cost
 
 
@@ -171,7 +177,7 @@ def _rebuild(
     for number in made:
         chosen.setdefault(number, constants.picks[number])
     storable = frozenset(term for number, term in made.items() if number in constants.stored)
-    return tuple(terms[root] for root in saturated.roots), chosen, storable
+    return tuple(terms[root] for root in faces.problem.roots), chosen, storable
 
 
 def _term(saturated: Saturated, number: int, index: int, operands: tuple[Term, ...]) -> Term:
@@ -194,7 +200,7 @@ def _constant_term(saturated: Saturated, picks: Picks, number: int, made: dict[i
     return made[number]
 
 
-def _without_form(saturated: Saturated, faces: Faces, pricer: Pricer) -> CosetError:
+def _without_form(saturated: Saturated, faces: Faces, machines: Machines) -> CosetError:
     """Names the ops that stand between the roots and a program that the target can run."""
     finite = _finite(faces.problem)
     reasons: dict[str, str] = {}
@@ -204,17 +210,17 @@ def _without_form(saturated: Saturated, faces: Faces, pricer: Pricer) -> CosetEr
         if number in finite:
             continue
         for index, node in enumerate(saturated.nodes[number]):
-            if any(origin.node == index for origin in faces.origins[number]):
+            if machines.runs(saturated, number, index):
                 new = [child for child in node.children if child not in seen]
                 seen.update(new)
                 stack.extend(new)
             else:
                 types = tuple(saturated.types[child] for child in node.children)
                 sample = intern(node.op, (), node.attributes, node.regions, saturated.types[number])
-                reasons.setdefault(describe(sample), pricer.why_illegal(node.op, node.attributes, types))
+                reasons.setdefault(describe(sample), machines.pricer.why_illegal(node.op, node.attributes, types))
     listed = "; ".join(f"`{name}`: {reason}" for name, reason in sorted(reasons.items()))
     return CosetError(
-        f"the target `{pricer.target.name}` cannot run this program: {listed or 'a root needs itself'}",
+        f"the target `{machines.pricer.target.name}` cannot run this program: {listed or 'a root needs itself'}",
         help="choose another target, or add a rule that rewrites the op into ops which the target has",
     )
 

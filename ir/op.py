@@ -86,7 +86,7 @@ class Op:
         return trait in self.traits
 
     def complete(self, given: Attributes) -> Attributes:
-        """`given` with defaults filled in, so that absent and default are one.
+        """`given` with defaults filled in, so that absent and default are one, as are 1 and 1.0 of a float.
 
         Raises:
             CosetError: an attribute is unknown or a required one is missing.
@@ -101,6 +101,8 @@ class Op:
                 if attribute.required:
                     raise CosetError(f"`{self.name}` needs the attribute `{name}`")
                 result[name] = attribute.default
+            elif attribute.kind == "float" and type(result[name]) is int:
+                result[name] = float(result[name])
         return result
 
 

@@ -95,9 +95,27 @@ class _Reader(Values):
             storing=self.storing(whole["storing"]) if "storing" in whole else Storing(),
             merges=self.number(whole["merges"], ("rows",)) if "merges" in whole else None,
             sessions=self.sessions(whole["sessions"]) if "sessions" in whole else None,
+            host=self.host(whole["host"], dialect) if "host" in whole else None,
             notes=(self.text(whole["notes"], empty=True) if "notes" in whole else None) or "",
             bases=self.document.names,
         )
+
+    def host(self, entry: Entry, dialect: str | None) -> str | None:
+        """The target that computes what this one cannot."""
+        name = self.text(entry)
+        if name is None:
+            return None
+        path = own_file(name)
+        whole = own_document(name).whole if path is not None and path.parent.name != "bases" else None
+        if whole is None:
+            self.wrong(entry, f"there is no target `{name}`", "the host is one of `coset targets`, as cpu-onnxruntime")
+        elif "host" in whole:
+            self.wrong(entry, f"`{name}` has a host itself", "take one that runs everything")
+        elif whole["dialect"].value != dialect:
+            self.wrong(entry, f"`{name}` takes {whole['dialect'].value}, and this target {dialect}", "both must read one program")
+        if "transfer" not in self.document.sections["kernels"]:
+            self.wrong(self.top(), "`kernels.transfer` is missing: what it costs to move a value to the host", "add it to [kernels]")
+        return own_document(name).file.path.stem if whole is not None else None
 
     # ------------------------------------------------------------ numbers with units and sources
 

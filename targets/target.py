@@ -124,7 +124,8 @@ class Target:
     `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `strict`: the dtypes of forms hold
     for ops of the user's own program too, where elsewhere what the runtime takes is the user's choice. `merges`: the rows up to which
     products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
-    where there is nothing to tell. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
+    where there is nothing to tell. `host`: the target that computes what this one has no form for; its kernel `transfer` moves values
+    there and back. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
     target that a user wrote, where."""
 
     name: str
@@ -140,6 +141,7 @@ class Target:
     storing: Storing = Storing()
     merges: Rate | None = None
     sessions: Sessions | None = None
+    host: str | None = None
     notes: str = ""
     bases: tuple[str, ...] = ()
     file: str = ""

@@ -138,7 +138,7 @@ def test_a_job_that_ends_early_leaves_everything_as_it_was(
         raise end
 
     monkeypatch.setattr(STAGES[stage], stage, ends)
-    job = Job(model, pipeline.get_target("cpu-onnxruntime"), "exact", pipeline.Limits(), (), {}, lambda _: None)
+    job = Job(model, pipeline.find_target("cpu-onnxruntime"), "exact", pipeline.Limits(), (), {}, lambda _: None)
     with pytest.raises(type(end)):
         pipeline.optimize_file(job, output)
     assert files(tmp_path) == before

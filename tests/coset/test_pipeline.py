@@ -185,7 +185,7 @@ def test_one_text_entry_adds_a_rule(tmp_path: Path) -> None:
         "  numerics real\n"
     )
     assert run(["check", str(mine)]) == 0
-    job = tasks.Job(proto, pipeline.get_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
+    job = tasks.Job(proto, pipeline.find_target("cpu-onnxruntime"), "real", Limits(), [mine], {}, lambda _: None)
     task = pipeline._read(job)
     saturation, _ = tasks.search_roots(task.program.roots, task.phases, task)
     assert "sech_squared" in {saturation.rules[number].family for number in saturation.fired}

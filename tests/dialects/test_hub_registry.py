@@ -111,6 +111,12 @@ COMMUTATIVE = [op for op in HUB if op.has("commutative")]
 @pytest.mark.parametrize("op", COMMUTATIVE, ids=str)
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(data=st.data())
+def test_a_whole_number_of_a_float_is_one() -> None:
+    """A rule that asks for `alpha == 1` recognised an op that was written with an integer, which no runtime takes."""
+    given = get_op("onnx.Swish").complete({"alpha": 1})
+    assert type(given["alpha"]) is float and given == get_op("onnx.Swish").complete({})
+
+
 def test_commutative_ops_commute(op: Op, data: Any) -> None:
     case = data.draw(cases(op))
     assert op.meaning is not None
