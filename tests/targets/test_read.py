@@ -245,6 +245,19 @@ def test_a_model_is_optimized_for_a_users_target(tmp_path: Path) -> None:
     assert run(arguments) == 0
 
 
+def test_a_model_is_lowered_for_a_users_target(tmp_path: Path) -> None:
+    """A GPU of the user's, which is an H200 with half the memory bandwidth."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Tanh", ["x"], ["y"])], "test", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "model.onnx")
+    text = 'base = "nvidia-h200"\ntitle = "half an H200"\n[numbers]\nbandwidth = { value = 2.4e12, unit = "B/s", source = "half of it" }\n'
+    path, out = written(tmp_path, text, "half.toml"), tmp_path / "out"
+    assert run(["lower", str(tmp_path / "model.onnx"), "--target", str(path), "-o", str(out), "--check", "none"]) == 0
+    assert json.loads((out / "manifest.json").read_text())["target"] == "half"
+    ours, theirs = (get_target(name).kernels["reduce"].bandwidth for name in ("nvidia-h200", path))
+    assert ours and theirs and theirs.at(1e9) == pytest.approx(ours.at(1e9) / 2)
+
+
 # ---------------------------------------------------------------- damage
 
 
