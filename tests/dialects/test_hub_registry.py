@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from coset.dialects.hub_scalars import widen
 from coset.ir import dims
 from coset.ir.errors import CosetError, TypeRuleError
-from coset.ir.op import Op
+from coset.ir.op import Op, get_op
 from coset.ir.types import BOOL, AbsentType, TensorType, TokenType, TupleType, Type, tensor
 
 for _path in sorted(Path(__file__).parent.glob("hub_*_cases.py")):
@@ -105,18 +105,18 @@ def test_wrong_operands_are_refused(op: Op, data: Any) -> None:
         op.complete({"nonsense": 1})
 
 
-COMMUTATIVE = [op for op in HUB if op.has("commutative")]
-
-
-@pytest.mark.parametrize("op", COMMUTATIVE, ids=str)
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(data=st.data())
 def test_a_whole_number_of_a_float_is_one() -> None:
     """A rule that asks for `alpha == 1` recognised an op that was written with an integer, which no runtime takes."""
     given = get_op("onnx.Swish").complete({"alpha": 1})
     assert type(given["alpha"]) is float and given == get_op("onnx.Swish").complete({})
 
 
+COMMUTATIVE = [op for op in HUB if op.has("commutative")]
+
+
+@pytest.mark.parametrize("op", COMMUTATIVE, ids=str)
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(data=st.data())
 def test_commutative_ops_commute(op: Op, data: Any) -> None:
     case = data.draw(cases(op))
     assert op.meaning is not None
