@@ -29,7 +29,8 @@ def kernel_errors(paths: Sequence[Path] | None = None) -> list[RuleError]:
                 errors.append(RuleError(f"there is no target `{name.value}`", place=name.place, help=f"there are: {known}"))
                 continue
             if not prices(target, kernel.op):
-                help = f'add {{ ops = "{kernel.op}", kernel = ".." }} to legal.forms in targets/{target.name}.toml: what it takes there'
+                file = target.file or f"targets/{target.name}.toml"
+                help = f'add {{ ops = "{kernel.op}", kernel = ".." }} to legal.forms in {file}: what it takes there'
                 errors.append(RuleError(f"the target `{name.value}` has no price for `{kernel.op}`", place=name.place, help=help))
     return errors
 

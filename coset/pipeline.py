@@ -31,6 +31,8 @@ from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
 
 DEFAULT_TARGET = "cpu-onnxruntime"
+INSTEAD = {"torch": "use `coset lower` for it", "stablehlo": "write StableHLO for it: a result that ends in .mlir"}
+"""What to do for a target that takes no ONNX, by what is printed for it."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]
 
 def _read(job: Job) -> Task:
     if job.target.dialect != "onnx":
-        raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help="use `coset lower` for it")
+        help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
+        raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
     program = import_model(job.model, rewrite=_inner(job))
     return Task(job, program, usual_dims(program, job.dims), phases_for(job, highest_opset(program)))

@@ -24,6 +24,7 @@ from coset.rules.format import format_text
 from coset.rules.library import check_files
 from coset.rules.parser import parse
 from coset.targets import target as registry
+from coset.targets.document import HERE
 from coset.targets.target import Form, Target, get_target
 from coset.task import RECOGNISE, Job, phases_for
 
@@ -123,6 +124,15 @@ def test_mistakes_that_need_no_target(tmp_path: Path) -> None:
 def test_a_kernel_is_formatted_as_an_op() -> None:
     text = HEAD + "\n" + NEGATED.format("recognition, stablehlo")
     assert format_text(" ".join(text.split())) == text
+
+
+def test_a_kernel_is_one_of_what_is_based_on_its_target(tmp_path: Path) -> None:
+    """A user's file over a target's has its kernels, also by another name of it; a copy that is based on nothing has not."""
+    for text, there in (('base = "cpu"\ntitle = "mine"\n', True), ((HERE / "cpu-onnxruntime.toml").read_text(), False)):
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        phases = phases_for(replace(job(get_target(path)), numerics="reassociates"), EVERY_OPSET)
+        assert any(rule.family == "ort.SelfAttention" + RECOGNISE for phase in phases for rule in phase.rules) is there
 
 
 def test_the_attention_of_onnx_runtime_is_a_kernel_of_its_target() -> None:

@@ -67,6 +67,13 @@ def test_a_program_is_optimized_for_a_tpu(name: str, target: str, tmp_path: Path
     assert 0 < report["cost"]["output"] <= report["cost"]["input"]
 
 
+@pytest.mark.parametrize(("target", "instead"), [("tpu-v5e", "ends in .mlir"), ("nvidia-h200", "`coset lower`")])
+def test_a_target_that_takes_no_onnx_says_what_to_do(target: str, instead: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(["optimize", "absent.onnx", "--target", target, "-o", str(tmp_path / "out.onnx")]) == 2
+    said = capsys.readouterr().err
+    assert f"`{target}` takes no ONNX model" in said and instead in said
+
+
 @pytest.mark.parametrize("target", ["ethos-u55", "ethos-u65", "ethos-u85"])
 def test_an_npu_says_what_it_cannot_run(target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = exported("mlp", tmp_path)

@@ -23,6 +23,7 @@ from coset.ir.types import F32, tensor
 from coset.targets import target as registry
 from coset.targets.document import HERE
 from coset.targets.ops import check_ops
+from coset.targets.place import place_of
 from coset.targets.target import EVERY, Form, get_target
 
 assert coset.dialects
@@ -181,6 +182,14 @@ def test_a_mistake_is_said_with_its_place(name: str, tmp_path: Path, capsys: pyt
     assert caught.value.place and caught.value.place.file == str(path) and caught.value.place.line == line, caught.value
     assert run(["optimize", "absent.onnx", "--target", str(path), "-o", str(tmp_path / "out.onnx")]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_place_is_not_found_in_a_text() -> None:
+    """Lines of a text that look like keys are none, items of a list are counted; what is not there has the line of what is around it."""
+    text = 'notes = """\nkernels = 1\n[kernels]\n"""\n[kernels]\nadd = 1\n'
+    text += '[legal]\nforms = [\n  # {}\n  { ops = "a" },\n  { ops = "b" },\n]\n'
+    lines = {("kernels",): 5, ("kernels", "add"): 6, ("legal", "forms", 1, "ops"): 11, ("kernels", "add", "launch"): 6, ("curves",): 0}
+    assert {keys: place_of("f", text, keys).line for keys in lines} == lines
 
 
 def test_all_mistakes_of_a_file_are_said_at_once(tmp_path: Path) -> None:

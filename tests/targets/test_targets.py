@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 import coset.dialects  # noqa: F401  (registers the ops)
@@ -11,6 +13,7 @@ from coset.ir.types import DTYPES
 from coset.lowering.aten import can_say
 from coset.lowering.onnx_print import PRINTERS
 from coset.rules.definition import is_defined
+from coset.targets.document import HERE
 from coset.targets.ops import misfits
 from coset.targets.target import EVERY, Curve, Form, Kernel, Target, all_targets, get_target
 
@@ -62,6 +65,11 @@ def test_every_number_is_positive_and_has_a_source(target: Target) -> None:
 def test_a_curve_goes_through_its_points_and_is_flat_outside() -> None:
     curve = Curve(((1.0, 10.0), (100.0, 1000.0)), "B", "B/s", "here")
     assert [curve.at(x) for x in (0.5, 1, 10, 100, 1e9)] == pytest.approx([10, 10, 100, 1000, 1000])
+
+
+def test_every_file_is_packaged() -> None:
+    patterns = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["coset.targets"]
+    assert {path for pattern in patterns for path in HERE.glob(pattern)} == set(HERE.rglob("*.toml"))
 
 
 def test_an_unknown_target_names_the_known_ones() -> None:
