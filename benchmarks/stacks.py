@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 WIDTH, HEADS, TOKENS, IMAGE = 64, 4, 16, 8
+QUERY_HEADS, KEY_HEADS, HEAD = 16, 4, 4  # where they are written out one by one
 OPSET = 18
 
 
@@ -151,6 +153,40 @@ def llama(layers: int) -> onnx.ModelProto:
     return b.model(b.linear(_rms_norm(b, x), WIDTH, 8), (1, TOKENS, 8))
 
 
+def llama_by_heads(layers: int) -> onnx.ModelProto:
+    """The same with grouped queries, every head and every softmax written out: some 340 nodes a layer."""
+    b = Builder()
+    x, mask = b.input("x", TOKENS, WIDTH), b.input("mask", TOKENS, TOKENS)
+    angles = b.node("Mul", b.input("positions", TOKENS, 1), b.weight(1, HEAD))
+    cosine, sine = b.node("Cos", angles), b.node("Sin", angles)
+    axis = b.number([-1], np.int64)
+
+    def rotated(x: str) -> str:
+        cuts = [b.number([place], np.int64) for place in (0, HEAD // 2, HEAD)]
+        low, high = (b.node("Slice", x, start, stop, axis) for start, stop in pairwise(cuts))
+        turned = b.node("Concat", b.node("Neg", high), low, axis=-1)
+        return b.node("Add", b.node("Mul", x, cosine), b.node("Mul", turned, sine))
+
+    def attended(q: str, k: str, v: str) -> str:
+        scores = b.node("Add", b.node("Mul", b.node("MatMul", q, k), b.number(HEAD**-0.5)), mask)
+        e = b.node("Exp", b.node("Sub", scores, b.node("ReduceMax", scores, axis, keepdims=1)))
+        return b.node("MatMul", b.node("Div", e, b.node("ReduceSum", e, axis, keepdims=1)), v)
+
+    for _ in range(layers):
+        y = _rms_norm(b, x)
+        parts = []
+        for _ in range(KEY_HEADS):
+            k = b.node("Transpose", rotated(b.linear(y, WIDTH, HEAD, bias=False)), perm=[1, 0])
+            v = b.linear(y, WIDTH, HEAD, bias=False)
+            parts += [attended(rotated(b.linear(y, WIDTH, HEAD, bias=False)), k, v) for _ in range(QUERY_HEADS // KEY_HEADS)]
+        x = b.node("Add", x, b.linear(b.node("Concat", *parts, axis=-1), WIDTH, WIDTH, bias=False))
+        y = _rms_norm(b, x)
+        gate = b.linear(y, WIDTH, 2 * WIDTH, bias=False)
+        gated = b.node("Mul", b.node("Mul", gate, b.node("Sigmoid", gate)), b.linear(y, WIDTH, 2 * WIDTH, bias=False))
+        x = b.node("Add", x, b.linear(gated, 2 * WIDTH, WIDTH, bias=False))
+    return b.model(b.linear(_rms_norm(b, x), WIDTH, 8), (TOKENS, 8))
+
+
 def _convolution(b: Builder, x: str, inputs: int, outputs: int, size: int, stride: int = 1) -> str:
     pad = size // 2
     made = b.node("Conv", x, b.weight(outputs, inputs, size, size), pads=[pad] * 4, strides=[stride] * 2, kernel_shape=[size] * 2)
@@ -174,4 +210,6 @@ def resnet(layers: int) -> onnx.ModelProto:
     return b.model(b.linear(pooled, 64, 8), (1, 8))
 
 
-STACKS: dict[str, Callable[[int], onnx.ModelProto]] = {"bert": bert, "vit": vit, "llama": llama, "resnet": resnet}
+STACKS: dict[str, Callable[[int], onnx.ModelProto]] = {
+    "bert": bert, "vit": vit, "llama": llama, "llama_by_heads": llama_by_heads, "resnet": resnet,
+}  # fmt: skip
