@@ -35,10 +35,10 @@ class Builder:
         self.nodes.append(helper.make_node(op, list(operands), [name], **attributes))
         return name
 
-    def weight(self, *shape: int) -> str:
-        """A fresh weight."""
+    def weight(self, *shape: int, share: float = 1.0) -> str:
+        """A fresh weight; a small `share` keeps what is added to a residual from making a deep network chaotic."""
         scale = np.prod(shape[1:]) ** -0.5 if len(shape) > 1 else 1.0
-        return self._tensor((self._random.standard_normal(shape) * scale).astype(np.float32))
+        return self._tensor((self._random.standard_normal(shape) * scale * share).astype(np.float32))
 
     def positive(self, *shape: int) -> str:
         """A fresh weight above zero: a variance."""
@@ -59,7 +59,7 @@ class Builder:
 
     def linear(self, x: str, rows: int, columns: int, *, bias: bool = True) -> str:
         """x W + b."""
-        product = self.node("MatMul", x, self.weight(rows, columns))
+        product = self.node("MatMul", x, self.weight(rows, columns, share=(columns / rows) ** 0.5))  # by what a column sums up
         return self.node("Add", product, self.weight(columns)) if bias else product
 
     def model(self, output: str, shape: Sequence[int]) -> onnx.ModelProto:
@@ -179,11 +179,11 @@ def llama_by_heads(layers: int) -> onnx.ModelProto:
             k = b.node("Transpose", rotated(b.linear(y, WIDTH, HEAD, bias=False)), perm=[1, 0])
             v = b.linear(y, WIDTH, HEAD, bias=False)
             parts += [attended(rotated(b.linear(y, WIDTH, HEAD, bias=False)), k, v) for _ in range(QUERY_HEADS // KEY_HEADS)]
-        x = b.node("Add", x, b.linear(b.node("Concat", *parts, axis=-1), WIDTH, WIDTH, bias=False))
+        x = b.node("Add", x, b.node("MatMul", b.node("Concat", *parts, axis=-1), b.weight(WIDTH, WIDTH, share=0.5)))
         y = _rms_norm(b, x)
         gate = b.linear(y, WIDTH, 2 * WIDTH, bias=False)
         gated = b.node("Mul", b.node("Mul", gate, b.node("Sigmoid", gate)), b.linear(y, WIDTH, 2 * WIDTH, bias=False))
-        x = b.node("Add", x, b.linear(gated, 2 * WIDTH, WIDTH, bias=False))
+        x = b.node("Add", x, b.node("MatMul", gated, b.weight(2 * WIDTH, WIDTH, share=0.4)))
     return b.model(b.linear(_rms_norm(b, x), WIDTH, 8), (TOKENS, 8))
 
 
