@@ -15,12 +15,10 @@ import argparse
 import itertools
 import json
 import os
-import random
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -34,36 +32,15 @@ from benchmarks.rivals import Options, Run, open_ort
 from benchmarks.verdict import Row
 from coset import timing
 from coset.backends.onnxruntime import LEVELS
+from coset.extract.candidates import strayed
 from coset.extract.select import reprice
 from coset.running import stored
-from coset.targets.target import Curve, Kernel, Rate, Target, get_target
+from coset.targets.target import get_target
 from coset.task import usual_dims
 
 APART = 0.05
 """Times that differ by less are no test of a model."""
-SPREAD = 1.0
-"""Standard deviation of the logarithm of the factors on kernels: two of three lie between a third and three."""
 TARGET = "cpu-onnxruntime"
-
-
-def strayed(target: Target, seed: int) -> Target:
-    """`target` with the speed of each kernel multiplied by a drawn factor."""
-    generator = random.Random(seed)
-    return replace(
-        target, kernels={name: _slower(kernel, generator.lognormvariate(0.0, SPREAD)) for name, kernel in target.kernels.items()}
-    )
-
-
-def _slower(kernel: Kernel, factor: float) -> Kernel:
-    rates = {dtype: _scaled(rate, 1 / factor) for dtype, rate in kernel.rates.items()}
-    bandwidth = kernel.bandwidth and Curve(
-        tuple((x, y / factor) for x, y in kernel.bandwidth.points), kernel.bandwidth.x, kernel.bandwidth.unit, kernel.bandwidth.source
-    )
-    return replace(kernel, launch=_scaled(kernel.launch, factor), rates=rates, bandwidth=bandwidth)
-
-
-def _scaled(rate: Rate, factor: float) -> Rate:
-    return Rate(rate.value * factor, rate.unit, rate.source)
 
 
 def programs(task: headroom.Task, variants: int, folder: Path) -> list[tuple[Path, float, int]]:

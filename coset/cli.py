@@ -80,12 +80,13 @@ def cli() -> None:
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
+@click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @_DIM
 @_NATIVE
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], report: str | None, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], report: str | None, measure: int, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -98,7 +99,7 @@ def optimize(
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    job = Job(model, find_target(target or default_target(output)), numerics, limits, rule_files, dims, _say)
+    job = Job(model, find_target(target or default_target(output)), numerics, limits, rule_files, dims, _say, measure)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))

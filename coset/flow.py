@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from coset import running
 from coset.check import CheckReport, breaking_rule
+from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
+from coset.extract.select import reprice
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.measured import Candidate, race
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
-from coset.task import Task, finish, keeps_every_bit, solve_task
+from coset.targets.target import Target
+from coset.task import Searched, Task, finish, keeps_every_bit, solve_task
 from coset.usage import Usage, used_rules
 
 LEFT_OUT = 3  # rules without which a program is tried again
@@ -70,6 +74,9 @@ class Flow(Protocol):
     def count(self, program: Program) -> int:
         """How many nodes a program has in the format that is written."""
 
+    def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
+        """A call that runs what is written there, on inputs that are the same for all; None where nothing here runs it."""
+
 
 def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`.
@@ -101,8 +108,14 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             spent = spent.more(made.seconds, time.perf_counter() - begun)
             if check.ok:
                 break
+        first, measured = made.solved, None
+        if task.job.measure:
+            made, check, measured = _raced(task, flow, compare, made, check, path, Path(folder), settled)
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
-    return made.program, {**report, "session": None if settled is None else settled.summary(), "left_out": left_out}
+    if measured is not None and made.solved is not first:  # its own prices are not the target's
+        report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
+    session = None if settled is None else settled.summary()
+    return made.program, {**report, "session": session, "left_out": left_out, "measured": measured}
 
 
 @dataclass(frozen=True)
@@ -116,12 +129,14 @@ class _Made:
     wanted: Running | None
     exact: bool
     seconds: Seconds
+    known: Searched
 
 
-def _make(task: Task, flow: Flow, path: Path) -> _Made:
+def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, known: Searched | None = None) -> _Made:
     started = time.perf_counter()
-    task.job.progress("searching equal programs")
-    solved, searched = solve_task(task, task.phases, flow.printable(task))
+    task.job.progress("searching equal programs" if prices is None else "choosing another program")
+    known = {} if known is None else known
+    solved, searched = solve_task(task, task.phases, flow.printable(task), prices=prices, known=known)
     extracted = time.perf_counter()
     program, folded = finish(task, solved)
     usage = used_rules(solved)
@@ -129,7 +144,49 @@ def _make(task: Task, flow: Flow, path: Path) -> _Made:
     flow.write(program, path, wanted)
     exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
-    return _Made(solved, usage, program, folded, wanted, exact, seconds)
+    return _Made(solved, usage, program, folded, wanted, exact, seconds, known)
+
+
+def _raced(
+    task: Task, flow: Flow, compare: Compare, made: _Made, check: CheckReport, path: Path, folder: Path, settled: running.Settled | None
+) -> tuple[_Made, CheckReport, dict[str, Any]]:
+    """The fastest of `made`, at `path`, and of other programs of its e-graph, by the clock; all are compared and run with the same options.
+
+    Raises:
+        CosetError: nothing here runs such programs.
+    """
+    options = None if settled is None else settled.running
+    first = flow.timed(path, options, task)
+    if first is None:
+        raise CosetError("--measure times programs, and nothing here runs this one", help="leave it out, or write ONNX")
+    tried: dict[int, tuple[_Made, CheckReport, Path]] = {0: (made, check, path)}
+    candidates = [Candidate(0, flow.count(made.program), made.solved.cost, first)]
+    roots = {made.program.roots}
+    for index in range(1, task.job.measure + 1):
+        place = folder / f"{index}-{flow.attempt}"
+        other = _make(task, flow, place, prices=strayed(task.job.target, index), known=made.known)
+        if other.program.roots in roots:
+            continue
+        roots.add(other.program.roots)
+        flow.write(other.program, place, options)
+        compared = compare(place, exact=other.exact)
+        same = compared.ok and (options is None or compare(place, exact=False, running=options).ok)
+        call = flow.timed(place, options, task) if same else None
+        if call is not None:
+            tried[index] = (other, compared, place)
+            predicted = reprice(other.program.roots, task.job.target, task.binding)
+            candidates.append(Candidate(index, flow.count(other.program), predicted, call))
+    outcome = race(candidates, task.job.progress)
+    chosen, compared, place = tried[outcome.fastest]
+    if outcome.fastest:
+        flow.write(chosen.program, path, options)
+    return chosen, compared, {"chosen": outcome.fastest, "candidates": outcome.rows}
+
+
+def _predicted(first: Solved, output: float) -> dict[str, Any]:
+    """The costs of a program that the clock chose, where the model had chosen `first`."""
+    gap = max(0.0, (output - first.lower_bound) / output) if output else 0.0
+    return {"input": first.input_cost, "output": output, "lower_bound": first.lower_bound, "gap": gap, "method": "measured"}
 
 
 def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int) -> str:

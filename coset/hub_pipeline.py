@@ -7,12 +7,13 @@ ONNX Runtime.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from coset import running
 from coset.backends.onnxruntime import Session
 from coset.backends.stablehlo_interpreter import Interpreter
 from coset.check import CheckReport, difference
@@ -72,6 +73,10 @@ class _HubFlow:
         """The ops of a program, without its leaves and what names results."""
         return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
 
+    def timed(self, _: Path, __: Running | None, ___: Task) -> Callable[[], object] | None:
+        """Nothing here runs a program of its format as a compiler would."""
+        return None
+
     def _task(self, program: Program, newest: int) -> Task:
         return Task(self.job, program, dict(next(bindings(program, self.job.dims))), phases_for(self.job, newest))
 
@@ -127,6 +132,10 @@ class OnnxOut(_HubFlow):
 
     def write(self, program: Program, path: Path, _: Running | None) -> None:
         write(program, path)
+
+    def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
+        """ONNX Runtime runs it."""
+        return running.timed(path, options, task)
 
     def comparison(self, _: Task, __: Path) -> Compare:
         """Run by ONNX Runtime, without its optimizer."""

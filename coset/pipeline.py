@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,7 @@ def optimize(
     rules: Sequence[str | Path | WrittenRule] = (),
     dims: Mapping[str, int] | None = None,
     progress: Progress = lambda _: None,
+    measure: int = 0,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -83,7 +84,7 @@ def optimize(
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
-    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, measure)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report = _run(job, draft.path, started)
@@ -139,6 +140,9 @@ class _Onnx:
 
     def count(self, program: Program) -> int:
         return count_nodes(program)
+
+    def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
+        return running.timed(path, options, task)
 
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:

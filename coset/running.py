@@ -10,11 +10,13 @@ from typing import Any
 
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport
+from coset.feeds import cases
 from coset.frontends.onnx_tensors import open_model
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.targets.running import KEY, Running, parse_running
 from coset.targets.target import Target
+from coset.task import Task
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,18 @@ def stored(path: str | Path) -> Running | None:
     """
     text = open_model(path).metadata.get(KEY)
     return None if text is None else parse_running(text)
+
+
+def timed(path: Path, options: Running | None, task: Task) -> Callable[[], object]:
+    """A call that runs the ONNX model at `path` with `options`, or ONNX Runtime's own, on the first inputs that are drawn for the task.
+
+    Raises:
+        CosetError: it does not load, or does not run on them.
+    """
+    session = Session.told(path, options or Running())
+    feed = next(iter(cases(task.program, task.binding))).feed
+    session.run(feed)
+    return lambda: session.run(feed)
 
 
 def load(path: str | Path) -> Session:

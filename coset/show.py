@@ -57,6 +57,13 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line("rules      none was needed")
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
+    for row in (report["measured"] or {}).get("candidates", ()):
+        chosen = "  <- taken" if row["index"] == report["measured"]["chosen"] else ""
+        interval = f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+        print_line(
+            f"measured   {row['nodes']} nodes, predicted {row['predicted_ms']:.3f} ms, took {row['median_ms']:.3f}, {interval}{chosen}",
+            markup=False,
+        )
     for each in report["host"]:
         many = f" ({each['count']} times)" if each["count"] > 1 else ""
         print_line(f"host       {each['op']}{many}, {each['seconds'] * 1e3:.3f} ms: {each['reason']}", markup=False)

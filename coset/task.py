@@ -57,6 +57,7 @@ class Job:
     rules: Sequence[str | Path | WrittenRule]
     dims: Mapping[str, int]
     progress: Progress
+    measure: int = 0  # further programs that are timed beside the one chosen
 
 
 @dataclass(frozen=True)
@@ -134,15 +135,24 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
 
 
-def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:
-    """The cheapest equal program found, region by region, and how many seconds of it were search."""
+Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # e-graphs that are there, by what was looked for
+
+
+def solve_task(
+    task: Task, phases: Sequence[Phase], printable: Printable | None = None, *, prices: Target | None = None, known: Searched | None = None
+) -> tuple[Solved, float]:
+    """The cheapest equal program found, region by region, and how many seconds of it were search. `prices`: a target with other numbers to
+    choose by; `known`: searches of this task and these phases, which are not done again, and to which what is done now is added."""
     seconds = 0.0
-    target = task.job.target
+    target = prices or task.job.target
+    known = {} if known is None else known
 
     def search(roots: Sequence[Term]) -> tuple[Saturation, Sequence[Entered]]:
         nonlocal seconds
+        if tuple(roots) in known:
+            return known[tuple(roots)]
         started = time.perf_counter()
-        found = search_roots(roots, phases, task)
+        found = known[tuple(roots)] = search_roots(roots, phases, task)
         seconds += time.perf_counter() - started
         task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
         return found
