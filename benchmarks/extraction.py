@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.shared_merges import shared_merges
 from coset.extract.greedy import greedy
+from coset.extract.gym import read_problem
 from coset.extract.problem import Choice, Problem, choice, cost_of
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
@@ -65,25 +66,11 @@ def layers(count: int, width: int, seed: int) -> Problem:
     return Problem(made, (value,))
 
 
-def gym(path: Path) -> Problem:
-    """An e-graph of extraction-gym's JSON format."""
-    data = json.loads(path.read_text())
-    nodes: dict[str, Any] = data["nodes"]
-    number: dict[str, int] = {}
-    for node in nodes.values():
-        number.setdefault(node["eclass"], len(number))
-    made: list[list[Choice]] = [[] for _ in number]
-    for node in nodes.values():
-        children = [number[nodes[child]["eclass"]] for child in node["children"]]
-        made[number[node["eclass"]]].append(choice(float(node["cost"]), children))
-    return Problem(made, tuple(dict.fromkeys(number[root] for root in data["root_eclasses"])))
-
-
 def problems(folder: str | None, limit: int) -> Iterator[tuple[str, Problem]]:
     """The named problems to solve."""
     if folder is not None:
         for path in sorted(Path(folder).rglob("*.json"))[:limit]:
-            yield str(path.relative_to(folder)), gym(path)
+            yield str(path.relative_to(folder)), read_problem(path)
         return
     for classes in (100, 1_000, 5_000, 50_000):
         yield f"tangle of {classes} classes", tangle(classes, classes)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from coset.answer import as_json
+from coset.answer import as_json, save
 from coset.ir.errors import CosetError
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
@@ -55,13 +55,6 @@ _NATIVE = click.option(
 )
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file beside its place, and then give it the name."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text)
-    beside.replace(path)
-
-
 _JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -80,12 +73,13 @@ def cli() -> None:
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
+@click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
 @_DIM
 @_NATIVE
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], report: str | None, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], report: str | None, extraction_problem: str | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -98,7 +92,10 @@ def optimize(
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say)
+    problem = None if extraction_problem is None else Path(extraction_problem)
+    if problem is not None and not problem.parent.is_dir():
+        raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
+    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say, problem)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))
@@ -206,7 +203,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
             continue
         changed.append(name)
         if not only_check:
-            _write(path, after)
+            save(path, after)
     for name in changed:
         _say(f"{'would format' if only_check else 'formatted'} {name}")
     return NEGATIVE if only_check and changed else SUCCESS
@@ -222,7 +219,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
     if textmate is not None:
         from coset.rules.highlight import textmate as grammar
 
-        _write(Path(textmate), grammar())
+        save(Path(textmate), grammar())
         _say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
@@ -236,7 +233,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         from coset.rules.reference import reference
 
         page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
-        _write(page, reference(DEFAULT))
+        save(page, reference(DEFAULT))
         _say(f"wrote {page}")
         return SUCCESS
     if ops:

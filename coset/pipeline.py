@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(job, program, usual_dims(program, {}), ())
+        task = Task(replace(job, extraction_problem=None), program, usual_dims(program, {}), ())
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

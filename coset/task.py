@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.merging import merge_products
@@ -16,6 +17,7 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
 from coset.extract.cost import Printable
+from coset.extract.gym import Named, render_problem, side_by_side
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
 from coset.feeds import bindings
@@ -45,7 +47,7 @@ PARTS = "part"  # the dialect of what definitions have in common, which no targe
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for: the arguments of `optimize`."""
+    """What is asked for: the arguments of `optimize`. `extraction_problem`: where to write what extraction chose from."""
 
     model: Any
     target: Target
@@ -54,6 +56,7 @@ class Job:
     rules: Sequence[str | Path | WrittenRule]
     dims: Mapping[str, int]
     progress: Progress
+    extraction_problem: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -132,20 +135,26 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
     """The cheapest equal program found, region by region, and how many seconds of it were search."""
     seconds = 0.0
     target = task.job.target
+    problems: list[Named] = []
+    watch = None if task.job.extraction_problem is None else problems.append
 
     def search(roots: Sequence[Term]) -> tuple[Saturation, Sequence[Entered]]:
         nonlocal seconds
         started = time.perf_counter()
         found = search_roots(roots, phases, task)
         seconds += time.perf_counter() - started
+        problems.clear()  # of regions that were not kept
         task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
         return found
 
     def choose(graph: Saturated) -> Selection:
-        return select(graph, target, task.binding, task.job.limits, printable=printable)
+        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch)
 
     wanted = (*task.program.roots, *task.program.sources().values())
-    return solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding)), seconds
+    solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding))
+    if task.job.extraction_problem is not None:
+        save(task.job.extraction_problem, render_problem(side_by_side(problems)))
+    return solved, seconds
 
 
 def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Sequence[Entered]]:

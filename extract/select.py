@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer, Printable
-from coset.extract.faces import FOLDED, ITSELF, Faces, faces_of
+from coset.extract.faces import FOLDED, ITSELF, Faces, Origin, faces_of
 from coset.extract.greedy import tree_order
+from coset.extract.gym import Named
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Picks, Problem, needed
 from coset.extract.solve import Effort, solve
@@ -21,6 +22,7 @@ from coset.ir.types import AbsentType, Type
 from coset.targets.target import Target
 
 DEFAULT = Effort()
+Watch = Callable[[Named], None]
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,12 @@ def select(
     *,
     effort: Effort = DEFAULT,
     printable: Printable | None = None,
+    watch: Watch | None = None,
 ) -> Selection:
     """The cheapest program found: `binding` gives numbers to the dim symbols.
 
     Of `limits` the seconds hold here too. `printable` says why an op cannot be printed (None: it can), where the printer
-    is narrower than the target, for example for an old opset.
+    is narrower than the target, for example for an old opset. `watch` is shown the problem that was solved.
 
     Raises:
         CosetError: a root has no form that the target can run; the ops without a legal form are named.
@@ -80,10 +83,19 @@ def select(
         solution = solve(faces.problem, effort, start=start)
     if solution is None:
         raise _without_form(saturated, faces, pricer)
+    if watch is not None:
+        watch(Named(faces.problem, [[_name(saturated, origin) for origin in origins] for origins in faces.origins]))
     input_cost = _input_cost(saturated, pricer, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
     terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
     return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed)
+
+
+def _name(saturated: Saturated, origin: Origin) -> str:
+    """What a choice is, in a problem that is written out."""
+    if origin.node == ITSELF:
+        return "itself"
+    return "folded" if origin.node == FOLDED else saturated.nodes[origin.eclass][origin.node].op.name
 
 
 def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:
