@@ -34,6 +34,16 @@ def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[
     return pairs
 
 
+def _bytes(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    number, unit = (value[:-1], value[-1].upper()) if value[-1:].upper() in _UNITS else (value, "")
+    if not number.isascii() or not number.isdigit():
+        raise click.BadParameter(f"`{value}` is not a number of bytes, such as 4096, 512K, 64M or 2G")
+    return int(number) * _UNITS.get(unit, 1)
+
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)"
 )
@@ -74,12 +84,14 @@ def cli() -> None:
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
+@click.option("--max-memory", metavar="BYTES", callback=_bytes, help="live bytes of activations that the result may take (1024s: K, M, G)")
 @_DIM
 @_NATIVE
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], report: str | None, extraction_problem: str | None, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], report: str | None, extraction_problem: str | None, max_memory: int | None, dims: dict[str, int],
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -95,7 +107,7 @@ def optimize(
     problem = None if extraction_problem is None else Path(extraction_problem)
     if problem is not None and not problem.parent.is_dir():
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
-    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say, problem)
+    job = Job(model, get_target(target or default_target(output)), numerics, limits, rule_files, dims, _say, problem, max_memory)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))

@@ -15,12 +15,14 @@ from coset.extract.cost import Printable
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.lowering.live import Steps
+from coset.memory import choose, live_bytes
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
-from coset.task import Task, finish, keeps_every_bit, solve_task
+from coset.task import Searched, Task, finish, keeps_every_bit, solve_task
 from coset.usage import Usage, used_rules
 
 LEFT_OUT = 3  # rules without which a program is tried again
@@ -70,6 +72,13 @@ class Flow(Protocol):
     def count(self, program: Program) -> int:
         """How many nodes a program has in the format that is written."""
 
+    def steps(self, program: Program) -> Steps:
+        """What a program does, in the order in which it is written."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether what is written keeps the order that the program's source gives for its values (`places`)."""
+
 
 def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`.
@@ -102,7 +111,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             if check.ok:
                 break
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
-    return made.program, {**report, "session": None if settled is None else settled.summary(), "left_out": left_out}
+    memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
+    return made.program, {**report, "memory": memory, "session": None if settled is None else settled.summary(), "left_out": left_out}
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,17 @@ class _Made:
 def _make(task: Task, flow: Flow, path: Path) -> _Made:
     started = time.perf_counter()
     task.job.progress("searching equal programs")
-    solved, searched = solve_task(task, task.phases, flow.printable(task))
-    extracted = time.perf_counter()
-    program, folded = finish(task, solved)
+    known: Searched = {}
+    searched = extracted = 0.0
+
+    def solve_at(byte_price: float) -> Solved:
+        nonlocal searched, extracted
+        solved, seconds = solve_task(task, task.phases, flow.printable(task), byte_price=byte_price, searched=known)
+        searched, extracted = searched + seconds, time.perf_counter()
+        return solved
+
+    chosen = choose(task, solve_at, flow.steps, reorders=flow.reorders)
+    solved, program, folded = chosen.solved, chosen.program, chosen.folded
     usage = used_rules(solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)

@@ -27,6 +27,7 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import TensorType, Type
+from coset.lowering.live import Steps, steps_of
 from coset.lowering.onnx import highest_opset, write
 from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
@@ -59,6 +60,7 @@ class _HubFlow:
 
     job: Job
     dialect: ClassVar[str]
+    reorders: ClassVar[bool] = False
 
     @cached_property
     def original(self) -> Program:
@@ -71,6 +73,10 @@ class _HubFlow:
     def count(self, program: Program) -> int:
         """The ops of a program, without its leaves and what names results."""
         return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
+
+    def steps(self, program: Program) -> Steps:
+        """Each op as it stands, operands first."""
+        return steps_of(program.roots, [term for _, term in program.outputs])
 
     def _task(self, program: Program, newest: int) -> Task:
         return Task(self.job, program, dict(next(bindings(program, self.job.dims))), phases_for(self.job, newest))

@@ -20,7 +20,8 @@ from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
+from coset.lowering.live import Steps
+from coset.lowering.onnx import count_nodes, highest_opset, live_steps, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
@@ -65,6 +66,7 @@ def optimize(
     limits: Limits | None = None,
     rules: Sequence[str | Path | WrittenRule] = (),
     dims: Mapping[str, int] | None = None,
+    max_memory: int | None = None,
     progress: Progress = lambda _: None,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
@@ -72,14 +74,15 @@ def optimize(
     `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. Without a `target` it is the one that is written in the model's own
     format; the target decides what is written. `numerics` bounds what rules may promise (exact, reassociates, real, approx,
     lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free dims, for costs and for the
-    comparison. The checked file stays where temporary files go as long as the result is in use.
+    comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written. The checked file stays where
+    temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else get_target(target or default_target(model))
-    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, max_memory=max_memory)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report = _run(job, draft.path, started)
@@ -117,6 +120,7 @@ class _Onnx:
     job: Job
     attempt: str = "attempt.onnx"
     bitwise: bool = True
+    reorders: bool = True
 
     def read(self) -> Task:
         return _read(self.job)
@@ -135,6 +139,9 @@ class _Onnx:
 
     def count(self, program: Program) -> int:
         return count_nodes(program)
+
+    def steps(self, program: Program) -> Steps:
+        return live_steps(program)
 
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
@@ -161,7 +168,7 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(replace(job, extraction_problem=None), program, usual_dims(program, {}), ())
+        task = Task(replace(job, extraction_problem=None, max_memory=None), program, usual_dims(program, {}), ())
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

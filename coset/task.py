@@ -47,7 +47,8 @@ PARTS = "part"  # the dialect of what definitions have in common, which no targe
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for: the arguments of `optimize`. `extraction_problem`: where to write what extraction chose from."""
+    """What is asked for: the arguments of `optimize`. `extraction_problem`: where to write what extraction chose from.
+    `max_memory`: live bytes of activations that the result may take."""
 
     model: Any
     target: Target
@@ -57,6 +58,7 @@ class Job:
     dims: Mapping[str, int]
     progress: Progress
     extraction_problem: Path | None = None
+    max_memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,17 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
 
 
-def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None = None) -> tuple[Solved, float]:
-    """The cheapest equal program found, region by region, and how many seconds of it were search."""
+Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # what was found, by roots
+
+
+def solve_task(
+    task: Task, phases: Sequence[Phase], printable: Printable | None = None, *, byte_price: float = 0.0, searched: Searched | None = None
+) -> tuple[Solved, float]:
+    """The cheapest equal program found, region by region, and how many seconds of it were search.
+
+    `byte_price` (s/B) is added for each byte that an op writes. What is `searched` already is not searched again.
+    """
+    known: Searched = {} if searched is None else searched
     seconds = 0.0
     target = task.job.target
     problems: list[Named] = []
@@ -141,14 +152,15 @@ def solve_task(task: Task, phases: Sequence[Phase], printable: Printable | None 
     def search(roots: Sequence[Term]) -> tuple[Saturation, Sequence[Entered]]:
         nonlocal seconds
         started = time.perf_counter()
-        found = search_roots(roots, phases, task)
+        found = known.get(tuple(roots)) or search_roots(roots, phases, task)
+        known[tuple(roots)] = found
         seconds += time.perf_counter() - started
         problems.clear()  # of regions that were not kept
         task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
         return found
 
     def choose(graph: Saturated) -> Selection:
-        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch)
+        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
 
     wanted = (*task.program.roots, *task.program.sources().values())
     solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding))
