@@ -23,6 +23,7 @@ from coset.extract.gym import read_problem
 from coset.extract.problem import Choice, Problem, choice, cost_of
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
+from coset.ir.collector import no_collection
 
 
 def tangle(classes: int, seed: int) -> Problem:
@@ -98,14 +99,15 @@ def print_planted(rows: Iterable[dict[str, Any]]) -> None:
 
 def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
     """Costs, bound and times of one problem; None when it has no solution."""
-    start = time.process_time()
-    first = greedy(problem)
-    greedy_seconds = time.process_time() - start
-    if first is None:
-        return None
-    wall, start = time.perf_counter(), time.process_time()
-    solution = solve(problem, Effort(seconds=seconds))
-    solve_seconds, wall = time.process_time() - start, time.perf_counter() - wall
+    with no_collection():  # as the pipeline does
+        start = time.process_time()
+        first = greedy(problem)
+        greedy_seconds = time.process_time() - start
+        if first is None:
+            return None
+        wall, start = time.perf_counter(), time.process_time()
+        solution = solve(problem, Effort(seconds=seconds))
+        solve_seconds, wall = time.process_time() - start, time.perf_counter() - wall
     assert solution is not None
     pruned = prune(problem)
     assert pruned is not None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-REGION = 4_000  # classes that are looked at for one choice; more counts as a cycle
-ROOM = 1e-6  # between two places; below it all are numbered anew
+REGION = 1_000  # classes that are looked at for one choice; more counts as a cycle
+ROOM = 1e-9  # between two places; below it all are numbered anew
+
+NOWHERE = -1.0  # the place of a class that cannot be computed
 
 
 class Acyclic:
@@ -18,13 +20,12 @@ class Acyclic:
     def __init__(self, below: list[Collection[int]], order: Sequence[int]) -> None:
         """`order`, of the classes that can be computed, keeps the law."""
         self.below = below
-        self.place = [-1.0] * len(below)
-        for at, number in enumerate(order):
-            self.place[number] = float(at)
+        self.place = [NOWHERE] * len(below)
+        self._number(order)
 
     def ordered(self) -> list[int]:
         """The classes that can be computed, operands first."""
-        return sorted((n for n, place in enumerate(self.place) if place >= 0), key=lambda number: (self.place[number], number))
+        return sorted((n for n, place in enumerate(self.place) if place != NOWHERE), key=lambda number: (self.place[number], number))
 
     def allows(self, number: int, children: Sequence[int], *, region: int = REGION) -> bool:
         """True when `number` over `children` makes no cycle with all that is `below` other classes; they stand before it then."""
@@ -34,11 +35,11 @@ class Acyclic:
         for child in children:
             if place[child] >= here:
                 stack.append(child)
-            elif place[child] < 0:
+            elif place[child] == NOWHERE:
                 return False
         if not stack:
             return True
-        lowest = -1.0
+        lowest = 0.0
         seen = set(stack)
         while stack:
             at = stack.pop()
@@ -52,7 +53,7 @@ class Acyclic:
                     stack.append(child)
         room = (here - lowest) / (len(seen) + 1)
         if room < ROOM:
-            self._number_anew()
+            self._number(self.ordered())
             return self.allows(number, children, region=region)
         for position, at in enumerate(sorted(seen, key=place.__getitem__), 1):
             place[at] = lowest + room * position
@@ -63,6 +64,7 @@ class Acyclic:
         mended = self.allows(number, children, region=len(self.place))
         assert mended, "picks that were without a cycle have one"
 
-    def _number_anew(self) -> None:
-        for at, number in enumerate(self.ordered()):
+    def _number(self, order: Sequence[int]) -> None:
+        """From 1, so that there is room before the first."""
+        for at, number in enumerate(order, 1):
             self.place[number] = float(at)

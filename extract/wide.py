@@ -12,7 +12,7 @@ from coset.extract.lagrange import Priced, price
 from coset.extract.moves import Moves
 from coset.extract.problem import Picks, Problem, cost_of
 
-SHARES = (0.4, 0.5, 0.6)  # of the choices that are in a core: those of least reduced cost
+SHARES = (0.4, 0.55)  # of the choices that are in a core: those of least reduced cost
 SAME = 1e-9  # relative difference of costs that are one
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -122,6 +123,16 @@ def test_a_move_that_is_taken_back_leaves_no_trace(seed: int) -> None:
     moves._take_back(mark)
     assert (moves.picks, moves.refs) == before
     assert moves.cost == pytest.approx(cost_of(problem, moves.picks))
+
+
+def test_there_is_room_before_the_first_class_of_an_order() -> None:
+    """mamba_like: a class that was moved before the first one counted as one that cannot be computed."""
+    acyclic = Acyclic([[] for _ in range(40)], list(range(40)))
+    for first, second in itertools.pairwise(range(40)):
+        assert acyclic.allows(first, [second])
+        acyclic.below[first] = [second]
+    assert acyclic.ordered() == list(reversed(range(40)))
+    assert all(not acyclic.allows(39, [number]) for number in range(39))
 
 
 def test_an_order_is_mended_or_a_cycle_is_seen() -> None:
