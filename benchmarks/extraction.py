@@ -1,9 +1,10 @@
 """How good extraction is, and how long it takes: greedy, exact program and bound on random and structured problems.
 
-    python benchmarks/extraction.py [--gym FOLDER] [--limit N] [--seconds 60] [--json]
+    python -m benchmarks.extraction [--planted NODES ..] [--seeds N] [--gym FOLDER] [--limit N] [--seconds 60] [--json]
 
-`--gym` reads extraction-gym's JSON e-graphs (github.com/egraphs-good/extraction-gym, `data/`): the suite's published sums
-are greedy-DAG 77,029 in 3.1 s and ILP 76,100 in 1,039 s.
+`--planted` solves problems of `benchmarks.shared_merges`, whose optimum is known. Seconds are processor seconds; `--seconds` are of the
+clock, and after them the best so far is taken. `--gym` reads extraction-gym's JSON e-graphs (github.com/egraphs-good/extraction-gym,
+`data/`): the suite's published sums are greedy-DAG 77,029 in 3.1 s and ILP 76,100 in 1,039 s.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.shared_merges import shared_merges
 from coset.extract.greedy import greedy
+from coset.extract.gym import read_problem
 from coset.extract.problem import Choice, Problem, choice, cost_of
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
+from coset.ir.collector import no_collection
 
 
 def tangle(classes: int, seed: int) -> Problem:
@@ -63,25 +67,11 @@ def layers(count: int, width: int, seed: int) -> Problem:
     return Problem(made, (value,))
 
 
-def gym(path: Path) -> Problem:
-    """An e-graph of extraction-gym's JSON format."""
-    data = json.loads(path.read_text())
-    nodes: dict[str, Any] = data["nodes"]
-    number: dict[str, int] = {}
-    for node in nodes.values():
-        number.setdefault(node["eclass"], len(number))
-    made: list[list[Choice]] = [[] for _ in number]
-    for node in nodes.values():
-        children = [number[nodes[child]["eclass"]] for child in node["children"]]
-        made[number[node["eclass"]]].append(choice(float(node["cost"]), children))
-    return Problem(made, tuple(dict.fromkeys(number[root] for root in data["root_eclasses"])))
-
-
 def problems(folder: str | None, limit: int) -> Iterator[tuple[str, Problem]]:
     """The named problems to solve."""
     if folder is not None:
         for path in sorted(Path(folder).rglob("*.json"))[:limit]:
-            yield str(path.relative_to(folder)), gym(path)
+            yield str(path.relative_to(folder)), read_problem(path)
         return
     for classes in (100, 1_000, 5_000, 50_000):
         yield f"tangle of {classes} classes", tangle(classes, classes)
@@ -89,16 +79,35 @@ def problems(folder: str | None, limit: int) -> Iterator[tuple[str, Problem]]:
         yield f"{count} layers of {width}", layers(count, width, count)
 
 
+def measure_planted(nodes: int, seed: int, seconds: float) -> dict[str, Any]:
+    """How far greedy, the ladder and its bound are from the planted optimum."""
+    planted = shared_merges(nodes, seed)
+    row = measure(planted.problem, seconds)
+    assert row is not None
+    assert row["bound"] <= planted.cost * (1 + 1e-9) <= row["cost"] * (1 + 2e-9) and row["cost"] <= row["greedy"] * (1 + 1e-9)
+    return {"nodes": nodes, "seed": seed, "planted": planted.cost, **row}
+
+
+def print_planted(rows: Iterable[dict[str, Any]]) -> None:
+    """The table of problems with a planted optimum."""
+    print(f"{'e-nodes':>8} {'seed':>4} {'part':>7} {'greedy':>8} {'s':>6} {'ladder':>8} {'bound':>8} {'method':>7} {'s':>7} {'wall s':>7}")
+    for row in rows:
+        greedy_off, off, bound_off = (f"{100 * (row[key] / row['planted'] - 1):+.2f}%" for key in ("greedy", "cost", "bound"))
+        print(f"{row['choices']:8} {row['seed']:4} {row['part']:7} {greedy_off:>8} {row['greedy_s']:6.2f} {off:>8} {bound_off:>8} "
+              f"{row['method']:>7} {row['seconds']:7.2f} {row['wall']:7.2f}", flush=True)  # fmt: skip
+
+
 def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
     """Costs, bound and times of one problem; None when it has no solution."""
-    start = time.perf_counter()
-    first = greedy(problem)
-    greedy_seconds = time.perf_counter() - start
-    if first is None:
-        return None
-    start = time.perf_counter()
-    solution = solve(problem, Effort(seconds=seconds))
-    solve_seconds = time.perf_counter() - start
+    with no_collection():  # as the pipeline does
+        start = time.process_time()
+        first = greedy(problem)
+        greedy_seconds = time.process_time() - start
+        if first is None:
+            return None
+        wall, start = time.perf_counter(), time.process_time()
+        solution = solve(problem, Effort(seconds=seconds))
+        solve_seconds, wall = time.process_time() - start, time.perf_counter() - wall
     assert solution is not None
     pruned = prune(problem)
     assert pruned is not None
@@ -106,6 +115,7 @@ def measure(problem: Problem, seconds: float) -> dict[str, Any] | None:
     return {
         "choices": sum(map(len, problem.classes)), "part": largest, "greedy": cost_of(problem, first), "greedy_s": greedy_seconds,
         "cost": solution.cost, "bound": solution.lower_bound, "gap": solution.gap, "method": solution.method, "seconds": solve_seconds,
+        "wall": wall,
     }  # fmt: skip
 
 
@@ -120,7 +130,16 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=10_000, help="files of the folder")
     parser.add_argument("--seconds", type=float, default=60.0, help="safety limit for each problem")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--planted", type=int, nargs="+", metavar="NODES", help="sizes of problems with a planted optimum")
+    parser.add_argument("--seeds", type=int, default=5, help="problems of each size")
     options = parser.parse_args()
+    if options.planted is not None:
+        found = (measure_planted(nodes, seed, options.seconds) for nodes in options.planted for seed in range(1, options.seeds + 1))
+        if options.json:
+            print(json.dumps({"rows": list(found)}))
+        else:
+            print_planted(found)
+        return
     if not options.json:
         heads = ("choices", 8), ("part", 7), ("greedy", 12), ("s", 7), ("cost", 12), ("bound", 12), ("gap %", 6), ("method", 7), ("s", 7)
         print(f"{'problem':40} " + " ".join(f"{head:>{width}}" for head, width in heads))

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from coset.answer import as_json
+from coset.answer import as_json, save
 from coset.ir.errors import CosetError
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
@@ -34,6 +34,16 @@ def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[
     return pairs
 
 
+def _bytes(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    number, unit = (value[:-1], value[-1].upper()) if value[-1:].upper() in _UNITS else (value, "")
+    if not number.isascii() or not number.isdigit():
+        raise click.BadParameter(f"`{value}` is not a number of bytes, such as 4096, 512K, 64M or 2G")
+    return int(number) * _UNITS.get(unit, 1)
+
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=_dims, help="a number for a free dim (costs, comparison, timing)"
 )
@@ -55,13 +65,6 @@ _NATIVE = click.option(
 )
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a file beside its place, and then give it the name."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text)
-    beside.replace(path)
-
-
 _JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
 
 
@@ -81,12 +84,15 @@ def cli() -> None:
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
+@click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
+@click.option("--max-memory", metavar="BYTES", callback=_bytes, help="live bytes of activations that the result may take (1024s: K, M, G)")
 @_DIM
 @_NATIVE
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], report: str | None, measure: int, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], report: str | None, measure: int, extraction_problem: str | None, max_memory: int | None,
+    dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -99,7 +105,11 @@ def optimize(
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    job = Job(model, find_target(target or default_target(output)), numerics, limits, rule_files, dims, _say, measure)
+    problem = None if extraction_problem is None else Path(extraction_problem)
+    if problem is not None and not problem.parent.is_dir():
+        raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
+    resolved = find_target(target or default_target(output))
+    job = Job(model, resolved, numerics, limits, rule_files, dims, _say, problem, max_memory, measure)
     result = {**optimize_file(job, Path(output)), "output": output}
     if report is not None:
         save_report(result, Path(report))
@@ -207,7 +217,7 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
             continue
         changed.append(name)
         if not only_check:
-            _write(path, after)
+            save(path, after)
     for name in changed:
         _say(f"{'would format' if only_check else 'formatted'} {name}")
     return NEGATIVE if only_check and changed else SUCCESS
@@ -223,7 +233,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
     if textmate is not None:
         from coset.rules.highlight import textmate as grammar
 
-        _write(Path(textmate), grammar())
+        save(Path(textmate), grammar())
         _say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
@@ -237,7 +247,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         from coset.rules.reference import reference
 
         page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
-        _write(page, reference(DEFAULT))
+        save(page, reference(DEFAULT))
         _say(f"wrote {page}")
         return SUCCESS
     if ops:
@@ -257,7 +267,7 @@ def targets(docs: str | None, as_json: bool) -> int:
         from coset.target_page import target_page
 
         page = Path(docs) / "targets.md" if Path(docs).is_dir() else Path(docs)
-        _write(page, target_page())
+        save(page, target_page())
         _say(f"wrote {page}")
         return SUCCESS
     from coset.show import show_targets
@@ -289,7 +299,7 @@ def calibrate(output: str | None, profile: str | None, seconds: float, each: flo
     with opened(kept) as store:
         found = run(base, store, seconds=seconds, each=each, progress=_say)
     file.parent.mkdir(parents=True, exist_ok=True)
-    _write(file, as_file(found, base))
+    save(file, as_file(found, base))
     result = {**found.summary(), "output": str(file), "profile": str(kept)}
     if as_json:
         _print_json(result)

@@ -17,7 +17,9 @@ from coset.extract.select import reprice
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.lowering.live import Steps
 from coset.measured import Candidate, race
+from coset.memory import choose, live_bytes
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
@@ -77,6 +79,13 @@ class Flow(Protocol):
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         """A call that runs what is written there, on inputs that are the same for all; None where nothing here runs it."""
 
+    def steps(self, program: Program) -> Steps:
+        """What a program does, in the order in which it is written."""
+
+    @property
+    def reorders(self) -> bool:
+        """Whether what is written keeps the order that the program's source gives for its values (`places`)."""
+
 
 def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`.
@@ -114,8 +123,9 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
     if measured is not None and made.solved is not first:  # its own prices are not the target's
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
+    memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
-    return made.program, {**report, "session": session, "left_out": left_out, "measured": measured}
+    return made.program, {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured}
 
 
 @dataclass(frozen=True)
@@ -135,16 +145,23 @@ class _Made:
 def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, known: Searched | None = None) -> _Made:
     started = time.perf_counter()
     task.job.progress("searching equal programs" if prices is None else "choosing another program")
-    known = {} if known is None else known
-    solved, searched = solve_task(task, task.phases, flow.printable(task), prices=prices, known=known)
-    extracted = time.perf_counter()
-    program, folded = finish(task, solved)
+    found: Searched = {} if known is None else known
+    searched = extracted = 0.0
+
+    def solve_at(byte_price: float) -> Solved:
+        nonlocal searched, extracted
+        solved, seconds = solve_task(task, task.phases, flow.printable(task), prices=prices, byte_price=byte_price, known=found)
+        searched, extracted = searched + seconds, time.perf_counter()
+        return solved
+
+    chosen = choose(task, solve_at, flow.steps, reorders=flow.reorders)
+    solved, program, folded = chosen.solved, chosen.program, chosen.folded
     usage = used_rules(solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)
     exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
-    return _Made(solved, usage, program, folded, wanted, exact, seconds, known)
+    return _Made(solved, usage, program, folded, wanted, exact, seconds, found)
 
 
 def _raced(

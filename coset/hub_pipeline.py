@@ -28,6 +28,7 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, make
 from coset.ir.types import TensorType, Type
+from coset.lowering.live import Steps, steps_of
 from coset.lowering.onnx import highest_opset, write
 from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
@@ -60,6 +61,7 @@ class _HubFlow:
 
     job: Job
     dialect: ClassVar[str]
+    reorders: ClassVar[bool] = False
 
     @cached_property
     def original(self) -> Program:
@@ -76,6 +78,10 @@ class _HubFlow:
     def timed(self, _: Path, __: Running | None, ___: Task) -> Callable[[], object] | None:
         """Nothing here runs a program of its format as a compiler would."""
         return None
+
+    def steps(self, program: Program) -> Steps:
+        """Each op as it stands, operands first."""
+        return steps_of(program.roots, [term for _, term in program.outputs])
 
     def _task(self, program: Program, newest: int) -> Task:
         return Task(self.job, program, dict(next(bindings(program, self.job.dims))), phases_for(self.job, newest))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.legality import refuse_unwritten
-from coset.lowering.onnx import count_nodes, highest_opset, lower, printable, write
+from coset.lowering.live import Steps
+from coset.lowering.onnx import count_nodes, highest_opset, live_steps, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
 from coset.reference import is_stablehlo, values_of
@@ -69,6 +70,7 @@ def optimize(
     limits: Limits | None = None,
     rules: Sequence[str | Path | WrittenRule] = (),
     dims: Mapping[str, int] | None = None,
+    max_memory: int | None = None,
     progress: Progress = lambda _: None,
     measure: int = 0,
 ) -> Optimized:
@@ -77,14 +79,16 @@ def optimize(
     `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. `target` is a name, or the path of a target's file. Without one it is
     the one that is written in the model's own format; the target decides what is written. `numerics` bounds what rules may promise
     (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free
-    dims, for costs and for the comparison. The checked file stays where temporary files go as long as the result is in use.
+    dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
+    `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
+    same each time. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
-    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, measure)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report = _run(job, draft.path, started)
@@ -122,6 +126,7 @@ class _Onnx:
     job: Job
     attempt: str = "attempt.onnx"
     bitwise: bool = True
+    reorders: bool = True
 
     def read(self) -> Task:
         return _read(self.job)
@@ -143,6 +148,9 @@ class _Onnx:
 
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         return running.timed(path, options, task)
+
+    def steps(self, program: Program) -> Steps:
+        return live_steps(program)
 
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
@@ -171,7 +179,7 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(job, program, usual_dims(program, {}), ())
+        task = Task(replace(job, extraction_problem=None, max_memory=None), program, usual_dims(program, {}), ())
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coset.answer import as_json
+from coset.answer import as_json, save
 from coset.check import CheckReport
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
@@ -84,7 +84,5 @@ def _names(program: Program, op: str) -> list[str]:
 
 
 def save_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write the report as JSON, beside first and renamed."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(as_json(report, indent=2) + "\n")
-    beside.replace(path)
+    """Write the report as JSON."""
+    save(path, as_json(report, indent=2) + "\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.limits import Limits
 from coset.egraph.merging import merge_products
@@ -16,6 +17,7 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
 from coset.extract.cost import Printable
+from coset.extract.gym import Named, render_problem, side_by_side
 from coset.extract.placement import NOWHERE
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
@@ -48,7 +50,8 @@ PARTS = "part"  # the dialect of what definitions have in common, which no targe
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for: the arguments of `optimize`."""
+    """What is asked for: the arguments of `optimize`. `extraction_problem`: where to write what extraction chose from.
+    `max_memory`: live bytes of activations that the result may take."""
 
     model: Any
     target: Target
@@ -57,6 +60,8 @@ class Job:
     rules: Sequence[str | Path | WrittenRule]
     dims: Mapping[str, int]
     progress: Progress
+    extraction_problem: Path | None = None
+    max_memory: int | None = None
     measure: int = 0  # further programs that are timed beside the one chosen
 
 
@@ -135,20 +140,32 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
 
 
-Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # e-graphs that are there, by what was looked for
+Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # what was found, by roots
 
 
 def solve_task(
-    task: Task, phases: Sequence[Phase], printable: Printable | None = None, *, prices: Target | None = None, known: Searched | None = None
+    task: Task,
+    phases: Sequence[Phase],
+    printable: Printable | None = None,
+    *,
+    prices: Target | None = None,
+    byte_price: float = 0.0,
+    known: Searched | None = None,
 ) -> tuple[Solved, float]:
-    """The cheapest equal program found, region by region, and how many seconds of it were search. `prices`: a target with other numbers to
-    choose by; `known`: searches of this task and these phases, which are not done again, and to which what is done now is added."""
+    """The cheapest equal program found, region by region, and how many seconds of it were search.
+
+    `prices`: a target with other numbers to choose by. `byte_price` (s/B) is added for each byte that an op writes. What is `known` from
+    searches of this task and these phases is not searched again, and what is found now is added to it.
+    """
+    known = {} if known is None else known
     seconds = 0.0
     target = prices or task.job.target
-    known = {} if known is None else known
+    problems: list[Named] = []
+    watch = None if task.job.extraction_problem is None else problems.append
 
     def search(roots: Sequence[Term]) -> tuple[Saturation, Sequence[Entered]]:
         nonlocal seconds
+        problems.clear()  # of regions that were not kept
         if tuple(roots) in known:
             return known[tuple(roots)]
         started = time.perf_counter()
@@ -158,12 +175,14 @@ def solve_task(
         return found
 
     def choose(graph: Saturated) -> Selection:
-        return select(graph, target, task.binding, task.job.limits, printable=printable)
+        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
 
     wanted = (*task.program.roots, *task.program.sources().values())
     # a region's inputs would be taken for the program's, which are on the host
     solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding), whole=target.host is not None)
     _refuse_idle(target, solved)
+    if task.job.extraction_problem is not None and prices is None:
+        save(task.job.extraction_problem, render_problem(side_by_side(problems)))
     return solved, seconds
 
 

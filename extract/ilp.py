@@ -115,21 +115,6 @@ class _Program:
         return found
 
 
-def relaxed_bound(problem: Problem, upper: float) -> float:
-    """A lower bound of every solution's cost: the linear relaxation."""
-    from scipy.optimize import linprog
-
-    program = _Program(problem, upper)
-    result = linprog(
-        program.costs,
-        A_ub=program.rows.matrix(len(program.costs)),
-        b_ub=program.rows.limits,
-        bounds=np.column_stack([np.zeros(len(program.most)), program.most]),
-        method="highs",
-    )
-    return max(0.0, float(result.fun)) * program.unit * (1 - SAME) if result.status == 0 else trivial_bound(problem)
-
-
 def trivial_bound(problem: Problem) -> float:
     """The cheapest choice of each root, summed."""
     return sum(min(entry.cost for entry in problem.classes[root]) for root in set(problem.roots))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from coset.extract.problem import Choice, Picks, Problem, needed
 
 INLINED_CHILDREN = 16  # a free class with more children than this stays a class
 BITSET_CLASSES = 40_000  # the sets of needed classes take n^2 / 8 bytes
+NEAREST, PASSES = 24, 20  # classes of such a set where there are more, and how often sets may shrink before all is given up
 ROUNDS = 8  # of dropping, at most; programs were seen to need 3, the last of which drops nothing
 PAIRWISE_CHOICES = 200  # above, only choices without children are tried as dominators
 
@@ -219,7 +221,7 @@ def _must(roots: set[int], work: Mapping[int, Work], order: list[int]) -> set[in
     by induction on the derivation. Sets are the bits of integers.
     """
     if len(order) > BITSET_CLASSES:
-        return _must_by_single_choices(roots, work)
+        return _must_of_the_nearest(roots, work, order)
     place = {number: bit for bit, number in enumerate(order)}
     everything = (1 << len(order)) - 1
     sets = [everything] * len(order)
@@ -243,11 +245,52 @@ def _must(roots: set[int], work: Mapping[int, Work], order: list[int]) -> set[in
     return {number for number in order if total >> place[number] & 1}
 
 
-def _must_by_single_choices(roots: set[int], work: Mapping[int, Work]) -> set[int]:
-    seen, stack = set(roots), list(roots)
+def _must_of_the_nearest(roots: set[int], work: Mapping[int, Work], order: list[int]) -> set[int]:
+    """As `_must`, in about linear time, with sets of at most `NEAREST` classes, those fewest steps below: what such a set has no room
+    for is found by way of those that it has. First, what comes later in the order is left out; then the sets shrink until they hold."""
+    sets: dict[int, frozenset[int]] = {}
+    far: dict[int, dict[int, int]] = {}  # of a class: how far below it those of its set are
+    users: dict[int, list[int]] = {number: [] for number in order}
+    for number in order:
+        for child in sorted(frozenset().union(*(children for _, children in work[number].values()))):
+            users[child].append(number)
+        steps: dict[int, int] = {}
+        known = next(children for _, children in work[number].values() if all(child in sets for child in children))
+        for child in known:
+            for other, distance in far[child].items():
+                steps[other] = min(steps.get(other, distance + 1), distance + 1)
+        common = _common(work[number], sets) - {number}
+        near = sorted(common, key=lambda other: (steps[other], other))[: NEAREST - 1]
+        sets[number] = frozenset((number, *near))
+        far[number] = {number: 0, **{other: steps[other] for other in near}}
+    queue, queued = deque(order), set(order)
+    for _ in range(PASSES * len(order)):
+        if not queue:
+            break
+        number = queue.popleft()
+        queued.discard(number)
+        found = sets[number] & (_common(work[number], sets) | {number}) if len(sets[number]) > 1 else sets[number]
+        if found != sets[number]:
+            sets[number] = found
+            queue.extend(user for user in users[number] if user not in queued)
+            queued.update(users[number])
+    if queue:
+        return set(roots)
+    seen, stack = set(roots), sorted(roots)
     while stack:
-        common = frozenset.intersection(*(children for _, children in work[stack.pop()].values()))
-        for child in sorted(common - seen):
+        for child in sorted(sets[stack.pop()] - seen):
             seen.add(child)
             stack.append(child)
     return seen
+
+
+def _common(choices: Work, sets: Mapping[int, frozenset[int]]) -> frozenset[int]:
+    """What all choices whose children have sets need."""
+    common: frozenset[int] | None = None
+    for _, children in choices.values():
+        if all(child in sets for child in children):
+            needs = frozenset().union(*(sets[child] for child in children))
+            common = needs if common is None else common & needs
+            if not common:
+                break
+    return common or frozenset()

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturated import ENode, Saturated
-from coset.extract.cost import Printable
-from coset.extract.faces import FOLDED, ITSELF, Faces
+from coset.extract.cost import Pricer, Printable
+from coset.extract.faces import FOLDED, ITSELF, Faces, Origin
 from coset.extract.greedy import tree_order
+from coset.extract.gym import Named
 from coset.extract.placement import Machines, Placement
 from coset.extract.plain import is_constant, saturated_of
-from coset.extract.problem import Picks, Problem, needed
+from coset.extract.problem import Choice, Picks, Problem, cost_of, needed
 from coset.extract.solve import Effort, solve
 from coset.extract.storage import BROADCAST, Folded, folded, is_static
 from coset.ir.errors import CosetError
@@ -22,6 +23,7 @@ from coset.ir.types import AbsentType, Type
 from coset.targets.target import Target
 
 DEFAULT = Effort()
+Watch = Callable[[Named], None]
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,14 @@ def select(
     *,
     effort: Effort = DEFAULT,
     printable: Printable | None = None,
+    watch: Watch | None = None,
+    byte_price: float = 0.0,
 ) -> Selection:
     """The cheapest program found: `binding` gives numbers to the dim symbols.
 
     Of `limits` the seconds hold here too. `printable` says why an op cannot be printed (None: it can), where the printer
-    is narrower than the target, for example for an old opset.
+    is narrower than the target, for example for an old opset. `watch` is shown the problem that was solved. With a `byte_price` (s/B)
+    the program is the cheapest where each byte that an op writes costs so much more; its cost and the bound are still those in seconds.
 
     Raises:
         CosetError: a root has no form that the target can run; the ops without a legal form are named.
@@ -84,11 +89,35 @@ def select(
         solution = solve(faces.problem, effort, start=start)
     if solution is None:
         raise _without_form(saturated, faces, machines)
+    if watch is not None:
+        watch(Named(faces.problem, [[_name(saturated, origin) for origin in origins] for origins in faces.origins]))
+    if byte_price:
+        priced = solve(_priced(saturated, faces, pricer, byte_price), effort, start=solution.picks)
+        assert priced is not None, "a solution is one at any price"
+        cost = cost_of(faces.problem, priced.picks)
+        if cost > solution.cost:
+            solution = replace(solution, picks=priced.picks, cost=cost, method="search")  # best at that price, in seconds only good
     input_cost = _input_cost(saturated, machines, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
     terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
     placement = machines.placement(saturated, faces, constants, solution.picks)
     return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement)
+
+
+def _priced(saturated: Saturated, faces: Faces, pricer: Pricer, byte_price: float) -> Problem:
+    """The problem where an op costs more by the bytes that it writes; what costs nothing (views, leaves) writes none."""
+    classes = []
+    for choices, origins in zip(faces.problem.classes, faces.origins, strict=True):
+        sizes = [byte_price * pricer.sizes.bytes(saturated.types[origin.eclass]) if origin.node >= 0 else 0.0 for origin in origins]
+        classes.append(tuple(Choice(e.cost + size if e.cost else 0.0, e.children) for e, size in zip(choices, sizes, strict=True)))
+    return Problem(classes, faces.problem.roots)
+
+
+def _name(saturated: Saturated, origin: Origin) -> str:
+    """What a choice is, in a problem that is written out."""
+    if origin.node == ITSELF:
+        return "itself"
+    return "folded" if origin.node == FOLDED else saturated.nodes[origin.eclass][origin.node].op.name
 
 
 def reprice(terms: Sequence[Term], target: Target, binding: Mapping[str, int], *, effort: Effort = DEFAULT) -> float:

@@ -1,5 +1,5 @@
 """The ladder over one problem: prune; then for each part elimination where it is narrow, else greedy, and what proves or betters its
-solution: branching, the walk over frontiers, the integer program where it is small enough, and the bound."""
+solution: the walk over frontiers, branching, the search with prices, the integer program where it is small enough."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from coset.extract.eliminate import WIDEST, eliminate
 from coset.extract.frontier import STATES, advance
 from coset.extract.greedy import greedy
 from coset.extract.groups import groups_of
-from coset.extract.ilp import relaxed_bound, solve_exactly, trivial_bound
+from coset.extract.ilp import solve_exactly, trivial_bound
 from coset.extract.problem import Picks, Problem, cost_of
 from coset.extract.prune import Part, prune
+from coset.extract.wide import Found, search
 
 BRANCH_STEPS = 3_000  # of the plain search (about 20 ms) before HiGHS is asked
-METHODS = ("pruned", "exact", "nodes", "greedy", "time")  # from the strongest to the weakest
+SAME = 1e-9  # relative difference of costs that are one
+METHODS = ("pruned", "exact", "nodes", "search", "time")  # from the strongest to the weakest
 
 
 @dataclass(frozen=True)
 class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
-    over frontiers where at most `states` sets come up (0: never). Any other with more than `choices` choices stays greedy, and with
-    more than `relaxed` choices has a trivial bound; HiGHS stops at `nodes` branches for 1,000 choices of a part, fewer for more.
-    `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
+    over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
+    and a bound; only one with at most `choices` choices is given to HiGHS, which stops at `nodes` branches for 1,000 choices, fewer for
+    more. `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
     states: int = STATES
@@ -40,7 +42,7 @@ class Solution:
     """Picks for the classes that the roots need, their cost, a bound that no solution undercuts, and how it was found.
 
     `method`, of the weakest part: pruned (nothing was left to choose), exact (proved best), nodes (best so far when
-    HiGHS had branched often enough), greedy (too large for HiGHS), time (best so far at the safety limit).
+    HiGHS had branched often enough), search (too large for HiGHS), time (best so far at the safety limit).
     """
 
     picks: Picks
@@ -61,6 +63,13 @@ def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> So
         return None
     starts = pruned.project(start) if start is not None else [None] * len(pruned.parts)
     end = time.monotonic() + effort.seconds
+    if any(_is_large(part.problem, effort) for part in pruned.parts):  # so that what comes out is never worse than greedy by itself
+        whole = greedy(problem, starts=() if start is None else (start,))
+        assert whole is not None, "pruning found a solution"
+        starts = [
+            known if local is None or not _is_large(part.problem, effort) else local
+            for part, known, local in zip(pruned.parts, starts, pruned.project(whole), strict=True)
+        ]
     seen: dict[object, Solution] = {}  # repeated layers are equal parts
     solved = []
     for part, known in zip(pruned.parts, starts, strict=True):
@@ -79,6 +88,10 @@ def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> So
     return Solution(picks, cost, min(bound, cost), method)
 
 
+def _is_large(problem: Problem, effort: Effort) -> bool:
+    return sum(map(len, problem.classes)) > max(1, effort.choices)
+
+
 def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> Solution:
     problem = part.problem
     size = sum(len(choices) for choices in problem.classes)
@@ -91,7 +104,8 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
     if narrow is not None:
         cost = cost_of(problem, narrow)
         return Solution(narrow, cost, cost, "exact")
-    found = greedy(problem, starts=() if start is None else (start,))
+    known = start if _is_large(problem, effort) else None
+    found = known or greedy(problem, starts=() if start is None else (start,))
     assert found is not None, "pruning left a part without a solution"
     cost = cost_of(problem, found)
     left = end - time.monotonic()
@@ -103,22 +117,33 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
     if walked is not None:
         cost = cost_of(problem, walked)
         return Solution(walked, cost, cost, "exact")
-    if size > effort.choices:
-        bound = relaxed_bound(problem, cost) if size <= effort.relaxed else trivial_bound(problem)
-        return Solution(found, cost, min(bound, cost), "greedy")
-    short, finished = branch(problem, cost, steps=BRANCH_STEPS)
-    candidates = [found] if short is None else [found, short]
-    if finished:
-        best = candidates[-1]
-        cost = cost_of(problem, best)
-        return Solution(best, cost, cost, "exact")
-    exact = solve_exactly(problem, cost, nodes=max(1, effort.nodes * 1_000 // size), seconds=left)
-    better = exact.picks
+    if size <= effort.choices:
+        short, finished = branch(problem, cost, steps=BRANCH_STEPS)
+        found, cost = (found, cost) if short is None else (short, cost_of(problem, short))
+        if finished:
+            return Solution(found, cost, cost, "exact")
+    searched = search(problem, found, end=end)
+    found, cost, bound = searched.picks, cost_of(problem, searched.picks), searched.bound
+    if searched.stopped:
+        return Solution(found, cost, bound, "time")
+    if bound >= cost * (1 - SAME):
+        return Solution(found, cost, cost, "exact")
+    return (
+        Solution(found, cost, bound, "search")
+        if size > effort.choices
+        else _by_program(problem, searched, effort.nodes * 1_000 // size, end)
+    )
+
+
+def _by_program(problem: Problem, searched: Found, nodes: int, end: float) -> Solution:
+    """What HiGHS finds among the choices that a better solution may have."""
+    cost = cost_of(problem, searched.picks)
+    exact = solve_exactly(searched.left.problem, cost, nodes=max(1, nodes), seconds=max(0.0, end - time.monotonic()))
+    better = None if exact.picks is None else searched.left.put_back(exact.picks)
     if better is not None and exact.stop != "optimal":
         better = greedy(problem, starts=(better,))
-    if better is not None:
-        candidates.append(better)
-    best = min(candidates, key=lambda each: cost_of(problem, each))
+    best = min((each for each in (searched.picks, better) if each is not None), key=lambda each: cost_of(problem, each))
     cost = cost_of(problem, best)
-    bound = cost if exact.stop == "optimal" else min(exact.bound, cost)
-    return Solution(best, cost, bound, "exact" if exact.stop == "optimal" else exact.stop)
+    if exact.stop == "optimal":
+        return Solution(best, cost, cost, "exact")
+    return Solution(best, cost, min(max(searched.bound, exact.bound), cost), exact.stop)

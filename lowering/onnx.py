@@ -19,6 +19,7 @@ from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
+from coset.lowering.live import Steps
 from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto
 from coset.lowering.onnx_plan import Call, Context, Input, Refused
 from coset.lowering.onnx_print import print_term
@@ -64,6 +65,11 @@ def write(program: Program, path: str | Path, *, external: bool | None = None, m
 def count_nodes(program: Program) -> int:
     """The number of ONNX nodes that `program` is written as."""
     return len(_graph(program).nodes)
+
+
+def live_steps(program: Program) -> Steps:
+    """What the ONNX nodes of `program` compute, in their order."""
+    return _graph(program).steps()
 
 
 def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:

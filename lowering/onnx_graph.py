@@ -20,6 +20,7 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import ABSENT, GET, INPUT, TOKEN, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
+from coset.lowering.live import Step, Steps
 from coset.lowering.onnx_movement import find_splits
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers
 from coset.lowering.onnx_print import print_term
@@ -27,6 +28,7 @@ from coset.lowering.onnx_shapes import print_numbers
 from coset.lowering.onnx_write import tensor_proto
 
 Proto = Any  # a message of the `onnx` package
+VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})  # ONNX Runtime takes the memory of their operand
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Graph:
     """The printed graph: `nodes` in order and `initializers` by name."""
 
     def __init__(self, program: Program, opset: int, *, whole_dims: bool = True, original_sources: bool = False) -> None:
+        """Values stand where `places` of the program's source says; those that it does not name, behind what they are made of."""
         self.program = program
         self.opset = opset
         self.needs_opset = opset
@@ -62,7 +65,33 @@ class Graph:
         self._inner = frozenset(program.source.get("reserved", ()))
         self._output_name: dict[Term, str] = {}
         order = self._plan()
-        self._emit_all(order)
+        places: Mapping[Term, int] | None = program.source.get("places")
+        self.order = order if places is None else _by_places(order, places)
+        self._emit_all(self.order)
+
+    def steps(self) -> Steps:
+        """What is printed for terms, in order: weights and what is computed from them alone is left out."""
+        found = []
+        constant: set[Term] = set()
+        first: dict[Term, Term] = {}  # of the parts of a node with several results: the one that is computed first
+        for term in self.order:
+            if term.op is INPUT:
+                continue
+            plan = self._plans[term]
+            reads = tuple(dict.fromkeys(_terms(plan) if isinstance(plan, Call | Term) and plan is not term else term.operands))
+            if all(read in constant for read in reads):
+                constant.add(term)
+                continue
+            parts = plan.results if isinstance(plan, Call) else ()
+            if term in first:
+                found.append(Step(term, (first[term],), view=True))
+                continue
+            first.update(dict.fromkeys(parts, term))
+            view = isinstance(plan, Term) or term.op in (GET, TUPLE) or (isinstance(plan, Call) and plan.op in VIEWS)
+            together = tuple(part for part in parts if part is not term)
+            found.append(Step(term, tuple(read for read in reads if read not in constant), view, together))
+        outputs = tuple(term for _, term in self.program.outputs)
+        return Steps(tuple(found), self.program.inputs, outputs)
 
     # ------------------------------------------------------------ which terms are printed
 
@@ -305,6 +334,15 @@ def sorted_nodes(nodes: Sequence[Proto]) -> list[Proto]:
     if len(result) < len(nodes):
         raise CyclicShapes
     return result
+
+
+def _by_places(order: Sequence[Term], places: Mapping[Term, int]) -> list[Term]:
+    """The terms by their places; one without a place comes right behind the last of its operands."""
+    place: dict[Term, int] = {}
+    for term in order:
+        below = max((place[operand] for operand in term.operands if operand in place), default=-1)
+        place[term] = max(places.get(term, below), below)
+    return sorted(order, key=place.__getitem__)
 
 
 def attribute_proto(name: str, value: Any) -> Proto:

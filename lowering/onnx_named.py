@@ -9,6 +9,7 @@ from coset.lowering import onnx_reduce
 from coset.lowering.onnx_plan import Call, Context, Input, Printer, Refused
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))
+_REAL = frozenset({"alpha", "beta", "gamma", "epsilon"})  # attributes that are floats to ONNX
 # op: the version that first has it as we print it. Attributes go by their own names.
 _SIMPLE = {
     "LeakyRelu": 6, "Elu": 6, "HardSigmoid": 6, "HardSwish": 14, "Softplus": 1, "Mish": 18, "Selu": 6, "GlobalAveragePool": 1, "Gelu": 20,
@@ -25,7 +26,8 @@ def _print_simple(term: Term, _: Context) -> Input:
     name = term.op.name.removeprefix("onnx.")
     if term.tensor.dtype not in _FLOATS:
         raise Refused(f"{name} takes no {term.tensor.dtype} elements")
-    return Call(name, _given(term), dict(term.attributes), since=_SIMPLE[name])
+    attributes = {key: float(value) if key in _REAL else value for key, value in term.attributes}  # a rule can find a whole number
+    return Call(name, _given(term), attributes, since=_SIMPLE[name])
 
 
 def _print_relu(term: Term, _: Context) -> Input:

@@ -22,6 +22,8 @@ from coset import flow, pipeline
 from coset import task as tasks
 from coset.cli import run
 from coset.egraph.limits import Limits
+from coset.extract.gym import read_problem
+from coset.extract.solve import Effort, solve
 from coset.ir.errors import CosetError
 from coset.rules.library import DEFAULT, rule_files
 
@@ -213,6 +215,18 @@ def test_a_quantized_weight_stays_one(tmp_path: Path) -> None:
     stored = {tensor.name: tensor.data_type for tensor in onnx.load(tmp_path / "out.onnx").graph.initializer}
     read = [stored.get(node.input[0]) for node in onnx.load(tmp_path / "out.onnx").graph.node if node.op_type == "DequantizeLinear"]
     assert read.count(TensorProto.INT8) == 1 and len(read) == 3
+
+
+def test_the_extraction_problem_is_written_and_has_the_cost_of_the_report(tmp_path: Path) -> None:
+    nodes = [helper.make_node("MatMul", ["x", "W"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])]
+    weights = {"W": np.ones((32, 16), np.float32), "b": np.ones(16, np.float32)}
+    path = saved(model(nodes, {"x": [8, 32]}, {"y": [8, 16]}, **weights), tmp_path)
+    problem, report = tmp_path / "problem.json", tmp_path / "report.json"
+    given = ["optimize", str(path), "-o", str(tmp_path / "out.onnx"), "--report", str(report), "--extraction-problem"]
+    assert run([*given, str(problem)]) == 0
+    solution = solve(read_problem(problem), Effort())
+    assert solution is not None and solution.cost == pytest.approx(json.loads(report.read_text())["cost"]["output"])
+    assert run([*given, str(tmp_path / "none" / "problem.json")]) == 2
 
 
 def test_a_wrong_rule_is_caught_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from coset.extract.eliminate import eliminate
 from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
 from coset.extract.groups import groups_of
-from coset.extract.ilp import relaxed_bound, solve_exactly
+from coset.extract.ilp import solve_exactly
 from coset.extract.problem import Problem, choice, cost_of, find_order
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
@@ -54,7 +54,6 @@ def test_each_method_alone_is_legal_and_in_order(problem: Problem) -> None:
         return
     upper = cost_of(problem, found)
     assert upper >= best * (1 - 1e-12)
-    assert relaxed_bound(problem, upper) <= best * (1 + CLOSE) + 1e-12
     exact = solve_exactly(problem, upper, nodes=100, seconds=10)
     cost = upper if exact.picks is None else cost_of(problem, exact.picks)
     assert exact.stop == "optimal" and cost == pytest.approx(best, rel=CLOSE, abs=1e-9)
@@ -110,11 +109,11 @@ def test_a_known_solution_is_never_lost() -> None:
     assert again is not None and again.cost <= best.cost * (1 + 1e-12)
 
 
-def test_a_part_too_large_for_the_program_says_greedy_and_has_a_bound() -> None:
+def test_a_part_too_large_for_the_program_is_searched_and_has_a_bound() -> None:
     problem = layered(5, 1)
     exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, states=0, choices=0))
     assert exact is not None and loose is not None
-    assert loose.method == "greedy" and loose.lower_bound <= exact.cost <= loose.cost
+    assert loose.method in ("search", "exact") and loose.lower_bound <= exact.cost <= loose.cost
 
 
 def test_no_time_left_is_said() -> None:
