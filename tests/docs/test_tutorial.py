@@ -17,4 +17,4 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("adding-a-target.md", tmp_path)
-    assert kinds["sh"] == 7 and kinds["toml"] == 4
+    assert kinds["sh"] == 10 and kinds["toml"] == 5
