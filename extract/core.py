@@ -15,6 +15,7 @@ from coset.extract.groups import groups_of
 from coset.extract.problem import Picks, Problem, cost_of, needed
 from coset.extract.prune import prune
 
+REGION = 4_000  # classes that are looked at to fit in one choice: what is refused here is lost to the core
 Ranked = Sequence[tuple[int, int]]
 
 
@@ -60,7 +61,7 @@ def _fitting(problem: Problem, start: Picks, ranked: Ranked) -> list[list[int]]:
     acyclic = Acyclic(below, [*order, *(n for n in range(len(problem.classes)) if n not in start)])
     for number, index in ranked:
         children = problem.classes[number][index].children
-        if start.get(number) != index and acyclic.allows(number, children):
+        if start.get(number) != index and acyclic.allows(number, children, region=REGION):
             below[number] = {*below[number], *children}
             kept[number].append(index)
     return [sorted(indices) for indices in kept]

@@ -64,16 +64,16 @@ class Moves:
             queued.discard(number)
             self.done.clear()
             self._improve(number)
-            for near in self._around():
+            for near in self.around(number for number, _ in self.done):
                 if near not in queued:
                     queued.add(near)
                     queue.append(near)
 
-    def _around(self) -> list[int]:
-        """The classes that the last move may make worth another look: what changed, its users, its children and theirs."""
-        changed = dict.fromkeys(number for number, _ in self.done)
+    def around(self, numbers: Iterable[int]) -> list[int]:
+        """The classes that may be worth another look where the picks of `numbers` have changed: these, their users, their children and
+        the users of those."""
         found: dict[int, None] = {}
-        for number in changed:
+        for number in dict.fromkeys(numbers):
             found[number] = None
             for child in self.classes[number][self.picks[number]].children:
                 found[child] = None

@@ -142,6 +142,7 @@ def _by_program(problem: Problem, searched: Found, nodes: int, end: float) -> So
     better = None if exact.picks is None else searched.left.put_back(exact.picks)
     if better is not None and exact.stop != "optimal":
         better = greedy(problem, starts=(better,))
+        better = None if better is None else search(problem, better, end=end).picks
     best = min((each for each in (searched.picks, better) if each is not None), key=lambda each: cost_of(problem, each))
     cost = cost_of(problem, best)
     if exact.stop == "optimal":

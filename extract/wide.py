@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coset.extract.core import best_near
@@ -75,7 +76,7 @@ class _Climb:
         """From the picks that the prices suggest."""
         moves = Moves(self.problem, self.picks, self.order, self.trees)
         moves.follow(priced.picks)
-        self._improve(moves)
+        self._improve(moves, moves.acyclic.ordered()[::-1])
 
     def move_in_core(self, priced: Priced, share: float) -> bool:
         """From the best of a core; False when it was too wide to be solved."""
@@ -83,13 +84,15 @@ class _Climb:
         near, complete = best_near(self.problem, self.best, priced.ranked[: int(share * len(priced.ranked))])
         cost = cost_of(self.problem, near)
         if cost < self.cost * (1 - SAME):
+            changed = [number for number, index in near.items() if self.best.get(number) != index]
             self.best, self.cost = near, cost
             order, picks, _ = tree_order(self.problem, self.alone, only=near)
-            self._improve(Moves(self.problem, picks, order, self.trees))
+            moves = Moves(self.problem, picks, order, self.trees)
+            self._improve(moves, moves.around(changed))
         return complete
 
-    def _improve(self, moves: Moves) -> None:
-        moves.run(moves.acyclic.ordered()[::-1], end=self.end)
+    def _improve(self, moves: Moves, numbers: Iterable[int]) -> None:
+        moves.run(numbers, end=self.end)
         found, cost = moves.result()
         if cost < self.cost:
             self.best, self.cost = found, cost
