@@ -34,6 +34,16 @@ def _dims(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[
     return pairs
 
 
+def _span(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int, int] | None:
+    if value is None:
+        return None
+    name, _equals, ends = value.partition("=")
+    low, _colon, high = ends.partition(":")
+    if not name or not low.isdigit() or not high.isdigit() or not 1 <= int(low) <= int(high):
+        raise click.BadParameter(f"`{value}` is not NAME=LOW:HIGH with 1 <= LOW <= HIGH")
+    return name, int(low), int(high)
+
+
 def _bytes(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
     if value is None:
         return None
@@ -84,6 +94,7 @@ def cli() -> None:
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report (JSON)")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
+@click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=_span, help="write a program for each stretch of sizes of a free dim")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
 @click.option("--max-memory", metavar="BYTES", callback=_bytes, help="live bytes of activations that the result may take (1024s: K, M, G)")
 @_DIM
@@ -91,13 +102,14 @@ def cli() -> None:
 @_JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], report: str | None, measure: int, extraction_problem: str | None, max_memory: int | None,
-    dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
+    max_memory: int | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
     from coset.machine import find_target
-    from coset.pipeline import default_target, optimize_file
+    from coset.pipeline import default_target, optimize_file, optimize_range
+    from coset.ranges import Span
     from coset.report import save_report
     from coset.show import show_optimized
     from coset.task import Job
@@ -110,7 +122,8 @@ def optimize(
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
     resolved = find_target(target or default_target(output))
     job = Job(model, resolved, numerics, limits, rule_files, dims, _say, problem, max_memory, measure)
-    result = {**optimize_file(job, Path(output)), "output": output}
+    found = optimize_file(job, Path(output)) if span is None else optimize_range(job, Path(output), Span(*span))
+    result = {**found, "output": output}
     if report is not None:
         save_report(result, Path(report))
     if as_json:

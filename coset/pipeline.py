@@ -15,7 +15,7 @@ from coset.check import Oracle
 from coset.draft import Draft, draft_for
 from coset.egraph.limits import Limits
 from coset.extract.cost import Printable
-from coset.flow import Compare, run_flow
+from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
@@ -25,6 +25,7 @@ from coset.lowering.live import Steps
 from coset.lowering.onnx import count_nodes, highest_opset, live_steps, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
+from coset.ranges import Span, stretches
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
 from coset.targets.running import KEY, Running
@@ -119,6 +120,27 @@ def optimize_file(job: Job, output: Path) -> dict[str, Any]:
     return report
 
 
+def optimize_range(job: Job, output: Path, span: Span) -> dict[str, Any]:
+    """The report of `job` for the program that does best over a `span` of sizes, which is written to `output`; where other programs are
+    cheaper for some of them, they are written beside it, and `ranges` says which file is for which sizes.
+
+    Raises:
+        CosetError: as `optimize_file`, or the span is of no free dim.
+    """
+    found = stretches(job, span, lambda given: _flow(given, output))
+    several = len(found.stretches) > 1
+    ranges = []
+    for each in found.stretches if several else ():
+        place = output.with_name(f"{output.stem}.{span.name}-{each.low}-{each.high}{output.suffix}")
+        report = optimize_file(replace(job, dims={**job.dims, span.name: each.at}), place)
+        ranges.append({
+            "low": each.low, "high": each.high, "output": str(place), "nodes": report["nodes"]["after"], "seconds": each.seconds,
+            "saved": each.saved, "check": report["check"]["ok"],
+        })  # fmt: skip
+    report = optimize_file(replace(job, dims={**job.dims, span.name: found.overall}), output)
+    return {**report, "ranges": ranges}
+
+
 @dataclass(frozen=True)
 class _Onnx:
     """ONNX in and out, run by ONNX Runtime."""
@@ -155,12 +177,17 @@ class _Onnx:
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
     """The optimized program and the report; the model that was compared is at `path`."""
+    return run_flow(_flow(job, path), path, started)
+
+
+def _flow(job: Job, path: Path) -> Flow:
+    """What is done for the formats of the model and of the result at `path`."""
     refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):
         from coset.hub_pipeline import flow_of  # it is made of what is here
 
-        return run_flow(flow_of(job, path), path, started)
-    return run_flow(_Onnx(job), path, started)
+        return flow_of(job, path)
+    return _Onnx(job)
 
 
 def _read(job: Job) -> Task:

@@ -57,6 +57,10 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line("rules      none was needed")
     for left in report["left_out"]:
         print_line(f"left out   rule {left['rule']}, which breaks this program: {left['problem']}", markup=False)
+    for each in report.get("ranges", ()):
+        ends = " to ".join(f"{seconds * 1e3:.3f}" for seconds in each["seconds"])
+        print_line(f"range      {each['low']} to {each['high']}: {each['output']}, {each['nodes']} nodes", markup=False)
+        print_line(f"           predicted {ends} ms, saves up to {each['saved']:.0%}", markup=False)
     for row in (report["measured"] or {}).get("candidates", ()):
         chosen = "  <- taken" if row["index"] == report["measured"]["chosen"] else ""
         interval = f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
