@@ -14,6 +14,7 @@ from coset.egraph.saturated import Saturated
 from coset.extract.cost import Pricer
 from coset.extract.faces import ITSELF, Faces, Origin, faces_of
 from coset.extract.problem import Choice, Picks, Problem, needed
+from coset.extract.solve import Effort, solve
 from coset.extract.storage import Folded
 from coset.ir.evaluate import describe
 from coset.ir.term import INPUT, intern
@@ -111,7 +112,30 @@ class Machines:
                         classes[place].append(Choice(cost, (source,)))
                         origins[place].append(Origin(number, ITSELF, (source,)))
         roots = tuple(layout.own + root for root in own.problem.roots)
-        return _Together(Problem([tuple(choices) for choices in classes], roots), origins, layout)
+        return _Together(Problem([tuple(choices) for choices in classes], roots), origins, layout, (own, there))
+
+    def without_transfers(self, faces: Faces, effort: Effort) -> tuple[Picks | None, float]:
+        """The program that is cheapest where values cross for nothing, placed as well as it can be: a start for the search of the whole;
+        and what it costs at least, which nothing undercuts where values cross at a price. Nothing and 0 where there is one machine."""
+        if not isinstance(faces, _Together):
+            return None, 0.0
+        relaxed, chosen_by = faces.relaxed()
+        free = solve(relaxed, effort)
+        if free is None:
+            return None, 0.0
+        node_of = {number: chosen_by[number][index] for number, index in free.picks.items() if number < faces.layout.count}
+        kept = [
+            [
+                index
+                for index, origin in enumerate(origins)
+                if face < faces.layout.here or origin.node < 0 or node_of.get(origin.eclass) == origin.node
+            ]
+            for face, origins in enumerate(faces.origins)
+        ]
+        classes = [[choices[index] for index in indices] for choices, indices in zip(faces.problem.classes, kept, strict=True)]
+        placed = solve(Problem(classes, faces.problem.roots), effort)
+        picks = None if placed is None else {face: kept[face][index] for face, index in placed.picks.items()}
+        return picks, free.lower_bound
 
     def placement(self, saturated: Saturated, faces: Faces, constants: Folded, picks: Picks) -> Placement:
         """Where the choices `picks` of `faces` run."""
@@ -173,6 +197,26 @@ class _Together(Faces):
     """The problem of a target and its host."""
 
     layout: _Layout
+    machines: tuple[Faces, Faces]  # each by itself, the target first
+
+    def relaxed(self) -> tuple[Problem, list[list[int]]]:
+        """The problem where a value is at hand on both machines once it is on one, and the e-node of each choice."""
+        own, there = self.machines
+        shift = len(own.origins) - self.layout.count
+        classes = [list(choices) for choices in own.problem.classes]
+        nodes = [[origin.node for origin in origins] for origins in own.origins]
+        for face, (choices, origins) in enumerate(zip(there.problem.classes, there.origins, strict=True)):
+            moved = [
+                Choice(c.cost, tuple(sorted(child if child < self.layout.count else child + shift for child in c.children)))
+                for c in choices
+            ]
+            if face < self.layout.count:
+                classes[face] += moved
+                nodes[face] += [origin.node for origin in origins]
+            else:
+                classes.append(moved)
+                nodes.append([origin.node for origin in origins])
+        return Problem([tuple(choices) for choices in classes], own.problem.roots), nodes
 
 
 def _is_input(saturated: Saturated, origin: Origin) -> bool:

@@ -14,7 +14,7 @@ from coset.extract.gym import Named
 from coset.extract.placement import Machines, Placement
 from coset.extract.plain import is_constant, saturated_of
 from coset.extract.problem import Choice, Picks, Problem, cost_of, needed
-from coset.extract.solve import Effort, solve
+from coset.extract.solve import Effort, Solution, solve
 from coset.extract.storage import BROADCAST, Folded, folded, is_static
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -81,12 +81,12 @@ def select(
     constants = folded(saturated, target)
     faces = machines.faces(saturated, constants)
     start = _source_picks(saturated, faces, effort)
-    solution = solve(faces.problem, effort, start=start)
+    solution = _solved(machines, faces, effort, start)
     if solution is None:  # what is too large to store may have no kernel that makes it at run time
         constants = _stored_whatever_size(saturated, constants)
         faces = machines.faces(saturated, constants)
         start = _source_picks(saturated, faces, effort)
-        solution = solve(faces.problem, effort, start=start)
+        solution = _solved(machines, faces, effort, start)
     if solution is None:
         raise _without_form(saturated, faces, machines)
     if watch is not None:
@@ -102,6 +102,15 @@ def select(
     terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
     placement = machines.placement(saturated, faces, constants, solution.picks)
     return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement)
+
+
+def _solved(machines: Machines, faces: Faces, effort: Effort, start: Picks | None) -> Solution | None:
+    """The solution of the problem of one machine or two, which starts from the input or from what is best without transfers."""
+    placed, bound = machines.without_transfers(faces, effort)
+    starts = [picks for picks in (start, placed) if picks is not None]
+    best = min(starts, key=lambda picks: cost_of(faces.problem, picks), default=None)
+    found = solve(faces.problem, effort, start=best)
+    return found and replace(found, lower_bound=min(found.cost, max(found.lower_bound, bound)))
 
 
 def _priced(saturated: Saturated, faces: Faces, pricer: Pricer, byte_price: float) -> Problem:
