@@ -41,7 +41,7 @@ def calibrated_file() -> Path | None:
     Runtime, or on another processor, it is another file."""
     place = this_machine()
     file = cache_file("targets", place.device, place.versions)
-    return None if file is None else file.with_suffix(".toml")
+    return None if file is None else file.with_suffix("") / "cpu-calibrated.toml"  # its name is the target's
 
 
 def profile_file() -> Path | None:
