@@ -1,17 +1,19 @@
 """Does the cost model rank equal programs as this machine does? Pairs of equal programs of real models, predicted and timed.
 
-    python -m benchmarks.cost_pairs [--only a,b*] [--variants N] [--rounds N] [--budget-seconds S] [--json] [--out FILE]
+    python -m benchmarks.cost_pairs [--target cpu] [--only a,b*] [--skip c] [--variants N] [--budget-seconds S] [--json] [--out FILE]
 
 Each model is optimized for the target and for copies of it in which the speed of every kernel is drawn away from what it is (log-normal,
 seeded): what is cheapest there is another program of the same e-graph. Each was compared with the original before it counts. Then all of a
 model are timed in blocks in turn, under the session options of the first, and priced by the target as it is; the copies' prices take no
 part. A pair counts when its times differ by more than 5 % and the 95 % interval of their ratio lies on one side of 1; it is right when
-the predicted order is the measured one. With --out a run goes on where one before it ended.
+the predicted order is the measured one. `right_as_shipped` says the same of the numbers that coset comes with, where the target is what
+`coset calibrate` made. With --out a run goes on where one before it ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import itertools
 import json
 import os
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -34,26 +37,38 @@ from coset import timing
 from coset.backends.onnxruntime import LEVELS
 from coset.extract.candidates import strayed
 from coset.extract.select import reprice
+from coset.machine import HERE, find_target
 from coset.running import stored
 from coset.targets.target import get_target
 from coset.task import usual_dims
 
 APART = 0.05
 """Times that differ by less are no test of a model."""
-TARGET = "cpu-onnxruntime"
+SHIPPED = "cpu-onnxruntime"
 
 
-def programs(task: headroom.Task, variants: int, folder: Path) -> list[tuple[Path, float, int]]:
-    """Distinct programs that equal the task's: the file, the predicted seconds and the nodes of each; the first is the one handed out."""
-    target = get_target(TARGET)
+@dataclass(frozen=True)
+class Made:
+    """A program in a file, with its nodes, and its predicted seconds under the target and under the numbers that coset comes with."""
+
+    path: Path
+    nodes: int
+    predicted: float
+    shipped: float
+
+
+def programs(task: headroom.Task, name: str, variants: int, folder: Path) -> list[Made]:
+    """Distinct programs that equal the task's; the first is the one that is handed out for the target `name`."""
+    target = find_target(name)
     given = free_dims(task)
-    found: dict[bytes, tuple[Path, float, int]] = {}
+    found: dict[bytes, Made] = {}
     for seed in range(variants + 1):
         made = coset.optimize(task["path"], target=strayed(target, seed) if seed else target, dims=given)
         path = folder / f"{seed}.onnx"
         made.save(path)
-        cost = reprice(made.program.roots, target, usual_dims(made.program, given))
-        found.setdefault(path.read_bytes(), (path, cost, made.report["nodes"]["after"]))
+        dims = usual_dims(made.program, given)
+        costs = [reprice(made.program.roots, each, dims) for each in (target, get_target(SHIPPED))]
+        found.setdefault(path.read_bytes(), Made(path, made.report["nodes"]["after"], *costs))
     return list(found.values())
 
 
@@ -73,27 +88,29 @@ def _under(file: Path, first: Path) -> Run:
     return open_ort(file, Options(LEVELS[own.level].name, own.disabled, threads, entries=own.entries))
 
 
-def row_of(task: headroom.Task, variants: int, rounds: int, budget: float) -> Row:
+def row_of(task: headroom.Task, name: str, variants: int, rounds: int, budget: float) -> Row:
     """One model: its programs with predicted and measured ms, and all pairs of them."""
     row: Row = {"name": task["name"], "commit": commit(), "load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            made = programs(task, variants, Path(folder))
+            made = programs(task, name, variants, Path(folder))
         except coset.CosetError as error:
             return {**row, "error": str(error).splitlines()[0]}
-        found = timed(task, [path for path, _, _ in made], rounds, budget)
+        found = timed(task, [each.path for each in made], rounds, budget)
     row["programs"] = [
-        {"nodes": nodes, "predicted_ms": cost * 1e3, "ms": found[str(place)].median * 1e3} for place, (_, cost, nodes) in enumerate(made)
+        {"nodes": each.nodes, "predicted_ms": each.predicted * 1e3, "shipped_ms": each.shipped * 1e3, "ms": found[str(place)].median * 1e3}
+        for place, each in enumerate(made)
     ]
     row["ms"] = row["programs"][0]["ms"]
-    row["pairs"] = list(_pairs([cost for _, cost, _ in made], found))
+    row["pairs"] = list(_pairs(made, found))
     return row
 
 
-def _pairs(costs: Sequence[float], found: dict[str, timing.Timing]) -> Iterator[Row]:
-    for first, second in itertools.combinations(range(len(costs)), 2):
+def _pairs(made: Sequence[Made], found: dict[str, timing.Timing]) -> Iterator[Row]:
+    for first, second in itertools.combinations(range(len(made)), 2):
         measured = timing.ratio(found[str(first)], found[str(second)])
-        yield {"programs": [first, second], "predicted": costs[first] / costs[second], "measured": vars(measured)}
+        predicted, shipped = made[first].predicted / made[second].predicted, made[first].shipped / made[second].shipped
+        yield {"programs": [first, second], "predicted": predicted, "shipped": shipped, "measured": vars(measured)}
 
 
 def told_apart(pair: Row) -> bool:
@@ -102,9 +119,9 @@ def told_apart(pair: Row) -> bool:
     return (ratio["value"] > 1 + APART and ratio["low"] > 1) or (ratio["value"] < 1 / (1 + APART) and ratio["high"] < 1)
 
 
-def right(pair: Row) -> bool:
+def right(pair: Row, by: str = "predicted") -> bool:
     """Whether the prediction says the same; equal predictions do not."""
-    return bool((pair["predicted"] - 1) * (pair["measured"]["value"] - 1) > 0)
+    return bool((pair[by] - 1) * (pair["measured"]["value"] - 1) > 0)
 
 
 def line(row: Row) -> str:
@@ -130,7 +147,8 @@ def summary(rows: Sequence[Row]) -> Row:
     off = sorted(abs(p - m) / m for p, m in zip(predicted, measured, strict=True))
     return {
         "models": len(good), "programs": len(measured), "pairs": sum(len(row["pairs"]) for row in good), "told_apart": len(every),
-        "right": sum(map(right, every)), "share": sum(map(right, every)) / len(every) if every else None,
+        "right": sum(map(right, every)), "right_as_shipped": sum(right(pair, "shipped") for pair in every),
+        "share": sum(map(right, every)) / len(every) if every else None,
         "share_by_model": sum(shares) / len(shares) if shares else None,
         "spearman": float(spearmanr(predicted, measured).statistic) if len(measured) > 2 else None,
         "median_relative_error": off[len(off) // 2] if off else None,
@@ -140,7 +158,9 @@ def summary(rows: Sequence[Row]) -> Row:
 def main() -> None:
     """Run what was asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", default=HERE, help="whose predictions; `cpu` is what was calibrated here, if it was")
     parser.add_argument("--only", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--skip", default="", help="the same, of models to leave out")
     parser.add_argument("--variants", type=int, default=4, help="copies of the target for each model")
     parser.add_argument("--rounds", type=int, default=15, help="rounds of timing, at most")
     parser.add_argument("--budget-seconds", type=float, default=6.0, help="seconds of timing for each model")
@@ -156,7 +176,10 @@ def main() -> None:
     print(f"{'program':40s} {'right of told apart':>11s}   nodes: predicted/measured ms of each program", file=out, flush=True)
     rows: list[Row] = []
     for task in wanted([pattern for pattern in arguments.only.split(",") if pattern]):
-        rows.append(kept.pop(task["name"], None) or row_of(task, arguments.variants, arguments.rounds, arguments.budget_seconds))
+        if any(fnmatch.fnmatch(task["name"], pattern) for pattern in filter(None, arguments.skip.split(","))):
+            continue
+        settings = (arguments.target, arguments.variants, arguments.rounds, arguments.budget_seconds)
+        rows.append(kept.pop(task["name"], None) or row_of(task, *settings))
         print(line(rows[-1]), file=out, flush=True)
         if arguments.out:
             arguments.out.write_text(json.dumps({**document, "rows": [*rows, *kept.values()]}, indent=1) + "\n")
