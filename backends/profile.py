@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: `seconds` of an op, the least over `rounds`; `at` is local time."""
+    """One measurement: `seconds` of an op, the median of so many `rounds`; `at` is local time."""
 
     op: str
     dtype: str

@@ -6,9 +6,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from coset.backends.onnxruntime import Session
@@ -19,8 +21,9 @@ from coset.lowering.onnx import write
 from coset.machine import this_machine
 from coset.targets.target import Target
 from coset.targets.write import overlay
+from coset.timing import Protocol, measure
 
-CALLS = 5  # of each chain in turn, after one that is not timed
+LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of both chains
 RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
 HELD_BACK = 4  # one case in so many takes no part in the fit that is judged
 Progress = Callable[[str], None]
@@ -76,17 +79,15 @@ def calibrate(target: Target, profile: Profile, *, seconds: float, each: float, 
 
 
 def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
-    """The least time of one link, and of how many rounds: the short and the long chain in turn, so that both see the same machine."""
+    """The time of one link, and of how many rounds: the median over rounds of the difference of both chains' medians, by the protocol of
+    `coset.timing`, as programs are timed: chains take turns, and each waits until the other's threads sleep."""
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
         sessions = [_session(case, length, Path(folder)) for length in (SHORT, LONG)]
         feed = case.feed()
-        least = [float("inf"), float("inf")]
-        rounds, end = 0, time.perf_counter() + seconds
-        while rounds < 2 or time.perf_counter() < end:
-            for number, session in enumerate(sessions):
-                least[number] = min(least[number], *session.times(feed, CALLS))
-            rounds += 1
-    return max(least[1] - least[0], 1e-9) / (LONG - SHORT), rounds
+        programs = {str(number): partial(session.run, feed) for number, session in enumerate(sessions)}
+        short, long = measure(programs, Protocol(MOST_ROUNDS, seconds, LEAST_ROUNDS)).values()
+        differences = long.medians - short.medians
+    return max(float(median(differences)), 1e-9) / (LONG - SHORT), len(differences)
 
 
 def _session(case: Case, length: int, folder: Path) -> Session:

@@ -62,7 +62,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """All of them, small ones of every kind first, so that a run that is cut short knows something of each."""
-    kinds = [list(kind) for kind in (_elementwise(), _functions(), _movement(), _rows(), _products(), _convolutions())]
+    kinds = [list(kind) for kind in (_elementwise(), _functions(), _movement(), _rows(), _products(), _attention(), _convolutions())]
     for row in itertools.zip_longest(*kinds):
         yield from (case for case in row if case is not None)
 
@@ -270,6 +270,17 @@ def _products() -> Iterator[Case]:
             return make("onnx.Gemm", (x, _values(_tensor("f32", k, k), index), _values(_tensor("f32", k), index)))
 
         yield _case("onnx.Gemm", _tensor("f32", m, k), gemm)
+
+
+def _attention() -> Iterator[Case]:
+    sizes = ((16, 128, 4), (64, 192, 3), (128, 192, 4), (197, 192, 3), (64, 384, 6), (128, 768, 12), (512, 256, 4))
+    for tokens, width, heads in sizes:
+
+        def attended(x: Term, index: int, width: int = width, heads: int = heads) -> Term:
+            weights, bias = _values(_tensor("f32", width, 3 * width), index), _values(_tensor("f32", 3 * width), index)
+            return make("ort.SelfAttention", (x, weights, bias, absent()), {"num_heads": heads, "scale": (width // heads) ** -0.5})
+
+        yield _case("ort.SelfAttention", _tensor("f32", 1, tokens, width), attended, label=f"1,{tokens},{width}, {heads} heads")
 
 
 def _convolutions() -> Iterator[Case]:

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -108,14 +109,25 @@ def _nothing(_: Rule) -> Locked | None:
 
 
 def _locked(rule: Rule) -> Locked | None:
-    line = read_lock(Path(rule.place.file).resolve().parent / NAME).get(entry_of(rule))
+    line = read_lock(_lock_beside(rule.place.file)).get(entry_of(rule))
     return line if line is not None and line.hash == text_hash(rule.text) and line.assurance != "assumed" else None
+
+
+@cache
+def _lock_beside(file: str) -> Path:
+    return Path(file).resolve().parent / NAME
 
 
 def _within(paths: Sequence[Path]) -> Callable[[Rule], bool]:
     """Whether a rule stands in one of `paths`: definitions of other dialects are loaded too, but not on trial."""
     roots = [path.resolve() for path in paths]
-    return lambda rule: any(Path(rule.place.file).resolve().is_relative_to(root) for root in roots)
+
+    @cache
+    def stands(file: str) -> bool:  # thousands of rules stand in dozens of files
+        place = Path(file).resolve()
+        return any(place.is_relative_to(root) for root in roots)
+
+    return lambda rule: stands(rule.place.file)
 
 
 def check_rules(

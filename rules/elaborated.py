@@ -138,7 +138,9 @@ def kept(text: str, path: Path) -> FileRules | None:
             return None
         return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules))
 
-    return _read(_file(text), text.splitlines, str(path), _File, lambda found: found.entries, made) if path.parent == LIBRARY else None
+    if path.resolve().parent != LIBRARY:
+        return None
+    return _read(_file(text), text.splitlines, str(path), _File, lambda found: found.entries, made)
 
 
 def _read(
@@ -195,7 +197,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
 def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
     """Keep the `rules` of each entry of a file without mistakes, if it is one of the library's and has no definitions, and no functions
     of other code."""
-    if Path(file.path).parent != LIBRARY or file.ops or any(rule.natives for own in rules for rule in own):
+    if Path(file.path).resolve().parent != LIBRARY or file.ops or any(rule.natives for own in rules for rule in own):
         return
     dialects = {name: dialect for name, dialect, _ in file.dialects}
     variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]
