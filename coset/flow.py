@@ -181,7 +181,10 @@ def _raced(
     roots = {made.program.roots}
     for index in range(1, task.job.measure + 1):
         place = folder / f"{index}-{flow.attempt}"
-        other = _make(task, flow, place, prices=strayed(task.job.target, index), known=made.known)
+        try:
+            other = _make(task, flow, place, prices=strayed(task.job.target, index), known=made.known)
+        except CosetError:  # at these prices no program that was found keeps to the limits of the job
+            continue
         if other.program.roots in roots:
             continue
         roots.add(other.program.roots)

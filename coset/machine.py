@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from coset.backends.profile import Place
+from coset.ir.errors import CosetError
 from coset.rules.cache import cache_file
 from coset.targets.target import Target, get_target
 
@@ -54,8 +55,13 @@ def find_target(name: str | Path) -> Target:
     """As `get_target`; but `cpu` is what was calibrated on this machine, where that was done.
 
     Raises:
-        CosetError: as `get_target`.
+        CosetError: as `get_target`, or what was calibrated cannot be read.
     """
-    if name == HERE and (file := calibrated_file()) is not None and file.is_file():
+    file = calibrated_file() if name == HERE else None
+    if file is None or not file.is_file():
+        return get_target(name)
+    try:
         return get_target(file)
-    return get_target(name)
+    except CosetError as error:  # damaged, or written by a coset whose targets were others
+        again = "run `coset calibrate` again, or remove the file"
+        raise CosetError(f"what was calibrated on this machine cannot be read: {error.message}", place=error.place, help=again) from None

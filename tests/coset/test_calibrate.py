@@ -105,6 +105,18 @@ def _model(folder: Path) -> Path:
     return folder / "m.onnx"
 
 
+def test_a_damaged_calibration_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSET_CACHE", str(tmp_path))
+    file = machine.calibrated_file()
+    assert file is not None
+    file.parent.mkdir(parents=True)
+    file.write_text('base = "cpu-onnxruntime"\ntitle = 3\n')
+    with pytest.raises(CosetError, match="calibrated on this machine cannot be read") as caught:
+        find_target("cpu")
+    assert "coset calibrate" in caught.value.help
+    assert find_target("cpu-onnxruntime") is get_target("cpu-onnxruntime")
+
+
 def test_without_a_cache_files_must_be_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COSET_CACHE", "")
     assert run(["calibrate"]) == 2
