@@ -26,7 +26,7 @@ from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
 from coset.targets.target import Target
-from coset.task import Searched, Task, finish, keeps_every_bit, solve_task
+from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task
 from coset.usage import Usage, used_rules
 
 LEFT_OUT = 3  # rules without which a program is tried again
@@ -155,6 +155,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
         return solved
 
     chosen = choose(task, solve_at, flow.steps, reorders=flow.reorders)
+    refuse_idle(task.job.target, chosen.solved)
     solved, program, folded = chosen.solved, chosen.program, chosen.folded
     usage = used_rules(solved)
     wanted = flow.chosen(program, solved.cost)

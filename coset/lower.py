@@ -32,7 +32,7 @@ from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
-from coset.task import Job, Progress, Task, finish, phases_for, solve_task
+from coset.task import Job, Progress, Task, finish, phases_for, refuse_idle, solve_task
 from coset.usage import Usage, used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -91,6 +91,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
     solved, searched = solve_task(task, task.phases)
+    refuse_idle(asked.target, solved)
     saturation = solved.saturation
     optimized, folded = finish(task, solved)
     usage = used_rules(solved)

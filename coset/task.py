@@ -180,14 +180,18 @@ def solve_task(
     wanted = (*task.program.roots, *task.program.sources().values())
     # a region's inputs would be taken for the program's, which are on the host
     solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding), whole=target.host is not None)
-    _refuse_idle(target, solved)
     if task.job.extraction_problem is not None and prices is None:
         save(task.job.extraction_problem, render_problem(side_by_side(problems)))
     return solved, seconds
 
 
-def _refuse_idle(target: Target, solved: Solved) -> None:
-    """An accelerator that can run nothing is a mistake of who named it, or of its file; one that is not worth the transfers is none."""
+def refuse_idle(target: Target, solved: Solved) -> None:
+    """An accelerator that can run nothing is a mistake of who named it, or of its file; one that is not worth the transfers is none.
+    Of whole programs: the body of a branch may well have nothing for it.
+
+    Raises:
+        CosetError: nothing of the program has a form on a target that has a host.
+    """
     placement = solved.placement
     if placement.hosted and not placement.here and all(each.reason != NOWHERE for each in placement.hosted):
         reasons = "; ".join(f"`{each.op}`: {each.reason}" for each in placement.hosted[:MOST_REASONS])

@@ -14,11 +14,12 @@ SPREAD = 1.0  # standard deviation of the logarithm of the factors on kernels: t
 def strayed(target: Target, seed: int) -> Target:
     """`target` with the time of each kernel multiplied by a drawn factor; the same one for one seed."""
     generator = random.Random(seed)
-    kernels = {name: _slower(kernel, generator.lognormvariate(0.0, SPREAD)) for name, kernel in sorted(target.kernels.items())}
+    kernels = {name: slower(kernel, generator.lognormvariate(0.0, SPREAD)) for name, kernel in sorted(target.kernels.items())}
     return replace(target, kernels=kernels)
 
 
-def _slower(kernel: Kernel, factor: float) -> Kernel:
+def slower(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel that takes `factor` times as long, whatever it works on."""
     rates = {dtype: replace(rate, value=rate.value / factor) for dtype, rate in kernel.rates.items()}
     curve = kernel.bandwidth
     bandwidth = curve and replace(curve, points=tuple((x, y / factor) for x, y in curve.points))

@@ -9,8 +9,9 @@ from math import prod
 import pytest
 
 from coset.calibrate_cases import SHORT, Case, cases
+from coset.extract.candidates import slower
 from coset.extract.fit import Measured, fit, predicted, quality
-from coset.targets.target import Curve, Kernel, Rate, Target, get_target
+from coset.targets.target import Target, get_target
 
 SMALL = 1 << 18  # elements of the chains that are made here
 
@@ -18,13 +19,7 @@ SMALL = 1 << 18  # elements of the chains that are made here
 def slowed(target: Target, factors: dict[str, float]) -> Target:
     """`target` with the speed of some kernels divided by a factor."""
 
-    def scaled(kernel: Kernel, by: float) -> Kernel:
-        rates = {dtype: Rate(rate.value / by, rate.unit, rate.source) for dtype, rate in kernel.rates.items()}
-        curve = kernel.bandwidth
-        bandwidth = curve and Curve(tuple((x, y / by) for x, y in curve.points), curve.x, curve.unit, curve.source)
-        return replace(kernel, launch=Rate(kernel.launch.value * by, "s", ""), rates=rates, bandwidth=bandwidth)
-
-    return replace(target, kernels={name: scaled(kernel, factors.get(name, 1.0)) for name, kernel in target.kernels.items()})
+    return replace(target, kernels={name: slower(kernel, factors.get(name, 1.0)) for name, kernel in target.kernels.items()})
 
 
 def small_cases() -> list[Case]:
