@@ -19,7 +19,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,9 @@ from pathlib import Path
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import coset
-from benchmarks import headroom, rivals
+from benchmarks import headroom
 from benchmarks.beside import as_stored
-from benchmarks.cpu_models import commit, finished, free_dims, wanted
+from benchmarks.cpu_models import commit, finished, free_dims, run_of, wanted
 from benchmarks.measure import Oracle, load
 from benchmarks.rivals import Options, Run, open_ort
 from benchmarks.verdict import Row
@@ -168,10 +167,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the rows to this file after each, and keep those that are there")
     arguments = parser.parse_args()
     out = sys.stderr if arguments.json else sys.stdout
-    document = {
-        "machine": headroom.machine(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": " ".join(sys.argv),
-        "versions": rivals.versions(), "threads": rivals.THREADS, "rows": [],
-    }  # fmt: skip
+    document = run_of()
     kept = finished(arguments.out, timing=True)
     print(f"{'program':40s} {'right of told apart':>11s}   nodes: predicted/measured ms of each program", file=out, flush=True)
     rows: list[Row] = []

@@ -130,6 +130,14 @@ def problems(row: Row) -> list[str]:
     return said + [f"    failed: {name}: {reason[:120]}" for name, reason in row.get("failed", {}).items()]
 
 
+def run_of() -> Row:
+    """What a file of rows says of the run that made them; the rows are to come."""
+    return {
+        "machine": headroom.machine(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": " ".join(sys.argv),
+        "versions": rivals.versions(), "threads": rivals.THREADS, "rows": [],
+    }  # fmt: skip
+
+
 def main() -> None:
     """Run what was asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,10 +149,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the rows to this file after each, and keep those that are there")
     arguments = parser.parse_args()
     out = sys.stderr if arguments.json else sys.stdout
-    document = {
-        "machine": headroom.machine(), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "command": " ".join(sys.argv),
-        "versions": rivals.versions(), "threads": rivals.THREADS, "rows": [],
-    }  # fmt: skip
+    document = run_of()
     kept = finished(arguments.out, timing=not arguments.no_timing)
     print(HEAD, file=out, flush=True)
     rows: list[Row] = []
