@@ -80,6 +80,9 @@ def test_the_clock_decides_and_the_prices_stay_the_target_s(model: Path, monkeyp
     )
     assert found.report["cost"]["input"] == plain.report["cost"]["input"] and found.report["check"]["ok"]
     assert found.program.roots != plain.program.roots and found.report["nodes"]["after"] == candidates[-1].nodes
+    for name, each in (("plain.onnx", plain), ("found.onnx", found)):
+        each.save(model.with_name(name))
+    assert model.with_name("plain.onnx").read_bytes() != model.with_name("found.onnx").read_bytes(), "what the clock chose is handed out"
     x = np.random.default_rng(1).standard_normal(SHAPE).astype(np.float32)
     np.testing.assert_allclose(found({"x": x})["y"], Session(model).run({"x": x})["y"], rtol=1e-4, atol=1e-5)
 
