@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -27,9 +27,11 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
     return value
 
 
-def fold(roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any]) -> tuple[tuple[Term, ...], int]:
-    """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, and
-    how many were. A broadcast of a constant stays: the printers make it implicit.
+def fold(
+    roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None
+) -> tuple[tuple[Term, ...], int]:
+    """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
+    what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
@@ -38,7 +40,7 @@ def fold(roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str
 
     def value(term: Term) -> Term:
         if term not in values:
-            values[term] = _value(term, fallback)
+            values[term] = computed(term, fallback) if value_of is None else value_of(term)
         return values[term]
 
     count = 0
@@ -58,11 +60,12 @@ def fold(roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str
     return tuple(results), count
 
 
-def _value(term: Term, fallback: Fallback) -> Term:
+def computed(term: Term, fallback: Fallback) -> Term:
+    """A constant `term` as its value, under the broadcasts that it ends in."""
     if term.op.name in ("builtin.constant", "builtin.absent"):
         return term
     if term.op.name == "stablehlo.broadcast_in_dim":
-        return rebuild(term, [_value(term.operands[0], fallback)])
+        return rebuild(term, [computed(term.operands[0], fallback)])
     with np.errstate(all="ignore"):
         (value,) = evaluate([term], {}, fallback=fallback)
     folded = constant(constant_of(value, term.tensor.dtype))

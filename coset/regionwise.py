@@ -8,7 +8,8 @@ and where the joined pair costs less than both apart, the border is moved, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import fsum
 
 from coset.egraph.chains import Entered, find_chains, inner_products
@@ -25,28 +26,47 @@ SAME = 1e-6  # relative difference of costs that are one: new e-nodes are priced
 Search = Callable[[Sequence[Term]], tuple[Saturation, Sequence[Entered]]]
 Select = Callable[[Saturated], Selection]
 Price = Callable[[Sequence[Term]], float]
+Refine = Callable[[Selection], Selection]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A region with what was chosen for it, at `times` places: e-nodes by class and index in the whole e-graph."""
+    """A region with what was chosen for it, at `times` places: e-nodes by class and index in the whole e-graph, which has the classes of
+    the region as `numbers` say."""
 
     selection: Selection
     times: int
-    chosen: Mapping[int, int]
+    numbers: Sequence[int]
     source: Mapping[Term, tuple[int, int]]
+
+    @cached_property
+    def chosen(self) -> Mapping[int, int]:
+        """Class of the whole e-graph -> e-node taken for it."""
+        return {self.numbers[eclass]: index for eclass, index in self.selection.chosen.items()}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Predicted seconds of whole programs as kernels: of the one chosen, of the input, and what none of the e-graph undercuts. `judged`:
+    programs of regions that were looked at."""
+
+    cost: float
+    input_cost: float
+    lower_bound: float
+    judged: int
 
 
 @dataclass(frozen=True)
 class Solved:
     """An equal, cheaper program: `terms` of its roots, `storable` as in `Selection`; with its history. Costs are sums over the places
-    of regions: what several places share is counted at each."""
+    of regions: what several places share is counted at each; where ops share kernels they are those of whole programs, `planned`."""
 
     terms: tuple[Term, ...]
     storable: frozenset[Term]
     saturation: Saturation
     entered: Sequence[Entered]
     parts: tuple[Part, ...]
+    planned: Planned | None = None
 
     def _sum(self, name: str) -> float:
         return fsum(getattr(part.selection, name) * part.times for part in self.parts)
@@ -59,17 +79,17 @@ class Solved:
     @property
     def cost(self) -> float:
         """Predicted seconds."""
-        return self._sum("cost")
+        return self._sum("cost") if self.planned is None else self.planned.cost
 
     @property
     def input_cost(self) -> float:
         """Predicted seconds of the input."""
-        return self._sum("input_cost")
+        return self._sum("input_cost") if self.planned is None else self.planned.input_cost
 
     @property
     def lower_bound(self) -> float:
         """What no choice among the e-nodes found undercuts."""
-        return self._sum("lower_bound")
+        return self._sum("lower_bound") if self.planned is None else self.planned.lower_bound
 
     @property
     def gap(self) -> float:
@@ -87,9 +107,12 @@ class Solved:
         return sum(part.times for part in self.parts)
 
 
-def solve(roots: Sequence[Term], search: Search, select: Select, price: Price, *, whole: bool = False) -> Solved:
+def solve(
+    roots: Sequence[Term], search: Search, select: Select, price: Price, *, whole: bool = False, refine: Refine | None = None
+) -> Solved:
     """Search the programs that equal `roots` and choose one. `price` says what a plain program costs. As a `whole` the program is not cut:
-    where what is computed beyond a border decides what a region costs.
+    where what is computed beyond a border decides what a region costs. `refine` makes something better of what was selected for a region
+    of the program; borders stand by then.
 
     Raises:
         CosetError: as `search` and `select` do.
@@ -103,12 +126,16 @@ def solve(roots: Sequence[Term], search: Search, select: Select, price: Price, *
         parts = list(_parts(pieces, saturation, select))
         lossy = [pair for pair in pieces.pairs if _loses(pieces, pair, parts, price)]
         if not lossy or saturation.stop in ("time", "memory", "interrupt"):
-            return _joined(roots, pieces, parts, saturation, entered)
+            return _joined(roots, pieces, [_refined(part, refine) for part in parts], saturation, entered)
         avoid |= {term for pair in lossy for term in pieces.borders(pair)}
     saturation, entered = search(roots)
     selection = select(saturation.graph)
-    part = Part(selection, 1, selection.chosen, saturation.source)
-    return Solved(selection.terms, selection.storable, saturation, entered, (part,))
+    part = _refined(Part(selection, 1, range(len(saturation.graph.nodes)), saturation.source), refine)
+    return Solved(part.selection.terms, part.selection.storable, saturation, entered, (part,))
+
+
+def _refined(part: Part, refine: Refine | None) -> Part:
+    return part if refine is None or not part.times else replace(part, selection=refine(part.selection))
 
 
 def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part]:
@@ -121,9 +148,7 @@ def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part
         first += len(region.roots)
         source = {term: saturation.source[term] for term in topological(region.roots) if term in saturation.source}
         graph, numbers = saturation.graph.below(classes, source.values())
-        selection = select(graph)
-        chosen = {numbers[eclass]: index for eclass, index in selection.chosen.items()}
-        yield Part(selection, times[number], chosen, source)
+        yield Part(select(graph), times[number], numbers, source)
 
 
 def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool:

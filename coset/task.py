@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
+from coset.planner import Planner
 from coset.regionwise import Solved, solve
 from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, load
@@ -179,7 +181,12 @@ def solve_task(
 
     wanted = (*task.program.roots, *task.program.sources().values())
     # a region's inputs would be taken for the program's, which are on the host
-    solved = solve(wanted, search, choose, lambda terms: reprice(terms, target, task.binding), whole=target.host is not None)
+    price, whole = partial(reprice, target=target, binding=task.binding), target.host is not None
+    if target.fusion is None or whole:
+        solved = solve(wanted, search, choose, price, whole=whole)
+    else:
+        planner = Planner(target, task.binding, task.program.source, searches=not byte_price)
+        solved = planner.planned(solve(wanted, search, choose, price, refine=planner.refine), wanted)
     if task.job.extraction_problem is not None and prices is None:
         save(task.job.extraction_problem, render_problem(side_by_side(problems)))
     return solved, seconds

@@ -108,8 +108,8 @@ class Pricer:
         written = self.sizes.bytes(result)
         moved = written + (min(sum(read), written) if _gathers(op, attributes) else sum(read))
         dtype = self._computed_in(form, result, operands)
-        total = form.nodes * kernel.launch.value + (form.nodes - 1) * _moving(kernel, 2 * written)
-        total += max(self._working(kernel, dtype, op, attributes, result, operands), _moving(kernel, moved))
+        total = form.nodes * kernel.launch.value + (form.nodes - 1) * kernel.moving(2 * written)
+        total += max(self._working(kernel, dtype, op, attributes, result, operands), kernel.moving(moved))
         if form.reorder is not None:
             loose = [size for size, known in zip(read, fixed, strict=True) if not known]
             total += sum(self._move(form.reorder, 2 * size) for size in (*loose, written))
@@ -126,24 +126,13 @@ class Pricer:
             return 0.0
         if rate.unit == "element/s":
             return max(self.sizes.elements(t) for t in (result, *operands)) / rate.value
-        flops, rows = flops_of(op, attributes, result, operands, self.sizes, kernel.tiles)
-        # what holds it back more: a product of one row with little work waits for memory or for its threads, not for both
-        shares = [1.0]
-        if kernel.rows is not None:
-            shares.append(kernel.rows.at(max(1.0, rows)))
-        if kernel.work is not None:
-            shares.append(kernel.work.at(max(1.0, flops)))
-        return flops / (rate.value * min(shares))
+        return kernel.multiplying(dtype, *flops_of(op, attributes, result, operands, self.sizes, kernel.tiles))
 
     def _move(self, name: str, moved: float) -> float:
         kernel = self.target.kernels[name]
-        return kernel.launch.value + _moving(kernel, moved)
+        return kernel.launch.value + kernel.moving(moved)
 
 
 def _gathers(op: Op, attributes: Attributes) -> bool:
     """True for an op that reads of its operands only what it returns, like a row of an embedding table."""
     return op.has("foreign") and attributes["name"] in GATHERING
-
-
-def _moving(kernel: Kernel, moved: float) -> float:
-    return moved / kernel.bandwidth.at(moved) if kernel.bandwidth is not None and moved else 0.0

@@ -27,6 +27,18 @@ Watch = Callable[[Named], None]
 
 
 @dataclass(frozen=True)
+class Choices:
+    """What a selection was chosen from: `picks` of `faces`, whose values made at build time are `constants`. `start`: the picks of the
+    input program, where the target can run it."""
+
+    saturated: Saturated
+    faces: Faces
+    constants: Folded
+    picks: Picks
+    start: Picks | None
+
+
+@dataclass(frozen=True)
 class Selection:
     """The chosen program: a term for each root, and what it is predicted to cost (s).
 
@@ -35,7 +47,7 @@ class Selection:
     `input` when the input itself is the best found. `chosen`: class -> index of the e-node taken for it (the one in
     memory where a class is used both there and as a view). `storable`: the constant terms below `terms` whose values are to be
     computed at build time and stored. `assumed`: dim symbols without a number, and the one taken. `placement`: what runs on the host of a
-    target that has one.
+    target that has one. `choices`: to choose again by something else than these prices.
     """
 
     terms: tuple[Term, ...]
@@ -47,6 +59,7 @@ class Selection:
     storable: frozenset[Term]
     assumed: Mapping[str, int] = field(default_factory=dict)
     placement: Placement = field(default_factory=Placement)
+    choices: Choices | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:
@@ -99,9 +112,12 @@ def select(
             solution = replace(solution, picks=priced.picks, cost=cost, method="search")  # best at that price, in seconds only good
     input_cost = _input_cost(saturated, machines, effort)
     method = "input" if solution.picks == start and solution.method not in ("pruned", "exact") else solution.method
-    terms, chosen, storable = _rebuild(saturated, faces, constants, solution.picks)
+    choices = Choices(saturated, faces, constants, solution.picks, start)
+    terms, chosen, storable = rebuilt(choices, solution.picks)
     placement = machines.placement(saturated, faces, constants, solution.picks)
-    return Selection(terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement)
+    return Selection(
+        terms, solution.cost, input_cost, solution.lower_bound, method, chosen, storable, pricer.sizes.assumed, placement, choices
+    )
 
 
 def _solved(machines: Machines, faces: Faces, effort: Effort, start: Picks | None) -> Solution | None:
@@ -191,10 +207,9 @@ def _stored_whatever_size(saturated: Saturated, constants: Folded) -> Folded:
     return Folded(classes, frozenset(number for number in classes if is_static(saturated, number)), constants.picks)
 
 
-def _rebuild(
-    saturated: Saturated, faces: Faces, constants: Folded, picks: Picks
-) -> tuple[tuple[Term, ...], dict[int, int], frozenset[Term]]:
-    """The terms of the roots, operands first; class -> e-node taken for it; the terms that are to be stored."""
+def rebuilt(choices: Choices, picks: Picks) -> tuple[tuple[Term, ...], dict[int, int], frozenset[Term]]:
+    """The terms of the roots under `picks`, operands first; class -> e-node taken for it; the terms that are to be stored."""
+    saturated, faces, constants = choices.saturated, choices.faces, choices.constants
     terms: dict[int, Term] = {}
     made: dict[int, Term] = {}
     chosen: dict[int, int] = {}

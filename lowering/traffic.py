@@ -42,7 +42,7 @@ def kernel_traffic(plan: Plan, kernel: Kernel, binding: Mapping[str, int]) -> in
     touched = sum(_size(plan.buffers[name], binding) for name in writes(kernel))
     if isinstance(kernel, Library):
         return touched + sum(_size(plan.buffers[name], binding) for name in reads(kernel))
-    return touched + sum(_part(plan, kernel, name, binding) for name in reads(kernel))
+    return touched + sum(_parts(plan, kernel, binding).values())
 
 
 def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
@@ -52,23 +52,22 @@ def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
     return int(count * buffer.dtype.bytes)
 
 
-def _part(plan: Plan, kernel: Pointwise | Rows | Product, name: str, binding: Mapping[str, int]) -> int:
-    """At most one element for each index of the loops that each load of the buffer moves along, and at most the whole buffer."""
-    buffer = plan.buffers[name]
+def _parts(plan: Plan, kernel: Pointwise | Rows | Product, binding: Mapping[str, int]) -> dict[str, int]:
+    """Bytes read of each buffer: at most one element for each index of the loops that each load moves along, and at most the whole."""
     extents = {loop.name: loop.extent for loop in loops_of(kernel)}
     moves: dict[str, set[str]] = {}  # the loops that a pick moves along
     for pick in kernel.picks:
         indices = [dim for value in scalars(pick.value) for dim in dims_in(value)]
         moves[pick.name] = {loop for dim in indices for name in symbols(dim) for loop in moves.get(name, {name} & extents.keys())}
-    total = 0
+    totals: dict[str, int] = {}
     for value in scalars(*values_of(kernel)):
-        if isinstance(value, Load) and value.buffer == name:
+        if isinstance(value, Load):
             loops = {loop for dim in value.index for name in symbols(dim) for loop in moves.get(name, {name} & extents.keys())}
             count = 1
             for loop in loops:
                 count *= evaluate(extents[loop], binding)
-            total += int(count * buffer.dtype.bytes)
-    return min(total, _size(buffer, binding))
+            totals[value.buffer] = totals.get(value.buffer, 0) + int(count * plan.buffers[value.buffer].dtype.bytes)
+    return {name: min(total, _size(plan.buffers[name], binding)) for name, total in totals.items()}
 
 
 def traffic(plan: Plan, binding: Mapping[str, int] | None = None) -> Traffic:
@@ -121,5 +120,5 @@ def _least_of(plan: Plan, name: str, binding: Mapping[str, int]) -> int:
         loads = [value for value in scalars(*values_of(kernel)) if isinstance(value, Load) and value.buffer == name]
         if any(not any(symbols(dim) & picks for dim in load.index) for load in loads):
             return _size(plan.buffers[name], binding)
-        most = max(most, _part(plan, kernel, name, binding))
+        most = max(most, _parts(plan, kernel, binding)[name])
     return most

@@ -11,7 +11,7 @@ from coset.ir.types import DTYPES
 from coset.targets.condition import find_condition, known_words
 from coset.targets.document import Document, Entry, laid_out, own_document, own_file, read_file, refusal
 from coset.targets.running import LEVELS, Sessions
-from coset.targets.target import DIALECTS, EVERY, Curve, Form, Kernel, Rate, Storing, Target, Tiles
+from coset.targets.target import DIALECTS, EVERY, Curve, Form, Fusion, Kernel, Rate, Storing, Target, Tiles
 from coset.targets.values import NUMBER, Values
 
 Found = TypeVar("Found")
@@ -19,6 +19,7 @@ SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
 CURVES = {"bandwidth": ("B", "B/s"), "rows": ("rows", "share"), "work": ("FLOP", "share")}  # of a kernel: what it depends on, and its unit
 UNITS = {"bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",)}  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
+FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint",
 }  # fmt: skip
@@ -94,6 +95,7 @@ class _Reader(Values):
             strict=bool("strict" in whole and self.flag(whole["strict"])),
             storing=self.storing(whole["storing"]) if "storing" in whole else Storing(),
             merges=self.number(whole["merges"], ("rows",)) if "merges" in whole else None,
+            fusion=self.fusion(whole["fusion"]) if "fusion" in whole else None,
             sessions=self.sessions(whole["sessions"]) if "sessions" in whole else None,
             host=self.host(whole["host"], dialect) if "host" in whole else None,
             notes=(self.text(whole["notes"], empty=True) if "notes" in whole else None) or "",
@@ -402,6 +404,16 @@ class _Reader(Values):
         growth, small = self.number(found["growth"], ("times",)), self.number(found["small"], ("B",), zero=True)
         kept = frozenset(self.text(each) or "" for each in self.array(found["kept"], "ops")) if "kept" in found else frozenset()
         return Storing(growth.value if growth else 1.0, int(small.value) if small else 0, kept)
+
+    def fusion(self, entry: Entry) -> Fusion | None:
+        found = self.table(entry, FUSED, FUSED)
+        names = {} if found is None else {key: self.kernel_name(each) for key, each in found.items()}
+        if found is None or None in names.values():
+            return None
+        product = self.document.sections["kernels"].get(str(names["product"]))
+        if product is not None and isinstance(product.value, dict) and "rates" not in product.value:
+            self.wrong(found["product"], f"`{names['product']}` has no rates", "products are priced by their FLOP")
+        return Fusion(*(str(names[key]) for key in FUSED))
 
     def sessions(self, entry: Entry) -> Sessions | None:
         found = self.table(entry, {"levels", "disabled", "alone", "stacked"}, ("levels", "alone"))

@@ -81,6 +81,23 @@ class Kernel:
         """The rate for `dtype`; None when the kernel is limited by its bytes alone."""
         return self.rates.get(dtype) or self.rates.get(EVERY)
 
+    def moving(self, size: float) -> float:
+        """Seconds for `size` bytes."""
+        return size / self.bandwidth.at(size) if self.bandwidth is not None and size else 0.0
+
+    def multiplying(self, dtype: str, flops: float, rows: float) -> float:
+        """Seconds for `flops` of a contraction with `rows` (infinite where there are no panels to fill); 0 where there is no rate."""
+        rate = self.rate(dtype)
+        if rate is None:
+            return 0.0
+        # what holds it back more: a product of one row with little work waits for memory or for its threads, not for both
+        shares = [1.0]
+        if self.rows is not None:
+            shares.append(self.rows.at(max(1.0, rows)))
+        if self.work is not None:
+            shares.append(self.work.at(max(1.0, flops)))
+        return flops / (rate.value * min(shares))
+
 
 @dataclass(frozen=True)
 class Form:
@@ -118,12 +135,23 @@ class Storing:
 
 
 @dataclass(frozen=True)
+class Fusion:
+    """Where ops share kernels (`lowering/plan.py`): the names of the kernels whose numbers price a whole one of each kind. What libraries
+    run is priced by its form."""
+
+    pointwise: str
+    rows: str
+    product: str
+
+
+@dataclass(frozen=True)
 class Target:
     """A machine with the runtime on it. `dialect` is what is printed for it; ops of that dialect without a form of their
     own take `default`. `casts`: dtypes that the runtime itself computes in another one. `numbers`: facts such as cache sizes.
     `folds_constants`: the runtime itself computes once, when it loads, what depends on constants only. `strict`: the dtypes of forms hold
     for ops of the user's own program too, where elsewhere what the runtime takes is the user's choice. `merges`: the rows up to which
-    products of one operand with several matrices are tried as one; None: not at all. `sessions`: how it is told to run a program; None
+    products of one operand with several matrices are tried as one; None: not at all. `fusion`: what prices kernels that several ops share;
+    None where each op is a kernel. `sessions`: how it is told to run a program; None
     where there is nothing to tell. `host`: the target that computes what this one has no form for; its kernel `transfer` moves values
     there and back. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
     target that a user wrote, where."""
@@ -140,6 +168,7 @@ class Target:
     strict: bool = False
     storing: Storing = Storing()
     merges: Rate | None = None
+    fusion: Fusion | None = None
     sessions: Sessions | None = None
     host: str | None = None
     notes: str = ""

@@ -24,7 +24,7 @@ from coset.targets import target as registry
 from coset.targets.document import HERE
 from coset.targets.ops import check_ops
 from coset.targets.place import place_of
-from coset.targets.target import EVERY, Form, get_target
+from coset.targets.target import EVERY, Form, Fusion, get_target
 
 assert coset.dialects
 MINE = """\
@@ -102,6 +102,11 @@ def test_a_file_is_a_target(tmp_path: Path) -> None:
     check_ops(target)
 
 
+def test_kernels_that_ops_share_are_priced_by_those_that_it_names(tmp_path: Path) -> None:
+    assert get_target(written(tmp_path, MINE)).fusion is None
+    assert get_target(written(tmp_path, instead("\n[sources]", FUSION + "\n[sources]"))).fusion == Fusion("function", "reduce", "matmul")
+
+
 def test_another_name_of_a_target() -> None:
     assert get_target("cpu") is get_target("cpu-onnxruntime")
 
@@ -130,6 +135,7 @@ def instead(old: str, new: str) -> str:
     return MINE.replace(old, new, 1)
 
 
+FUSION = 'fusion = { pointwise = "function", rows = "reduce", product = "matmul" }\n'
 MISTAKES = {  # name -> text, line, what the message says
     "syntax": (instead("[rates]", "[rates"), 14, "is no TOML"),
     "cut": (MINE[:300], 15, "is no TOML"),
@@ -168,6 +174,9 @@ MISTAKES = {  # name -> text, line, what the message says
     "own_base": (instead('base = "hub"', 'base = "mine.toml"'), 1, "leads back to itself"),
     "unknown_dialect": (instead('"stablehlo"', '"stablehol"'), 3, "there is no dialect `stablehol`"),
     "no_op": (instead('"abs negate"', '"abs, negate"'), 42, "`abs,` is no name of an op"),
+    "unknown_fused": (instead("\n[sources]", FUSION.replace('"matmul"', '"matmol"') + "\n[sources]"), 4, "there is no kernel `matmol`"),
+    "half_fused": (instead("\n[sources]", FUSION.replace(', product = "matmul"', "") + "\n[sources]"), 4, "`product` is missing"),
+    "fused_slow": (instead("\n[sources]", FUSION.replace('"matmul"', '"reduce"') + "\n[sources]"), 4, "`reduce` has no rates"),
     "deep": (MINE + "x = " + "[" * 5000, 45, "it nests too deep"),
 }  # fmt: skip
 

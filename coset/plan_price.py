@@ -1,0 +1,163 @@
+"""What a program takes on a target whose ops share kernels: the sum over the kernels of its plan, each a launch and the larger of its work
+and of its bytes. No sum over ops: what an op costs depends on which neighbours are in its kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from math import prod
+from typing import Any
+
+from coset.extract.cost import Pricer
+from coset.extract.work import CONTRACTIONS, Sizes
+from coset.extract.work import Product as Sides
+from coset.fold import computed, fallback_for, fold
+from coset.ir import dims
+from coset.ir.errors import CosetError
+from coset.ir.op import Op
+from coset.ir.program import Program
+from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
+from coset.ir.types import F32, I64, TensorType, TokenType, TupleType, Type
+from coset.lowering.contraction import dot
+from coset.lowering.kernel import Apply, Kernel, Library, Loop, Plan, Pointwise, Product, Rows, loops_of, scalars, values_of
+from coset.lowering.kinds import COSTLY, is_product
+from coset.lowering.plan import plan
+from coset.lowering.traffic import kernel_traffic
+from coset.lowering.triton import can_emit
+from coset.targets.target import Target
+
+INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
+INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op of arithmetic
+
+
+class PlanPrices:
+    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols."""
+
+    def __init__(self, target: Target, binding: Mapping[str, int]) -> None:
+        assert target.fusion is not None, f"{target.name} has no kernels that ops share"
+        self.target, self.fusion = target, target.fusion
+        self.sizes = Sizes(binding)
+        self.pricer = Pricer(target, self.sizes.binding)
+
+    def seconds(self, program: Program) -> float:
+        """Of one run of the program, as it would be lowered.
+
+        Raises:
+            CosetError: as `plan`.
+        """
+        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit)
+        return sum(self.kernel_seconds(planned, kernel) for kernel in planned.kernels)
+
+    def kernel_seconds(self, planned: Plan, kernel: Kernel) -> float:
+        """Of one kernel of a plan."""
+        for buffer in planned.buffers.values():
+            self.sizes.product(buffer.shape)  # gives a number to each symbol that has none
+        if isinstance(kernel, Library):
+            return self._library(kernel.term)
+        name, working = (self.fusion.product, self._multiplying(kernel)) if isinstance(kernel, Product) else self._computing(kernel)
+        own = self.target.kernels[name]
+        return own.launch.value + max(working, own.moving(kernel_traffic(planned, kernel, self.sizes.binding)))
+
+    def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
+        """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
+        the launch and the work for a matrix product, everything for what a library runs."""
+        parameters = [make("builtin.parameter", (), {"index": place, "type": type}) for place, type in enumerate(operands)]
+        if op.name == "stablehlo.dot_general":
+            term = intern(op, tuple(parameters), attributes, (), result)
+            if dot(term) is None and is_product(term):
+                sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
+                return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)
+        if op.name == "stablehlo.convolution":
+            return self._library(intern(op, tuple(parameters), attributes, (), result))
+        return 0.0
+
+    # ------------------------------------------------------------ kernels
+
+    def _computing(self, kernel: Pointwise | Rows) -> tuple[str, float]:
+        """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
+        name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
+        ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
+        if isinstance(kernel, Rows):
+            ops += ["add"] * len(kernel.folds)
+        count = self._count(loops_of(kernel))
+        costly = sum(1 for op in ops if op in COSTLY)
+        functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)
+        seconds = costly * count / functions.value if functions is not None else 0.0
+        return name, seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
+
+    def _multiplying(self, kernel: Product) -> float:
+        rows = self._count(kernel.m)
+        return self._product(Sides(self._count(kernel.batch), rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+
+    def _product(self, sides: Sides, dtype: str) -> float:
+        own = self.target.kernels[self.fusion.product]
+        return own.multiplying(dtype, sides.flops(own.tiles), sides.rows)
+
+    def _library(self, term: Term) -> float:
+        types = tuple(operand.type for operand in term.operands)
+        form = self.pricer.form(term.op, term.attributes, term.type, types, original=True) or self.target.default
+        read = tuple(self.sizes.bytes(type) for type in types)
+        return self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=(False,) * len(types))
+
+    def _count(self, loops: Iterable[Loop]) -> float:
+        return prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)
+
+
+class Judge:
+    """Predicted seconds of the programs that extraction tries. What they would store is not computed: it is taken as an input of its type,
+    unless it is so small that its numbers decide what a kernel computes."""
+
+    def __init__(self, prices: PlanPrices, source: Mapping[str, Any]) -> None:
+        self.prices, self.source = prices, source
+        self.fallback = fallback_for(source)
+        self.values: dict[Term, Term] = {}
+        self.known: dict[tuple[Term, ...], float] = {}
+
+    def __call__(self, roots: Sequence[Term], storable: AbstractSet[Term]) -> float:
+        """Of the program of these roots.
+
+        Raises:
+            CosetError: kernels cannot be planned for it.
+        """
+        drafted, _ = fold(roots, storable, self.source, value_of=self._value)
+        if drafted not in self.known:
+            self.known[drafted] = self.prices.seconds(draft(drafted))
+        return self.known[drafted]
+
+    def _value(self, term: Term) -> Term:
+        found = self.values.get(term)
+        if found is None:
+            found = self.values[term] = self._made(term)
+        return found
+
+    def _made(self, term: Term) -> Term:
+        if term.op.name in ("builtin.constant", "builtin.absent"):
+            return term
+        if term.op.name == "stablehlo.broadcast_in_dim":
+            return rebuild(term, [self._value(term.operands[0])])
+        if self.prices.sizes.elements(term.type) <= INLINED:
+            return computed(term, self.fallback)
+        return make(INPUT, (), {"name": f"stored {len(self.values)}", "type": term.type})
+
+
+def draft(roots: Sequence[Term]) -> Program:
+    """A program of these roots with every input that they have, and one more for each dim symbol that none of them has alone.
+
+    Raises:
+        CosetError: a root is neither a tensor nor a token.
+    """
+    terms = list(topological(roots))
+    inputs = [term for term in terms if term.op is INPUT and isinstance(term.type, TensorType)]
+    tensors = [type for term in terms for type in _tensors(term.type)]
+    alone = {name for term in inputs for dim in term.tensor.dims if (name := dims.alone(dim)) is not None}
+    spoken = {name for type in tensors if type.shape is not None for dim in type.dims for name in dims.symbols(dim)}
+    inputs += [make(INPUT, (), {"name": f"dim {name}", "type": TensorType(I64, (dims.symbol(name),))}) for name in sorted(spoken - alone)]
+    tokens = [root for root in roots if isinstance(root.type, TokenType)]
+    if any(not isinstance(root.type, TensorType | TokenType) for root in roots):
+        raise CosetError("no kernels are planned for a program whose result is no tensor")
+    outputs = tuple((f"{place}", root) for place, root in enumerate(roots) if isinstance(root.type, TensorType))
+    return Program(tuple(inputs), outputs, tokens[-1] if tokens else None)
+
+
+def _tensors(type: Type) -> list[TensorType]:
+    return [item for item in (type.items if isinstance(type, TupleType) else (type,)) if isinstance(item, TensorType)]
