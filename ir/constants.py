@@ -28,12 +28,18 @@ class FileSpan:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant tensor. Equal keys mean equal bytes; `key` is a content hash, or for a large file span its identity."""
+    """A constant tensor. Equal keys mean equal bytes; `key` is a content hash, or for a large file span its identity. One that stands for
+    any other of its type has neither an array nor a span: no elements."""
 
     type: TensorType
     key: str
     _array: Any = field(default=None, compare=False, repr=False)
     span: FileSpan | None = field(default=None, compare=False)
+
+    @property
+    def has_elements(self) -> bool:
+        """False for one that stands for any other of its type."""
+        return self._array is not None or self.span is not None
 
     def array(self) -> np.ndarray[Any, Any]:
         """The tensor, read-only; a file span is memory-mapped anew at each call, so that pages can be dropped after use.

@@ -12,7 +12,7 @@ from coset.egraph.facts import LAWS, MOVING, of_constant
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
-from coset.ir.constants import constant_of
+from coset.ir.constants import Constant, constant_of
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Attributes
 from coset.ir.term import Term, constant, input_term, make
@@ -55,6 +55,7 @@ def test_what_is_moved_keeps_its_facts_and_constants_have_theirs() -> None:
     for values, facts in (([1.0, 2.0], NUMBERS), ([0.0, -0.0], ("nonnegative", "finite")), ([np.nan], signs), ([-1.0], ("finite",))):
         assert tuple(of_constant(constant_of(np.array(values, np.float32)))) == facts
     assert of_constant(constant_of(np.array([1, 1], np.int32))) == []
+    assert of_constant(Constant(tensor(DTYPES["f32"], 32), "any of its type")) == []  # as equal regions have them
     assert of_constant(constant_of(np.array([3, 1], np.int32))) == ["unique_indices"]
     assert of_constant(constant_of(np.array([[1, 0, 2, 0], [0, 0, 0, 3]], np.int32))) == ["sparse"]
     assert "sparse" not in of_constant(constant_of(np.array([1, 2, 3, 0], np.float32)))
