@@ -23,6 +23,11 @@ def _finite(value: Any) -> Any:
 
 def save(path: Path, text: str) -> None:
     """Write a file beside its place, and then give it the name."""
+    save_bytes(path, text.encode())
+
+
+def save_bytes(path: Path, data: bytes) -> None:
+    """The same of bytes."""
     beside = path.with_name(path.name + ".part")
-    beside.write_text(text)
+    beside.write_bytes(data)
     beside.replace(path)

@@ -96,6 +96,7 @@ def cli() -> None:
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=_span, help="write a program for each stretch of sizes of a free dim")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
+@click.option("--certificate", type=click.Path(), help="write the steps that show the result equal to MODEL; `coset verify` checks them")
 @click.option("--max-memory", metavar="BYTES", callback=_bytes, help="live bytes of activations that the result may take (1024s: K, M, G)")
 @_DIM
 @_NATIVE
@@ -103,7 +104,7 @@ def cli() -> None:
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    max_memory: int | None, dims: dict[str, int], as_json: bool,
+    certificate: str | None, max_memory: int | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -121,8 +122,13 @@ def optimize(
     if problem is not None and not problem.parent.is_dir():
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
     resolved = find_target(target or default_target(output))
-    job = Job(model, resolved, numerics, limits, rule_files, dims, _say, problem, max_memory, measure)
-    found = optimize_file(job, Path(output)) if span is None else optimize_range(job, Path(output), Span(*span))
+    if certificate is not None and span is not None:
+        raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
+    if certificate is not None and not Path(certificate).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
+    job = Job(model, resolved, numerics, limits, rule_files, dims, _say, problem, max_memory, measure, certificate is not None)
+    proof = None if certificate is None else Path(certificate)
+    found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
     result = {**found, "output": output}
     if report is not None:
         save_report(result, Path(report))
@@ -130,7 +136,30 @@ def optimize(
         _print_json(result)
     else:
         show_optimized(result)
+    if proof is not None and not found["certificate"]["ok"]:
+        _say(f"no certificate was written: {found['certificate']['reason']}")
+        return UNKNOWN
     return SUCCESS
+
+
+@cli.command()
+@click.argument("certificate", type=click.Path())
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
+@_NATIVE
+@_JSON
+def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], as_json: bool) -> int:
+    """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
+    from coset.show import show_verified
+    from coset.verifying import verify_files
+
+    result = verify_files(Path(certificate), Path(before), Path(after), rule_files)
+    if as_json:
+        _print_json(result)
+    else:
+        show_verified(result)
+    return SUCCESS if result["ok"] else NEGATIVE
 
 
 @cli.command()

@@ -10,24 +10,30 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coset import running
+from coset.certify import Uncertified, Way, certify
 from coset.check import CheckReport, breaking_rule
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
 from coset.extract.select import reprice
+from coset.fold import fallback_for
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
+from coset.prove.certificate import Certificate
+from coset.prove.kernel import verify
+from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
 from coset.targets.target import Target
-from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task
+from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots
 from coset.usage import Usage, used_rules
+from coset.verifying import summary
 
 LEFT_OUT = 3  # rules without which a program is tried again
 
@@ -87,8 +93,9 @@ class Flow(Protocol):
         """Whether what is written keeps the order that the program's source gives for its values (`places`)."""
 
 
-def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
-    """The optimized program and the report; the model that was compared is at `path`.
+def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str, Any], Certificate | None]:
+    """The optimized program and the report; the model that was compared is at `path`. With a certificate where the job asks for one and
+    there is one: else the report says why not.
 
     Raises:
         CosetError: bad input. `Refused`: the result differs; the rule that breaks the program was found by replay.
@@ -125,7 +132,25 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
-    return made.program, {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured}
+    certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
+    found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
+    return made.program, found, certificate
+
+
+def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | None, dict[str, Any]]:
+    """The certificate of what is written at `path`, which the checker has accepted, and what the report says of it."""
+    task.job.progress("making the certificate")
+    started = time.perf_counter()
+    before, after = read_program(task.job.model), read_program(path)
+    try:
+        certificate = certify(Way(task.program, wanted_roots(task), solved, before, after), task.phases)
+    except Uncertified as error:
+        return None, {"ok": False, "reason": error.message}
+    made = time.perf_counter()
+    rules = {rule.name: rule for phase in task.phases for rule in phase.rules}
+    verdict = verify(certificate, before, after, rules.get, fallback=fallback_for({}))
+    seconds = {"make": made - started, "verify": time.perf_counter() - made}
+    return certificate, {"ok": True, **summary(verdict), "bytes": len(certificate.packed()), "seconds": seconds}
 
 
 @dataclass(frozen=True)

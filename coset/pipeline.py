@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coset import running
+from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session
 from coset.check import Oracle
 from coset.draft import Draft, draft_for
@@ -25,6 +26,7 @@ from coset.lowering.live import Steps
 from coset.lowering.onnx import count_nodes, highest_opset, live_steps, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
+from coset.prove.certificate import Certificate
 from coset.ranges import Span, stretches
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
@@ -39,11 +41,12 @@ INSTEAD = {"torch": "use `coset lower` for it", "stablehlo": "write StableHLO fo
 
 @dataclass(frozen=True)
 class Optimized:
-    """An optimized, checked program: `program` (terms), `report` (what `--json` prints), callable on NumPy inputs, saved by `save`."""
+    """An optimized, checked program: `program` (terms), `report` (what `--json` prints), callable on NumPy inputs, saved by `save`.
+    `certificate`: where one was asked for and there is one; `report["certificate"]` says why there is none."""
 
     program: Program
     report: dict[str, Any]
-    certificate: None = None  # certificates come with the proof checker
+    certificate: Certificate | None = None
     _draft: Draft = field(kw_only=True, compare=False, repr=False)
 
     def save(self, path: str | Path) -> None:
@@ -74,6 +77,7 @@ def optimize(
     max_memory: int | None = None,
     progress: Progress = lambda _: None,
     measure: int = 0,
+    certificate: bool = False,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -82,21 +86,22 @@ def optimize(
     (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free
     dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
     `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
-    same each time. The checked file stays where temporary files go as long as the result is in use.
+    same each time. With `certificate` the result carries the steps that `coset verify` checks. The checked file stays where temporary files
+    go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
-    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure)
+    job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
-        program, report = _run(job, draft.path, started)
+        program, report, proof = _run(job, draft.path, started)
     except BaseException:
         draft.discard()
         raise
-    return Optimized(program, report, _draft=draft)
+    return Optimized(program, report, proof, _draft=draft)
 
 
 def default_target(output: Any) -> str:
@@ -104,8 +109,9 @@ def default_target(output: Any) -> str:
     return "stablehlo" if is_stablehlo(output) else DEFAULT_TARGET
 
 
-def optimize_file(job: Job, output: Path) -> dict[str, Any]:
-    """The report of `job`, whose result is written once, beside `output`, and takes that name when it was compared.
+def optimize_file(job: Job, output: Path, certificate: Path | None = None) -> dict[str, Any]:
+    """The report of `job`, whose result is written once, beside `output`, and takes that name when it was compared. A `certificate` is
+    written first, where there is one.
 
     Raises:
         CosetError: as `optimize`, or nothing can be written at `output`, which is found out first.
@@ -113,7 +119,9 @@ def optimize_file(job: Job, output: Path) -> dict[str, Any]:
     started = time.perf_counter()
     draft = draft_for(output)
     try:
-        _, report = _run(job, draft.path, started)
+        _, report, proof = _run(job, draft.path, started)
+        if certificate is not None and proof is not None:
+            save_bytes(certificate, proof.packed())
         draft.move(output)
     finally:
         draft.discard()
@@ -175,8 +183,8 @@ class _Onnx:
         return live_steps(program)
 
 
-def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any]]:
-    """The optimized program and the report; the model that was compared is at `path`."""
+def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any], Certificate | None]:
+    """The optimized program, the report, and the certificate that was asked for; the model that was compared is at `path`."""
     return run_flow(_flow(job, path), path, started)
 
 

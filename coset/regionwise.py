@@ -13,7 +13,7 @@ from functools import cached_property
 from math import fsum
 
 from coset.egraph.chains import Entered, find_chains, inner_products
-from coset.egraph.regions import Cut, Filling, Pair, cut
+from coset.egraph.regions import Cut, Filling, Pair, Place, Region, cut
 from coset.egraph.saturate import Saturation
 from coset.egraph.saturated import Saturated
 from coset.extract.placement import Placement
@@ -32,12 +32,14 @@ Refine = Callable[[Selection], Selection]
 @dataclass(frozen=True)
 class Part:
     """A region with what was chosen for it, at `times` places: e-nodes by class and index in the whole e-graph, which has the classes of
-    the region as `numbers` say."""
+    the region as `numbers` say. `region` and its `places` are None and empty where the program stayed whole."""
 
     selection: Selection
     times: int
     numbers: Sequence[int]
     source: Mapping[Term, tuple[int, int]]
+    region: Region | None = None
+    places: tuple[Place, ...] = ()
 
     @cached_property
     def chosen(self) -> Mapping[int, int]:
@@ -148,7 +150,7 @@ def _parts(pieces: Cut, saturation: Saturation, select: Select) -> Iterator[Part
         first += len(region.roots)
         source = {term: saturation.source[term] for term in topological(region.roots) if term in saturation.source}
         graph, numbers = saturation.graph.below(classes, source.values())
-        yield Part(select(graph), times[number], numbers, source)
+        yield Part(select(graph), times[number], numbers, source, region, tuple(p for p in pieces.places if p.region == number))
 
 
 def _loses(pieces: Cut, pair: Pair, parts: Sequence[Part], price: Price) -> bool:

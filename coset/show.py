@@ -32,6 +32,20 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def show_verified(result: Mapping[str, Any]) -> None:
+    """What checking a certificate gave."""
+    if not result["ok"]:
+        _CONSOLE.print(f"rejected   {result['reason']}", markup=False)
+        if result["help"]:
+            _CONSOLE.print(f"           {result['help']}", markup=False)
+        return
+    print_line = _CONSOLE.print
+    print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
+    print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
+    for promise, names in result["promises"].items():
+        print_line(f"promise    {promise}: {', '.join(names)}", markup=False)
+
+
 def show_optimized(report: Mapping[str, Any]) -> None:
     """The summary of one optimization."""
     nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
@@ -48,6 +62,10 @@ def show_optimized(report: Mapping[str, Any]) -> None:
     show_check(check)
     if report.get("session"):
         print_line(f"run        {session_line(report['session'])}", markup=False)
+    if (report["certificate"] or {}).get("ok"):
+        proof = report["certificate"]
+        rests = f"rests on rules {proof['assurance']} or better, {proof['numerics']} or stronger"
+        print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
     if report["rules"]:
         table = _table("rule", ">uses", "promise", "assurance")
         for rule in report["rules"]:

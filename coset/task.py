@@ -65,6 +65,7 @@ class Job:
     extraction_problem: Path | None = None
     max_memory: int | None = None
     measure: int = 0  # further programs that are timed beside the one chosen
+    certified: bool = False  # a certificate is made: the search keeps a log
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def solve_task(
     def choose(graph: Saturated) -> Selection:
         return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
 
-    wanted = (*task.program.roots, *task.program.sources().values())
+    wanted = wanted_roots(task)
     # a region's inputs would be taken for the program's, which are on the host
     price, whole = partial(reprice, target=target, binding=task.binding), target.host is not None
     if target.fusion is None or whole:
@@ -190,6 +191,11 @@ def solve_task(
     if task.job.extraction_problem is not None and prices is None:
         save(task.job.extraction_problem, render_problem(side_by_side(problems)))
     return solved, seconds
+
+
+def wanted_roots(task: Task) -> tuple[Term, ...]:
+    """What is searched: the program's roots, and what its dim symbols are read from."""
+    return (*task.program.roots, *task.program.sources().values())
 
 
 def refuse_idle(target: Target, solved: Solved) -> None:
@@ -217,7 +223,8 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     rows = task.job.target.merges
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
-    return saturate(roots, phases, task.job.limits, equalities=[pair for found in entered for pair in found.pairs]), entered
+    pairs = [pair for found in entered for pair in found.pairs]
+    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_graphs import node_of
-from coset.dialects.onnx_node import Node, define
+from coset.dialects.onnx_node import Node, constant_elements, define
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array, Attribute, Op, register
-from coset.ir.term import OPAQUE, Term, absent, input_term
+from coset.ir.term import ABSENT, OPAQUE, TUPLE, Term, absent, input_term, make
 from coset.ir.types import AbsentType, TensorType, TupleType, dtype_of
 from coset.rules.definition import evaluate_defined
 
@@ -44,6 +44,31 @@ def _meaning(term: Term, arrays: Sequence[Array | None], _: Mapping[str, int]) -
         return values[0]  # type: ignore[no-any-return]
     given = iter([*values, *[None] * (len(types) - len(values))])
     return tuple(None if isinstance(type, AbsentType) else value for type, value in zip(types, given, strict=True))  # type: ignore[misc]
+
+
+def opened(term: Term) -> Term | None:
+    """The term that a kept node means, where its op's definition gives the types that the node has."""
+    types = term.attribute("results")
+    if term.attribute("effect"):
+        return None
+    host = tuple(None if operand.op is ABSENT else _host(operand) for operand in term.operands)
+    try:
+        results = define(node_of(term, term.operands, host))
+    except (TypeRuleError, CosetError):
+        return None
+    if results is None or any(result.type != type for result, type in zip(results, types, strict=False)):
+        return None
+    if not isinstance(term.type, TupleType):
+        return results[0]
+    return make(TUPLE, [*results[: len(types)], *[make(ABSENT)] * (len(types) - len(results))])
+
+
+def _host(term: Term) -> Any:
+    """The elements of small integers of the host, as an object array, or None."""
+    if term.op.name == "builtin.dims":
+        return np.array([*term.attribute("dims")], object).reshape(term.tensor.static)
+    found = constant_elements(term, SHOWN)
+    return None if found is None or found.dtype.kind not in "iub" else found.astype(object)
 
 
 def _operand(name: str, array: Array | None, inputs: dict[str, Array]) -> Term:

@@ -21,6 +21,7 @@ from typing import Any
 
 from coset.egraph.door import EngineError, keep_engines
 from coset.egraph.limits import Limits
+from coset.egraph.log import Decoder
 from coset.egraph.saturated import ENode, Saturated
 from coset.egraph.search import Phase, Request, Search, serve
 from coset.egraph.snapshot import Snapshot
@@ -50,16 +51,19 @@ class Saturation:
     origins: dict[tuple[int, int], list[int]]
     collapses: dict[int, list[int]]
     source: Mapping[Term, tuple[int, int]]
+    decoder: Decoder | None = None
 
 
-def saturate(roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = ()) -> Saturation:
+def saturate(
+    roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = (), logged: bool = False
+) -> Saturation:
     """Search the programs that equal `roots` under the rules of `phases`.
 
     Raises:
         CosetError: a rule is unsound in a way that types show; the rule is named.
     """
     started = time.monotonic()
-    search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits))
+    search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits, logged))
     snapshot, stop = _in_child(search, limits) if hasattr(os, "fork") else _in_process(search)
     rules = tuple(encoded.rule for encoded in search.rules)
     if snapshot is None:
@@ -187,9 +191,11 @@ def _decode(search: Search, snapshot: Snapshot, rules: tuple[Rule, ...], stop: s
         tuple(snapshot.source[number] for number in given.values()),
     )  # fmt: skip
     source = {term: snapshot.source[number] for term, number in given.items()}
+    constructors = {name: (ops[name], arity) for name, (_, arity) in snapshot.constructors.items()}
+    decoder = None if snapshot.log is None else Decoder(snapshot.log, rules, payloads, constructors)
     return Saturation(
         graph, rules, stop, snapshot.iterations, snapshot.enodes, snapshot.eclasses, seconds,
-        snapshot.fired, snapshot.origins, snapshot.collapses, source,
+        snapshot.fired, snapshot.origins, snapshot.collapses, source, decoder,
     )  # fmt: skip
 
 

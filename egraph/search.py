@@ -30,6 +30,7 @@ from coset.egraph.encode import (
     static_facts,
 )
 from coset.egraph.limits import Limits
+from coset.egraph.log import Recorder
 from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
@@ -59,6 +60,7 @@ class Request:
     equalities: tuple[tuple[Term, Term], ...]
     phases: tuple[Phase, ...]
     limits: Limits
+    logged: bool = False
 
 
 @dataclass
@@ -86,6 +88,7 @@ class Search:
     refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
     asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
+    recorder: Recorder | None = None
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
@@ -112,6 +115,7 @@ class Search:
     def run(self) -> Iterator[str]:
         """Search until saturation or a limit; yields `partial` after each iteration and at the end what stopped it."""
         deadline = time.monotonic() + self.request.limits.seconds
+        self.recorder = Recorder() if self.request.logged else None
         self._load()
         stop = "saturated"  # only when every phase is
         for phase in range(len(self.phases)):
@@ -176,6 +180,8 @@ class Search:
         self._decide()
         self._drop_refused()
         self._flush_static()
+        if self.recorder is not None:
+            self.recorder.record(self)
         full = self._apply([encoded for encoded in active if encoded.number in self.planned])
         self._analyse()
         if full:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from coset.egraph.log import Log
 from coset.rules.pattern import Application, Variable
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Snapshot:
     new_types: list[Any]
     new_payloads: list[Any]
     constructors: dict[str, tuple[str, int]]
+    log: Log | None = None
 
 
 def take(search: Search, stop: str) -> Snapshot:
@@ -74,6 +76,7 @@ def take(search: Search, stop: str) -> Snapshot:
         {number: len(rows) for number, rows in applied.items()},
         search.tables.types.values[types_from:], search.tables.payloads.values[payloads_from:],
         {name: (op.name, arity) for name, (op, arity) in search.tables.constructors.items()},
+        None if search.recorder is None else search.recorder.log,
     )  # fmt: skip
 
 

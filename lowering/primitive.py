@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 from coset.dialects.chlo_scan import as_loop
 from coset.dialects.expansion import expanded
 from coset.dialects.hub_region_terms import applied
 from coset.dialects.hub_terms import broadcast, splat
-from coset.dialects.onnx_node import Node, constant_elements, define
-from coset.ir.errors import CosetError, TypeRuleError
+from coset.dialects.onnx_kept import opened
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, TUPLE, Term, make, rebuild, topological
-from coset.ir.types import F32, AbsentType, TupleType
+from coset.ir.term import TUPLE, Term, make, rebuild, topological
+from coset.ir.types import F32, TupleType
 from coset.lowering import contraction
 from coset.lowering.argument import argument
 
-SHOWN = 1 << 12  # elements of an operand up to which a definition sees the values
 MOST_INNER = 64  # rounds of opening one term; definitions have no circle, regions nest shallowly
 
 
@@ -43,38 +38,6 @@ def _opened(roots: Sequence[Term]) -> list[Term]:
         found = open_(current) if open_ is not None else None
         done[term] = current if found is None else found
     return [done[root] for root in roots]
-
-
-# ---------------------------------------------------------------- kept ONNX nodes
-
-
-def _host(term: Term) -> Any:
-    """The elements of small integers of the host, as an object array, or None."""
-    if term.op.name == "builtin.dims":
-        return np.array([*term.attribute("dims")], object).reshape(term.tensor.static)
-    found = constant_elements(term, SHOWN)
-    return None if found is None or found.dtype.kind not in "iub" else found.astype(object)
-
-
-def _node(term: Term) -> Term | None:
-    """The term that the node's definition gives, where its types are those that the node has."""
-    types = term.attribute("results")
-    if term.attribute("effect"):
-        return None
-    wanted = max((index + 1 for index, type in enumerate(types) if not isinstance(type, AbsentType)), default=1)
-    domain, name = str(term.attribute("domain")), str(term.attribute("name"))
-    host = tuple(None if operand.op is ABSENT else _host(operand) for operand in term.operands)
-    node = Node(f"{domain}.{name}" if domain else name, term.operands, dict(term.attribute("given")), host,
-                int(term.attribute("since")), wanted, len(types))  # fmt: skip
-    try:
-        results = define(node)
-    except (TypeRuleError, CosetError):
-        return None  # the node stays what it is: a library's
-    if results is None or any(result.type != type for result, type in zip(results, types, strict=False)):
-        return None
-    if not isinstance(term.type, TupleType):
-        return results[0]
-    return make(TUPLE, [*results[: len(types)], *[make(ABSENT)] * (len(types) - len(results))])
 
 
 # ---------------------------------------------------------------- wrappers
@@ -201,7 +164,7 @@ def _gradient(term: Term) -> Term | None:
 
 _OPENERS = {
     "builtin.get": _get,
-    "onnx.node": _node,
+    "onnx.node": opened,
     "stablehlo.dot_general": contraction.dot,
     "stablehlo.reduce": contraction.reduction,
     "stablehlo.reduce_region": argument,

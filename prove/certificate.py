@@ -1,0 +1,311 @@
+"""Certificates as files: compressed lines of JSON that say which instances of rules join two programs (docs/certificates.md).
+
+Terms are numbered: those of the program before, in topological order of its roots, then those of the program after, then those that a
+certificate's `term` lines add. Large constants are named by a hash of their bytes, so that the numbering does not depend on where they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coset.ir import dims
+from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
+from coset.ir.dims import Poly
+from coset.ir.errors import CosetError
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import CONSTANT, AttributeItems, Region, Term, constant, exact_key, intern, topological
+from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
+
+FORMAT, VERSION = "coset certificate", 1
+LARGEST = 1 << 28  # B of a certificate, unpacked, at most
+MADE_BY = "give one that `coset optimize --certificate` wrote"
+CHUNK = 1 << 22  # B that are hashed at once
+
+Line = dict[str, Any]
+
+
+# ---------------------------------------------------------------- programs by content
+
+
+def by_content(program: Program) -> Program:
+    """The program with every constant keyed by the bytes that it holds: equal programs from different files are the same terms.
+
+    Raises:
+        CosetError: a constant's file cannot be read.
+    """
+    made: dict[Term, Term] = {}
+    for term in topological(program.roots):
+        if term.op is CONSTANT:
+            made[term] = hashed(term)
+        else:
+            operands = tuple(made[operand] for operand in term.operands)
+            made[term] = intern(term.op, operands, term.attributes, term.regions, term.type)
+    return program.with_roots(tuple(made[root] for root in program.roots))
+
+
+def hashed(term: Term) -> Term:
+    """A leaf as it is, a constant keyed by its bytes."""
+    return constant(_hashed(term.attribute("value"))) if term.op is CONSTANT else term
+
+
+def _hashed(value: Constant) -> Constant:
+    array = value.array()
+    if value.type.dtype.kind == "string" or array.size <= INLINE_ELEMENTS:
+        return constant_of(array, value.type.dtype)
+    digest = hashlib.blake2b(f"{value.type}".encode(), digest_size=16)
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, CHUNK):
+        digest.update(flat[start : start + CHUNK].data)
+    return replace(value, key=f"bytes {digest.hexdigest()}")
+
+
+def digest(program: Program) -> str:
+    """A hash of a program that is given `by_content`: its terms, the names and types of its inputs, the names of its outputs."""
+    own = hashlib.sha256()
+    numbers: dict[Term, int] = {}
+    for term in topological(program.roots):
+        row = [term.op.name, [numbers[operand] for operand in term.operands], _text(term), str(term.type)]
+        numbers[term] = len(numbers)
+        own.update(json.dumps(row).encode() + b"\n")
+    inputs = [[term.attribute("name"), str(term.type)] for term in program.inputs]
+    ends = [[name, numbers[term]] for name, term in program.outputs]
+    own.update(json.dumps([inputs, ends, None if program.effects is None else numbers[program.effects]]).encode())
+    return own.hexdigest()
+
+
+def _text(term: Term) -> Any:
+    return [[name, _digestible(value)] for name, value in term.attributes], [_region(region) for region in term.regions]
+
+
+def _region(region: Region) -> Any:
+    numbers: dict[Term, int] = {}
+    rows = []
+    for term in topological((*region.parameters, *region.results)):
+        rows.append([term.op.name, [numbers[operand] for operand in term.operands], _text(term), str(term.type)])
+        numbers[term] = len(numbers)
+    return rows, [numbers[term] for term in region.parameters], [numbers[term] for term in region.results]
+
+
+def _digestible(value: Any) -> Any:
+    if isinstance(value, Constant):
+        return ["constant", str(value.type), value.key]
+    if isinstance(value, tuple):
+        return ["tuple", *map(_digestible, value)]
+    if isinstance(value, Region):
+        return ["region", _region(value)]
+    if isinstance(value, float):
+        return ["float", value.hex()]
+    if isinstance(value, bytes):
+        return ["bytes", hashlib.sha256(value).hexdigest()]
+    return [type(value).__name__, str(value)]
+
+
+# ---------------------------------------------------------------- values of attributes
+
+
+class Unwritable(Exception):
+    """A value that certificates have no form for."""
+
+
+def encode(value: Any) -> Any:
+    """An attribute's value as JSON.
+
+    Raises:
+        Unwritable: there is no form for it.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex() if value == value else "nan"}
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    if isinstance(value, Poly):
+        if dims.parse(str(value)) != value:
+            raise Unwritable("dim")
+        return {"dim": str(value)}
+    if isinstance(value, QuantizedType | Region | TokenType | ForeignType):
+        raise Unwritable(type(value).__name__)
+    if isinstance(value, DType):
+        return {"dtype": value.name}
+    if isinstance(value, TensorType):
+        return {"tensor": [encode(value.dtype), None if value.shape is None else encode(value.shape)]}
+    if isinstance(value, TupleType):
+        return {"types": encode(value.items)}
+    if isinstance(value, AbsentType):
+        return {"absent": True}
+    if isinstance(value, Constant) and value.has_elements and value.array().size <= INLINE_ELEMENTS and value.type.dtype.kind != "string":
+        array = np.ascontiguousarray(value.array())
+        return {"constant": [encode(value.type), base64.b64encode(array.reshape(-1).view(np.uint8).tobytes()).decode()]}
+    raise Unwritable(type(value).__name__)
+
+
+def decode(value: Any) -> Any:
+    """The value that `encode` gave as JSON.
+
+    Raises:
+        CosetError, ValueError, TypeError, KeyError: it is none.
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, list):
+        return tuple(decode(item) for item in value)
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ValueError("no value of an attribute")
+    ((kind, inner),) = value.items()
+    if kind == "float":
+        return float("nan") if inner == "nan" else float.fromhex(inner)
+    if kind == "dim":
+        return dims.parse(inner)
+    if kind == "dtype":
+        return DTYPES[inner]
+    if kind == "tensor":
+        dtype, shape = inner
+        return TensorType(decode(dtype), None if shape is None else decode(shape))
+    if kind == "types":
+        return TupleType(decode(inner))
+    if kind == "absent":
+        return AbsentType()
+    if kind == "constant":
+        type_ = decode(inner[0])
+        flat = np.frombuffer(base64.b64decode(inner[1], validate=True), type_.dtype.numpy)
+        return constant_of(flat.reshape(type_.static), type_.dtype)
+    raise ValueError(f"no value of an attribute is a `{kind}`")
+
+
+# ---------------------------------------------------------------- numbered terms
+
+
+class Numbered:
+    """The terms of two programs, and those that are added, by number."""
+
+    def __init__(self, before: Program, after: Program) -> None:
+        self.terms: list[Term] = []
+        self.number: dict[Term, int] = {}
+        for term in topological((*before.roots, *after.roots)):
+            self.add(term)
+
+    def add(self, term: Term) -> int:
+        """The number of the term, new if it is."""
+        if term not in self.number:
+            self.number[term] = len(self.terms)
+            self.terms.append(term)
+        return self.number[term]
+
+    def enter(self, root: Term) -> None:
+        """Add the term with all below it, operands first."""
+        for term in topological([root]):
+            self.add(term)
+
+    def __getitem__(self, number: object) -> Term:
+        if type(number) is not int or not 0 <= number < len(self.terms):
+            raise ValueError(f"there is no term {number!r}")
+        return self.terms[number]
+
+
+def term_line(term: Term, numbered: Numbered, alike: Mapping[Any, int]) -> Line:
+    """The line that adds `term`, whose operands have numbers. `alike`: terms by what is not their operands."""
+    operands = [numbered.number[operand] for operand in term.operands]
+    try:
+        if term.regions:
+            raise Unwritable("function")
+        payload: Any = {name: encode(value) for name, value in term.attributes}
+    except Unwritable as error:
+        known = alike.get(_payload_key(term))
+        if known is None:
+            raise CosetError(f"a certificate cannot say `{term.op.name}`: it has no form for a {error} that neither program has") from None
+        payload = known
+    return {"term": [term.op.name, operands, payload]}
+
+
+def read_term(line: Any, numbered: Numbered) -> Term:
+    """The term that a `term` line adds, its type inferred.
+
+    Raises:
+        CosetError, ValueError, TypeError, KeyError: there is no such term.
+    """
+    name, operands, payload = line
+    op = get_op(name)
+    given = tuple(numbered[operand] for operand in operands)
+    if isinstance(payload, dict):
+        attributes: AttributeItems = tuple(sorted((key, decode(value)) for key, value in payload.items()))
+        regions: tuple[Region, ...] = ()
+        complete = dict(attributes)
+        if complete.keys() != {each.name for each in op.attributes}:
+            raise ValueError(f"`{name}` has other attributes")
+    else:
+        like = numbered[payload]
+        if like.op is not op:
+            raise ValueError(f"term {payload} is no `{name}`")
+        attributes, regions, complete = like.attributes, like.regions, dict(like.attributes)
+    return intern(op, given, attributes, regions, op.infer([operand.type for operand in given], complete))
+
+
+# ---------------------------------------------------------------- files
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate as it is written: `head` says what is claimed, `lines` why."""
+
+    head: Line
+    lines: Sequence[Line]
+
+    def packed(self) -> bytes:
+        """The file's bytes; the same for the same certificate."""
+        texts = (json.dumps(line, separators=(",", ":")) for line in (self.head, *self.lines, {"end": len(self.lines)}))
+        return gzip.compress("".join(text + "\n" for text in texts).encode(), 9, mtime=0)
+
+
+def read_certificate(path: Path) -> Certificate:
+    """The certificate at `path`; what it says is not looked at yet.
+
+    Raises:
+        CosetError: the file cannot be read, or is no whole certificate of this version.
+    """
+    try:
+        lines = list(_lines(path))
+    except (OSError, EOFError, ValueError, RecursionError) as error:
+        raise CosetError(
+            f"{path} is no certificate: {error}", help="one that `coset optimize --certificate` or `coset prove` wrote"
+        ) from None
+    if not lines or lines[0].get("format") != FORMAT:
+        raise CosetError(f"{path} is no certificate", help="one that `coset optimize --certificate` or `coset prove` wrote")
+    if lines[0].get("version") != VERSION:
+        raise CosetError(f"{path} has version {lines[0].get('version')}, this coset reads version {VERSION}", help="make it again")
+    if len(lines) < 2 or lines[-1] != {"end": len(lines) - 2}:
+        raise CosetError(f"{path} is cut off", help="make it again")
+    return Certificate(lines[0], lines[1:-1])
+
+
+def _lines(path: Path) -> Iterator[Line]:
+    with gzip.open(path, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    for text in data.splitlines():
+        line = json.loads(text)
+        if not isinstance(line, dict):
+            raise ValueError("a line is no object")
+        yield line
+
+
+def alike_of(terms: Iterable[Term]) -> dict[Any, int]:
+    """The numbers of terms by what is not their operands, the first of each."""
+    found: dict[Any, int] = {}
+    for number, term in enumerate(terms):
+        found.setdefault(_payload_key(term), number)
+    return found
+
+
+def _payload_key(term: Term) -> Any:
+    return term.op, exact_key(term.attributes), term.regions

@@ -1,0 +1,275 @@
+"""The checker of certificates: that each step is an instance of its rule, and that the steps in order join the outputs of two programs.
+
+It knows terms, their types and the rules as they are written, and nothing of searches. docs/trust.md lists what it rests on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coset.dialects.onnx_kept import opened
+from coset.ir.constants import constant_of
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import Fallback, evaluate
+from coset.ir.program import Program
+from coset.ir.term import INPUT, Term, constant, exact_key, topological
+from coset.ir.types import TensorType
+from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term
+from coset.rules.applied import decided, matched, right_sides
+from coset.rules.definition import expand, is_defined
+from coset.rules.rule import NUMERICS_ORDER, Rule
+
+ASSURANCES = ("proved", "bounded", "tested", "assumed")  # from the strongest to the weakest
+CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
+DERIVED = frozenset({"const", "varying"})  # what a rule asks of a variable for the search's sake, not for its truth
+
+
+class Rejected(CosetError):
+    """The certificate does not show what it claims."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a certificate that was checked shows: the two programs are equal up to `numerics`, resting on rules of which the weakest has
+    this `assurance`. `promises`: what the rules promise and except, each with the rules' names. `steps`: how many were checked."""
+
+    numerics: str
+    assurance: str
+    promises: Mapping[str, Sequence[str]]
+    steps: int
+    folded: int
+
+
+def text_hash(rule: Rule) -> str:
+    """The hash that a certificate names a rule's text by."""
+    return hashlib.sha256(rule.text.encode()).hexdigest()
+
+
+def verify(certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None], *, fallback: Fallback) -> Verdict:
+    """Check that `certificate` shows `before` and `after` to be equal.
+
+    `find` gives a rule by its name as it is now, with the assurance that it has now. `fallback` gives meanings to defined ops, where a
+    constant is computed.
+
+    Raises:
+        Rejected: it does not, with the step that fails.
+        CosetError: a program's weights cannot be read.
+    """
+    before, after = by_content(before), by_content(after)
+    return _Checker(certificate, before, after, find, fallback).run()
+
+
+def meaning_of(term: Term) -> Term | None:
+    """The term that the definition of a term's op gives for it, one step; None where there is none."""
+    if term.op.name == "onnx.node":
+        return opened(term)
+    return expand(term) if is_defined(term.op) else None
+
+
+@dataclass
+class _Checker:
+    certificate: Certificate
+    before: Program
+    after: Program
+    find: Callable[[str], Rule | None]
+    fallback: Fallback
+    closure: _Closure = field(default_factory=lambda: _Closure())
+    used: dict[str, Rule] = field(default_factory=dict)
+    folded: int = 0
+
+    def run(self) -> Verdict:
+        head = self.certificate.head
+        for key, program in (("before", self.before), ("after", self.after)):
+            if head.get(key) != digest(program):
+                raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
+        goals = self._goals()
+        self.rules = self._rules(head.get("rules"))
+        self.numbered = Numbered(self.before, self.after)
+        self.closure.enter(self.numbered.terms)
+        steps = 0
+        for place, line in enumerate(self.certificate.lines, start=2):
+            try:
+                steps += self._line(line)
+            except Rejected as error:
+                raise Rejected(f"line {place}: {error.message}") from None
+            except (CosetError, ValueError, TypeError, KeyError, IndexError, AssertionError) as error:
+                raise Rejected(f"line {place}: {error}") from None
+        for name, one, other in goals:
+            if not self.closure.same(one, other):
+                raise Rejected(f"the steps do not join the two values of `{name}`")
+        return self._verdict(steps)
+
+    # ------------------------------------------------------------ what is claimed
+
+    def _goals(self) -> list[tuple[str, Term, Term]]:
+        """The outputs in pairs; both programs must have the same interface."""
+        names = [[(term.attribute("name"), term.type) for term in program.inputs] for program in (self.before, self.after)]
+        if names[0] != names[1]:
+            raise Rejected("the programs have other inputs")
+        ends = [[name for name, _ in program.outputs] for program in (self.before, self.after)]
+        if ends[0] != ends[1] or (self.before.effects is None) != (self.after.effects is None):
+            raise Rejected("the programs have other outputs")
+        found = [(name, one, other) for (name, one), (_, other) in zip(self.before.outputs, self.after.outputs, strict=True)]
+        if self.before.effects is not None and self.after.effects is not None:
+            found.append(("the effects", self.before.effects, self.after.effects))
+        for name, one, other in found:
+            if one.type != other.type:
+                raise Rejected(f"`{name}` is {one.type} before and {other.type} after")
+        return found
+
+    def _rules(self, listed: Any) -> list[Rule]:
+        if not isinstance(listed, list):
+            raise Rejected("the certificate lists no rules")
+        found = []
+        for each in listed:
+            name, text = (each.get(key) for key in ("name", "text")) if isinstance(each, dict) else (None, None)
+            rule = self.find(name) if isinstance(name, str) else None
+            if rule is None:
+                raise Rejected(f"there is no rule `{name}`", help="give the rule files that it was made with: --rules FILE")
+            if text_hash(rule) != text:
+                raise Rejected(f"rule `{name}` is another one than when the certificate was made", help="make the certificate again")
+            found.append(rule)
+        return found
+
+    # ------------------------------------------------------------ lines
+
+    def _line(self, line: Line) -> int:
+        """Check one line; 1 where it is a step."""
+        if line.keys() == {"term"}:
+            term = read_term(line["term"], self.numbered)
+            self._require(term.op is not INPUT or term in self.numbered.number, "a certificate adds no inputs")
+            self.numbered.add(term)
+            self.closure.enter([term])
+            return 0
+        if line.keys() == {"rule", "left", "right"}:
+            self._step(line)
+            return 1
+        if line.keys() == {"computed"}:
+            self._computed(self.numbered[line["computed"]])
+            return 1
+        if line.keys() == {"meaning"}:
+            self._meaning(self.numbered[line["meaning"]])
+            return 1
+        raise Rejected("no line of a certificate")
+
+    def _step(self, line: Line) -> None:
+        number = line["rule"]
+        self._require(type(number) is int and 0 <= number < len(self.rules), f"there is no rule {number}")
+        rule = self.rules[number]
+        roots = [self.numbered[each] for each in line["left"]]
+        found = matched(rule, roots)
+        self._require(found is not None, f"the left side of `{rule.name}` is no pattern of these terms")
+        assert found is not None
+        left, given = found
+        self._require(all(fact in DERIVED for fact, _ in rule.facts), f"`{rule.name}` asks for facts, which no certificate can cite yet")
+        decision = decided(rule, left, given)
+        self._require(decision is not None, f"`{rule.name}` does not hold of these terms")
+        assert decision is not None
+        right = right_sides(rule, decision, given)
+        claimed = [self.numbered[each] for each in line["right"]]
+        self._require(list(right) == claimed, f"`{rule.name}` says something else of these terms")
+        for one, other in zip(roots, right, strict=True):
+            self._require(one.type == other.type, f"`{rule.name}` changes a type")
+            self.closure.join(one, other)
+        self.used[rule.name] = rule
+
+    def _meaning(self, term: Term) -> None:
+        """A term of a defined op, or a node that was kept as it came, is what the op's definition says."""
+        found = meaning_of(term)
+        self._require(found is not None, "the term's op has no definition")
+        assert found is not None
+        self._require(found.type == term.type, "the definition has another type")
+        self.numbered.enter(found)
+        self.closure.join(term, found)
+
+    def _computed(self, term: Term) -> None:
+        """A term of constants alone is its value, a new constant."""
+        self._require(isinstance(term.type, TensorType), "only tensors are computed")
+        leaves = [each for each in topological([term]) if not each.operands]
+        self._require(
+            all(each.op.name in ("builtin.constant", "builtin.absent", "stablehlo.iota") for each in leaves), "it is not constant"
+        )
+        with np.errstate(all="ignore"):
+            (found,) = evaluate([term], {}, fallback=self.fallback)
+        value = hashed(constant(constant_of(found, term.tensor.dtype)))
+        self._require(value.type == term.type, "the value has another type")
+        self.numbered.add(value)
+        self.closure.join(term, value)
+        self.folded += 1
+
+    def _require(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise Rejected(message)
+
+    # ------------------------------------------------------------ what it rests on
+
+    def _verdict(self, steps: int) -> Verdict:
+        rules = list(self.used.values())
+        promises: dict[str, list[str]] = {}
+        for rule in rules:
+            promises.setdefault(str(rule.numerics), []).append(rule.name)
+        words = [rule.numerics.word for rule in rules]
+        return Verdict(
+            numerics=max(words, key=NUMERICS_ORDER.index, default=NUMERICS_ORDER[0]),
+            assurance=max((rule.assurance for rule in rules), key=ASSURANCES.index, default=ASSURANCES[0]),
+            promises={promise: sorted(names) for promise, names in sorted(promises.items())},
+            steps=steps,
+            folded=self.folded,
+        )
+
+
+class _Closure:
+    """Congruence closure: which terms are equal, by the equations so far and since equal operands give equal terms."""
+
+    def __init__(self) -> None:
+        self.number: dict[Term, int] = {}
+        self.parent: list[int] = []
+        self.users: list[list[Term]] = []
+        self.known: dict[Any, Term] = {}
+
+    def enter(self, terms: Sequence[Term]) -> None:
+        for term in topological(terms):
+            if term not in self.number:
+                self.number[term] = len(self.parent)
+                self.parent.append(len(self.parent))
+                self.users.append([])
+                for operand in term.operands:
+                    self.users[self._find(operand)].append(term)
+                other = self.known.setdefault(self._sign(term), term)
+                if other is not term:
+                    self.join(term, other)
+
+    def same(self, one: Term, other: Term) -> bool:
+        return self._find(one) == self._find(other)
+
+    def join(self, one: Term, other: Term) -> None:
+        self.enter([one, other])
+        pending = [(one, other)]
+        while pending:
+            small, large = (self._find(term) for term in pending.pop())
+            if small == large:
+                continue
+            if len(self.users[small]) > len(self.users[large]):
+                small, large = large, small
+            self.parent[small] = large
+            moved, self.users[small] = self.users[small], []
+            for user in moved:
+                equal = self.known.setdefault(self._sign(user), user)
+                if equal is not user:
+                    pending.append((user, equal))
+            self.users[large] += moved
+
+    def _find(self, term: Term) -> int:
+        number = self.number[term]
+        while self.parent[number] != number:
+            self.parent[number] = self.parent[self.parent[number]]
+            number = self.parent[number]
+        return number
+
+    def _sign(self, term: Term) -> Any:
+        return term.op, exact_key(term.attributes), term.regions, term.type, tuple(map(self._find, term.operands))
