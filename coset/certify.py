@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 
+from coset.egraph.chains import is_associativity, product
 from coset.egraph.limits import Limits
+from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
@@ -19,6 +21,7 @@ from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
 from coset.prove.closure import Closure
 from coset.prove.kernel import DERIVED, meaning_of, text_hash
 from coset.regionwise import Solved
+from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import Rule
 
 WRITTEN = Limits(seconds=20.0, nodes=50_000, iterations=6)  # for the way from what was chosen to what the written file says
@@ -113,14 +116,85 @@ def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
     for part in solved.parts:
         own = roots if part.region is None else part.region.roots
         steps = slice_of(solved.saturation, list(zip(own, part.selection.terms, strict=True)), entered)
-        if any(step.reason == ENTERED for step in steps):
-            raise Uncertified("products were ordered or merged as a whole, which no certificate says yet")
         if part.region is None:
             yield from steps
             continue
         for place in part.places:
             put = Mapped(dict(zip((*part.region.inputs, *part.region.constants), (*place.inputs, *place.constants), strict=True)))
             yield from (put.step(step) for step in steps)
+
+
+# ---------------------------------------------------------------- equalities that were entered as a whole
+
+
+def derived(step: Step, rules: Sequence[Rule]) -> Iterator[Step]:
+    """The steps that an entered equality stands for: of a chain of products in another order, and of a product as columns of a merged one.
+    Any other step is itself.
+
+    Raises:
+        Uncertified: no rule of `rules` says it.
+    """
+    if step.reason != ENTERED:
+        yield step
+        return
+    (one,), (other,) = step.left, step.right
+    if other.op.name == SLICE:
+        yield from _as_columns(other, [rule for rule in rules if takes_columns(rule)])
+    else:
+        associative = [rule for rule in rules if is_associativity(rule)]
+        yield from (*_leftwards(one, associative), *_leftwards(other, associative))
+
+
+def _said(rule: Rule, root: Term) -> Step | None:
+    """The rule at `root`; None where it does not hold there."""
+    found = matched(rule, (root,))
+    decision = None if found is None else decided(rule, *found)
+    return None if found is None or decision is None else Step(rule, (root,), right_sides(rule, decision, found[1]))
+
+
+def _as_columns(columns: Term, rules: Sequence[Rule]) -> Iterator[Step]:
+    """Columns of a product as a product with columns of the weights, which are computed."""
+    step = next((said for rule in rules if (said := _said(rule, columns)) is not None), None)
+    if step is None:
+        raise Uncertified("no rule shows that products were merged")
+    yield step
+    for term in dict.fromkeys((step.right[0].operands[1], *step.right[0].operands[1].operands[0].operands)):
+        if term.op is not CONSTANT:
+            yield Step(COMPUTED, (term,), (hashed_value(term),))
+
+
+def _leftwards(root: Term, rules: Sequence[Rule]) -> Iterator[Step]:
+    """The rotations that bring a tree of products into the form ((a b) c) d."""
+    stack = [root]
+    while stack:
+        term = stack.pop()
+        if term.op.name != PRODUCT:
+            continue
+        left, right = term.operands
+        if right.op.name == PRODUCT and (turned := _turned(term, rules)) is not None:
+            yield turned
+            stack.append(turned.left[0])
+        else:
+            stack += [left, right]
+
+
+def _turned(term: Term, rules: Sequence[Rule]) -> Step | None:
+    """a (b c) = (a b) c, read as a rule says it; None where the products are no chain."""
+    left, right = term.operands
+    inner, last = right.operands
+    try:
+        turned = product(product(left, inner, batched=_is_batched(right)), last, batched=_is_batched(term))
+    except (CosetError, IndexError):
+        return None
+    for rule in rules:
+        step = _said(rule, turned)
+        if step is not None and step.right == (term,):
+            return step
+    return None
+
+
+def _is_batched(term: Term) -> bool:
+    return bool(term.attribute("lhs_batch"))
 
 
 class Mapped:
@@ -176,7 +250,8 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     if by_content(way.program).roots != before.roots:
         raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
     put = Mapped({}, hashed)
-    steps = [put.step(step) for step in steps_of(way.solved, way.roots)]
+    rules = [rule for phase in phases for rule in phase.rules]
+    steps = [each for step in steps_of(way.solved, way.roots) for each in derived(put.step(step), rules)]
     values: list[Step] = []
     fallback = fallback_for(way.program.source)
 

@@ -1,0 +1,279 @@
+"""The checker: true certificates hold, damaged ones are refused, and none makes two different programs equal."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects
+from coset.certify import COMPUTED, MEANING, Step, certificate_of
+from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.fold import fallback_for
+from coset.ir.dims import symbol
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.term import Term, constant, input_term, make, rebuild, topological
+from coset.ir.types import F32, TensorType
+from coset.prove.certificate import Certificate, by_content, decode, digest, encode, read_certificate
+from coset.prove.kernel import Rejected, Verdict, meaning_of, verify
+from coset.rules.applied import decided, matched, right_sides
+from coset.rules.library import load
+from coset.rules.rule import Rule
+
+assert coset.dialects  # ops are registered
+N = symbol("n")
+RULES = {rule.name: rule for rule in load().rules}
+
+
+def x_(name: str, *shape: Any) -> Term:
+    return input_term(name, TensorType(F32, shape))
+
+
+def program(*roots: Term) -> Program:
+    inputs = tuple(dict.fromkeys(term for term in topological(roots) if term.op.name == "builtin.input"))
+    return by_content(Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots))))
+
+
+def step(name: str, *roots: Term) -> Step:
+    """A rule at terms."""
+    rule = RULES[name]
+    found = matched(rule, roots)
+    assert found is not None, f"{name} does not match"
+    decision = decided(rule, *found)
+    assert decision is not None, f"{name} does not hold"
+    return Step(rule, tuple(roots), right_sides(rule, decision, found[1]))
+
+
+def check(certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None] = RULES.get) -> Verdict:
+    return verify(certificate, before, after, find, fallback=fallback_for({}))
+
+
+def example() -> tuple[Program, Program, Certificate]:
+    """-(-(x w)) + 0 with a transposed weight and a computed constant, as x w + c."""
+    x = x_("x", N, 4)
+    weight = constant(np.arange(24, dtype=np.float32).reshape(6, 4))
+    bias = constant(np.arange(6, dtype=np.float32))
+    product = dot(x, transpose(weight, (1, 0)), lhs_contract=(1,), rhs_contract=(0,))
+    twice = make("stablehlo.negate", (make("stablehlo.negate", (product,)),))
+    doubled = make("stablehlo.add", (bias, bias))
+    before = program(make("stablehlo.add", (twice, broadcast(doubled, (N, 6), (1,)))))
+    kept = constant(np.arange(6, dtype=np.float32) * 2)
+    folded = dot(x, constant(np.ascontiguousarray(np.arange(24, dtype=np.float32).reshape(6, 4).T)), lhs_contract=(1,), rhs_contract=(0,))
+    after = program(make("stablehlo.add", (broadcast(kept, (N, 6), (1,)), folded)))
+    (own,) = before.roots
+    moved, (sum_,) = own.operands[0].operands[0].operands[0].operands[1], (own,)
+    values = [Step(COMPUTED, (term,), (value,)) for term, value in ((moved, folded.operands[1]), (own.operands[1].operands[0], kept))]
+    steps = [step("double_negate", own.operands[0]), *values, step("commute[stablehlo.add]", sum_)]
+    return before, after, certificate_of(before, after, [_by_content(each) for each in steps])
+
+
+def _by_content(each: Step) -> Step:
+    return Step(each.reason, program(*each.left).roots, program(*each.right).roots)
+
+
+def test_a_true_certificate_holds_and_says_what_it_rests_on(tmp_path: Path) -> None:
+    before, after, certificate = example()
+    path = tmp_path / "c"
+    path.write_bytes(certificate.packed())
+    verdict = check(read_certificate(path), before, after)
+    assert (verdict.steps, verdict.folded, verdict.numerics, verdict.assurance) == (4, 2, "exact", "proved")
+    assert sorted(name for names in verdict.promises.values() for name in names) == ["commute[stablehlo.add]", "double_negate"]
+    assert certificate.packed() == certificate.packed()
+
+
+def test_it_speaks_of_two_programs_in_order() -> None:
+    before, after, certificate = example()
+    with pytest.raises(Rejected, match="another program before"):
+        check(certificate, after, before)
+    with pytest.raises(Rejected, match="another program after"):
+        check(certificate, before, before)
+
+
+@pytest.mark.parametrize("left_out", range(4))
+def test_no_step_may_be_missing(left_out: int) -> None:
+    before, after, certificate = example()
+    places = [place for place, line in enumerate(certificate.lines) if "term" not in line]
+    lines = [line for place, line in enumerate(certificate.lines) if place != places[left_out]]
+    with pytest.raises(Rejected):
+        check(Certificate(certificate.head, lines), before, after)
+
+
+def wrong_edits(after: Program) -> list[Program]:
+    """Programs that differ from `after` in one place: operands swapped or doubled, an op, a constant, a transpose."""
+
+    def edited(change: Callable[[Term, list[Term]], Term | None]) -> Program:
+        made: dict[Term, Term] = {}
+        for term in topological(after.roots):
+            operands = [made[operand] for operand in term.operands]
+            made[term] = change(term, operands) or rebuild(term, operands)
+        return program(*(made[root] for root in after.roots))
+
+    def other(name: str, op: str) -> Callable[[Term, list[Term]], Term | None]:
+        return lambda term, operands: make(op, operands) if term.op.name == name else None
+
+    def raised(term: Term, _: list[Term]) -> Term | None:
+        value = term.attribute("value").array() if term.op.name == "builtin.constant" else None
+        return None if value is None or value.ndim != 1 else constant(value + np.float32(1))
+
+    found = [edited(other("stablehlo.add", op)) for op in ("stablehlo.multiply", "stablehlo.subtract", "stablehlo.maximum")]
+    found += [
+        edited(raised),
+        edited(lambda term, operands: make("stablehlo.add", (operands[0],) * 2) if term.op.name == "stablehlo.add" else None),
+    ]
+    return [each for each in found if digest(each) != digest(after)]
+
+
+def corrupted(certificate: Certificate, draw: random.Random) -> Certificate:
+    """The certificate with one to three things damaged."""
+    head, lines = copy.deepcopy(certificate.head), copy.deepcopy(list(certificate.lines))
+    for _ in range(draw.randint(1, 3)):
+        kind = draw.randrange(6)
+        if kind == 0 and lines:
+            del lines[draw.randrange(len(lines))]
+        elif kind == 1 and len(lines) > 1:
+            one, other = draw.sample(range(len(lines)), 2)
+            lines[one], lines[other] = lines[other], lines[one]
+        elif kind == 2 and lines:
+            lines.insert(draw.randrange(len(lines) + 1), copy.deepcopy(draw.choice(lines)))
+        elif kind == 3 and isinstance(head["rules"], list) and head["rules"]:
+            rule = draw.choice(head["rules"])
+            rule[draw.choice(("name", "text"))] = draw.choice([draw.choice(sorted(RULES)), "0" * 64, 7, None])
+        elif kind == 4:
+            head[draw.choice(sorted(head))] = draw.choice([None, 0, "x", [], {}])
+        elif lines:
+            _damage(lines[draw.randrange(len(lines))], draw)
+    return Certificate(head, lines)
+
+
+def _damage(value: Any, draw: random.Random) -> None:
+    """Change one number, text or list somewhere below."""
+    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+    if not items:
+        return
+    key, inner = draw.choice(items)
+    if isinstance(inner, dict | list) and inner and draw.random() < 0.8:
+        _damage(inner, draw)
+    elif isinstance(inner, int):
+        value[key] = inner + draw.choice((-2, -1, 1, 2, 10**6))
+    else:
+        value[key] = draw.choice([None, -1, 0, 3, "", "stablehlo.add", [], {}, {"dim": "n"}, {"float": "0x1p+0"}, True])
+
+
+@pytest.mark.parametrize("share", range(10))
+def test_no_corruption_makes_different_programs_equal(share: int) -> None:
+    """1,000 in all: the certificate of a true pair, its hash changed to that of a wrong program, and then damaged."""
+    before, after, certificate = example()
+    wrong = wrong_edits(after)
+    assert len(wrong) == 5
+    draw = random.Random(share)
+    for _ in range(100):
+        claimed = draw.choice(wrong)
+        forged = corrupted(Certificate({**certificate.head, "after": digest(claimed)}, certificate.lines), draw)
+        with pytest.raises(Rejected):
+            check(Certificate({**forged.head, "after": digest(claimed)}, forged.lines), before, claimed)
+
+
+@pytest.mark.parametrize("share", range(5))
+def test_a_damaged_certificate_is_refused_or_still_true(share: int) -> None:
+    """What remains after damage may suffice (a line twice, two that change places); it is an answer or a refusal, never a crash."""
+    before, after, certificate = example()
+    draw = random.Random(1_000 + share)
+    refused = 0
+    for _ in range(100):
+        try:
+            verdict = check(corrupted(certificate, draw), before, after)
+            assert verdict.steps >= 4
+        except Rejected:
+            refused += 1
+    assert refused > 50
+
+
+def test_a_rule_that_asks_for_a_fact_is_no_step() -> None:
+    """abs(x) = x where x is nonnegative: nothing in a certificate shows that it is, least of all the step itself."""
+    asking = [rule for rule in RULES.values() if any(fact not in ("const", "varying") for fact, _ in rule.facts) and rule.roots == 1]
+    found = 0
+    x = x_("x", 4)
+    for rule in asking:
+        if str(rule.left) == "stablehlo.abs(x)" and len(rule.variables) == 1:
+            root = make("stablehlo.abs", (x,))
+            before, after = program(root), program(x)
+            forged = certificate_of(before, after, [Step(rule, (root,), (x,))])
+            with pytest.raises(Rejected, match="asks for facts"):
+                check(forged, before, after)
+            found += 1
+    assert found
+
+
+def test_a_rule_that_changed_is_refused() -> None:
+    before, after, certificate = example()
+    rule = RULES["double_negate"]
+    changed = {**RULES, rule.name: rule.changed(text=rule.text + " ")}
+    with pytest.raises(Rejected, match="another one than when"):
+        check(certificate, before, after, changed.get)
+    with pytest.raises(Rejected, match="there is no rule"):
+        check(certificate, before, after, {}.get)
+
+
+def test_interfaces_must_agree() -> None:
+    x, y = x_("x", 4), x_("y", 4)
+    one, other = program(make("stablehlo.negate", (x,))), program(make("stablehlo.negate", (y,)))
+    with pytest.raises(Rejected, match="other inputs"):
+        check(certificate_of(one, other, []), one, other)
+    named = Program(one.inputs, (("z", one.roots[0]),))
+    with pytest.raises(Rejected, match="other outputs"):
+        check(certificate_of(one, named, []), one, named)
+
+
+def test_a_computed_value_is_computed_again() -> None:
+    """A step cannot say what the value is: it is worked out, and only of constants."""
+    two = constant(np.float32([1, 2]))
+    term = make("stablehlo.add", (two, two))
+    x = x_("x", 2)
+    before, wrong = program(make("stablehlo.add", (x, term))), program(make("stablehlo.add", (x, constant(np.float32([2, 5])))))
+    forged = certificate_of(before, wrong, [Step(COMPUTED, (term,), (constant(np.float32([2, 5])),))])
+    with pytest.raises(Rejected):
+        check(forged, before, wrong)
+    varying = certificate_of(before, before, [Step(COMPUTED, before.roots, (two,))])
+    with pytest.raises(Rejected, match="not constant"):
+        check(varying, before, before)
+
+
+def test_definitions_are_meanings() -> None:
+    x = x_("x", 4, 8)
+    term = make("onnx.Gelu", (x,), {"approximate": "none"})
+    meaning = meaning_of(term)
+    assert meaning is not None
+    before, after = program(term), program(meaning)
+    assert check(certificate_of(before, after, [Step(MEANING, (term,), (meaning,))]), before, after).assurance == "proved"
+    with pytest.raises(Rejected, match="no definition"):
+        check(certificate_of(before, after, [Step(MEANING, (make("stablehlo.negate", (x,)),), (x,))]), before, after)
+
+
+VALUES = [None, True, 3, -1, "text", 1.5, float("inf"), -0.0, (1, (2, "a")), N, F32, TensorType(F32, (N, 3)), TensorType(F32, None)]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_values_are_read_as_they_were_written(value: Any) -> None:
+    found = decode(encode(value))
+    assert found == value and str(found) == str(value)
+
+
+def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    _, _, certificate = example()
+    data = certificate.packed()
+    for damaged, message in ((b"", "no certificate"), (b"text", "no certificate"), (data[: len(data) // 2], "no certificate")):
+        path.write_bytes(damaged)
+        with pytest.raises(CosetError, match=message):
+            read_certificate(path)
+    path.write_bytes(Certificate({**certificate.head, "version": 99}, certificate.lines).packed())
+    with pytest.raises(CosetError, match="version 99"):
+        read_certificate(path)
+    with pytest.raises(CosetError, match="no certificate"):
+        read_certificate(tmp_path / "absent")
