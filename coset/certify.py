@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
-from math import prod
 
 from coset.egraph.chains import is_associativity, product
-from coset.egraph.limits import Limits
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
-from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, Term, intern, make, topological
+from coset.ir.term import CONSTANT, Term, intern, topological
+from coset.joining import join
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
-from coset.prove.closure import Closure
-from coset.prove.kernel import DERIVED, meaning_of, text_hash
+from coset.prove.kernel import text_hash
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import Rule
-
-WRITTEN = Limits(seconds=20.0, nodes=50_000, iterations=6)  # for the way from what was chosen to what the written file says
-
-
-class Uncertified(CosetError):
-    """There is no certificate, and why not."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right one is its value)
-    or a node that was kept, whose `meaning` the right one is."""
-
-    reason: Rule | str
-    left: tuple[Term, ...]
-    right: tuple[Term, ...]
-
-
-COMPUTED, MEANING, ENTERED = "computed", "meaning", "entered"
-MOST_AXES = 4  # of a constant whose orders are tried
+from coset.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slice_of
 
 
 def certificate_of(before: Program, after: Program, steps: Iterable[Step]) -> Certificate:
@@ -79,29 +55,6 @@ def certificate_of(before: Program, after: Program, steps: Iterable[Step]) -> Ce
 
 
 # ---------------------------------------------------------------- the steps of a search
-
-
-def slice_of(found: Saturation, goals: Sequence[tuple[Term, Term]], entered: Sequence[Step] = ()) -> list[Step]:
-    """The steps that join each pair of `goals`: of those that were `entered` as equalities, then instances in the order of the search.
-
-    Raises:
-        Uncertified: they do not, or a rule rests on what no certificate says.
-    """
-    assert found.decoder is not None, "a search that was logged"
-    closure = Closure()
-    closure.enter(term for goal in goals for term in goal)
-    steps = [*entered, *(Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())]
-    for number, step in enumerate(steps):
-        for one, other in zip(step.left, step.right, strict=True):
-            closure.enter((one, other))
-            closure.join(one, other, number)
-    if not all(closure.same(*goal) for goal in goals):
-        raise Uncertified("the log of the search does not join the result with the program")
-    chosen = [steps[number] for number in sorted(closure.explain(goals))]
-    for step in chosen:
-        if isinstance(step.reason, Rule) and any(fact not in DERIVED for fact, _ in step.reason.facts):
-            raise Uncertified(f"rule `{step.reason.name}` rests on a fact about numbers, which no certificate cites yet")
-    return chosen
 
 
 def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
@@ -197,34 +150,6 @@ def _is_batched(term: Term) -> bool:
     return bool(term.attribute("lhs_batch"))
 
 
-class Mapped:
-    """Terms with others in place of some of their leaves, or of leaves that a function says."""
-
-    def __init__(self, known: dict[Term, Term], leaf: Callable[[Term], Term] = lambda term: term) -> None:
-        self.known, self.leaf = known, leaf
-
-    def all(self, terms: Sequence[Term]) -> tuple[Term, ...]:
-        """What the terms become. Each is built once."""
-        stack = [(term, False) for term in terms]
-        while stack:
-            term, ready = stack.pop()
-            if term in self.known:
-                continue
-            if not term.operands:
-                self.known[term] = self.leaf(term)
-            elif ready:
-                operands = tuple(self.known[operand] for operand in term.operands)
-                self.known[term] = intern(term.op, operands, term.attributes, term.regions, term.type)
-            else:
-                stack.append((term, True))
-                stack += [(operand, False) for operand in term.operands if operand not in self.known]
-        return tuple(self.known[term] for term in terms)
-
-    def step(self, step: Step) -> Step:
-        """The same step over what its terms become."""
-        return Step(step.reason, self.all(step.left), self.all(step.right))
-
-
 # ---------------------------------------------------------------- the whole way
 
 
@@ -266,72 +191,4 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
     chosen = put.all(folded[: len(before.roots)])
-    return certificate_of(before, after, [*steps, *values, *_to_written(chosen, after.roots, phases)])
-
-
-def _to_written(chosen: Sequence[Term], written: Sequence[Term], phases: Sequence[Phase]) -> list[Step]:
-    """The steps from what was chosen to what the file that was written says, where printing put it in other words.
-
-    Raises:
-        Uncertified: none were found.
-    """
-    goals = [(one, other) for one, other in zip(chosen, written, strict=True) if one is not other]
-    if not goals:
-        return []
-    exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
-    roots = list(dict.fromkeys(term for goal in goals for term in goal))
-    sides = [set(topological(side)) for side in zip(*goals, strict=True)]
-    begun = [*_meanings(sides), *_moved_constants(sides)]
-    pairs = [(step.left[0], step.right[0]) for step in begun]
-    for tried in (exact, phases):
-        searched = saturate(roots, tried, WRITTEN, equalities=pairs, logged=True)
-        try:
-            return slice_of(searched, goals, begun)
-        except Uncertified:
-            continue
-    raise Uncertified("what was written is not seen to be what was chosen")
-
-
-def _meanings(sides: Sequence[AbstractSet[Term]]) -> list[Step]:
-    """What the terms mean that only one side has, by their ops' definitions, down to ops without one."""
-    stack = [term for term in topological(sides[0] | sides[1]) if (term in sides[0]) != (term in sides[1])]
-    found: dict[Term, Step] = {}
-    while stack:
-        term = stack.pop()
-        if term in found or (meaning := meaning_of(term)) is None:
-            continue
-        found[term] = Step(MEANING, (term,), (meaning,))
-        stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
-    return list(found.values())
-
-
-def _moved_constants(sides: Sequence[AbstractSet[Term]]) -> list[Step]:
-    """The constants of the second side that have the elements of one of the first in another order or shape."""
-    ours, theirs = ([term for term in side if term.op is CONSTANT and term.tensor.rank] for side in sides)
-    by_size: dict[tuple[object, int], list[Term]] = {}
-    for term in sorted(set(ours) - sides[1], key=lambda term: term.attribute("value").key):
-        by_size.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append(term)
-    steps = []
-    for term in sorted(set(theirs) - sides[0], key=lambda term: term.attribute("value").key):
-        for other in by_size.get((term.tensor.dtype, prod(term.tensor.static or ())), ()):
-            moved = next((way for way in _ways(other, term) if hashed_value(way) is term), None)
-            if moved is not None:
-                steps.append(Step(COMPUTED, (moved,), (term,)))
-                break
-    return steps
-
-
-def _ways(constant: Term, like: Term) -> Iterator[Term]:
-    """The movements of a constant that have the shape of another."""
-    shape = like.tensor.dims
-    if constant.tensor.rank == like.tensor.rank <= MOST_AXES:
-        for order in permutations(range(constant.tensor.rank)):
-            if tuple(constant.tensor.dims[axis] for axis in order) == shape:
-                yield make("stablehlo.transpose", (constant,), {"permutation": order})
-    if constant.tensor.dims != shape:
-        yield make("stablehlo.reshape", (constant,), {"shape": shape})
-
-
-def hashed_value(term: Term) -> Term:
-    """The value of a constant term, keyed by its bytes."""
-    return hashed(computed(term, fallback_for({})))
+    return certificate_of(before, after, [*steps, *values, *join(list(zip(chosen, after.roots, strict=True)), phases)])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coset import running
-from coset.certify import Uncertified, Way, certify
+from coset.certify import Way, certify
 from coset.check import CheckReport, breaking_rule
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
@@ -23,15 +23,16 @@ from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
 from coset.prove.certificate import Certificate
-from coset.prove.kernel import verify
+from coset.prove.kernel import Rejected, verify
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
+from coset.steps import Uncertified
 from coset.targets.running import Running
 from coset.targets.target import Target
-from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots
+from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots, with_witnesses
 from coset.usage import Usage, used_rules
 from coset.verifying import summary
 
@@ -142,13 +143,17 @@ def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | No
     task.job.progress("making the certificate")
     started = time.perf_counter()
     before, after = read_program(task.job.model), read_program(path)
+    phases = with_witnesses(task.phases)
     try:
-        certificate = certify(Way(task.program, wanted_roots(task), solved, before, after), task.phases)
+        certificate = certify(Way(task.program, wanted_roots(task), solved, before, after), phases)
     except Uncertified as error:
         return None, {"ok": False, "reason": error.message}
     made = time.perf_counter()
-    rules = {rule.name: rule for phase in task.phases for rule in phase.rules}
-    verdict = verify(certificate, before, after, rules.get, fallback=fallback_for({}))
+    rules = {rule.name: rule for phase in phases for rule in phase.rules}
+    try:
+        verdict = verify(certificate, before, after, rules.get, fallback=fallback_for({}))
+    except Rejected as error:
+        return None, {"ok": False, "reason": f"the checker refused what was found: {error.message}"}
     seconds = {"make": made - started, "verify": time.perf_counter() - made}
     return certificate, {"ok": True, **summary(verdict), "bytes": len(certificate.packed()), "seconds": seconds}
 

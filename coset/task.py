@@ -47,6 +47,7 @@ COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that loo
 RECOGNISE = ".recognise"  # the family of a definition read from right to left
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
+WITNESS = "witness"  # the phase of rules that only certificates are made with
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
@@ -124,9 +125,17 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
     plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}
     named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
     last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
+    plain.pop(WITNESS, None)
     phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
     # movement around named ops is for those who ask for what they are parts of
     return [*phases, Phase(COMPOSITE, (*moving, *composite))] if composite else phases
+
+
+def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
+    """`phases` with the rules that certificates are made with beside them, in the first one."""
+    rules = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
+    first, *others = phases or [Phase(WITNESS, ())]
+    return [Phase(first.name, (*rules, *first.rules)), *others]
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:

@@ -62,7 +62,7 @@ def constant_elements(term: Term, limit: int) -> Array | None:
     if not isinstance(term.type, TensorType) or term.type.static is None or size(term.type.static) > limit:
         return None
     core = is_splat(term) or (term.attribute("value") if term.op is CONSTANT else None)
-    return None if core is None else np.array(np.broadcast_to(core.array(), term.type.static))
+    return None if core is None or not core.has_elements else np.array(np.broadcast_to(core.array(), term.type.static))
 
 
 def axis_of(axis: int, rank: int) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.certify import COMPUTED, MEANING, Step, certificate_of
+from coset.certify import certificate_of
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.fold import fallback_for
 from coset.ir.dims import symbol
@@ -25,6 +25,7 @@ from coset.prove.kernel import Rejected, Verdict, meaning_of, verify
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.library import load
 from coset.rules.rule import Rule
+from coset.steps import COMPUTED, MEANING, Step
 
 assert coset.dialects  # ops are registered
 N = symbol("n")

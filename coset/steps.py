@@ -1,0 +1,88 @@
+"""Steps of certificates, and how they are cut out of the log of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from coset.egraph.saturate import Saturation
+from coset.fold import computed, fallback_for
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, intern
+from coset.prove.certificate import hashed
+from coset.prove.closure import Closure
+from coset.prove.kernel import DERIVED
+from coset.rules.rule import Rule
+
+
+class Uncertified(CosetError):
+    """There is no certificate, and why not."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right one is its value)
+    or a node that was kept, whose `meaning` the right one is."""
+
+    reason: Rule | str
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+
+
+COMPUTED, MEANING, ENTERED = "computed", "meaning", "entered"
+
+
+def slice_of(found: Saturation, goals: Sequence[tuple[Term, Term]], entered: Sequence[Step] = ()) -> list[Step]:
+    """The steps that join each pair of `goals`: of those that were `entered` as equalities, then instances in the order of the search.
+
+    Raises:
+        Uncertified: they do not, or a rule rests on what no certificate says.
+    """
+    assert found.decoder is not None, "a search that was logged"
+    closure = Closure()
+    closure.enter(term for goal in goals for term in goal)
+    steps = [*entered, *(Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())]
+    for number, step in enumerate(steps):
+        for one, other in zip(step.left, step.right, strict=True):
+            closure.enter((one, other))
+            closure.join(one, other, number)
+    if not all(closure.same(*goal) for goal in goals):
+        raise Uncertified("the log of the search does not join the result with the program")
+    chosen = [steps[number] for number in sorted(closure.explain(goals))]
+    for step in chosen:
+        if isinstance(step.reason, Rule) and any(fact not in DERIVED for fact, _ in step.reason.facts):
+            raise Uncertified(f"rule `{step.reason.name}` rests on a fact about numbers, which no certificate cites yet")
+    return chosen
+
+
+class Mapped:
+    """Terms with others in place of some of their leaves, or of leaves that a function says."""
+
+    def __init__(self, known: dict[Term, Term], leaf: Callable[[Term], Term] = lambda term: term) -> None:
+        self.known, self.leaf = known, leaf
+
+    def all(self, terms: Sequence[Term]) -> tuple[Term, ...]:
+        """What the terms become. Each is built once."""
+        stack = [(term, False) for term in terms]
+        while stack:
+            term, ready = stack.pop()
+            if term in self.known:
+                continue
+            if not term.operands:
+                self.known[term] = self.leaf(term)
+            elif ready:
+                operands = tuple(self.known[operand] for operand in term.operands)
+                self.known[term] = intern(term.op, operands, term.attributes, term.regions, term.type)
+            else:
+                stack.append((term, True))
+                stack += [(operand, False) for operand in term.operands if operand not in self.known]
+        return tuple(self.known[term] for term in terms)
+
+    def step(self, step: Step) -> Step:
+        """The same step over what its terms become."""
+        return Step(step.reason, self.all(step.left), self.all(step.right))
+
+
+def hashed_value(term: Term) -> Term:
+    """The value of a constant term, keyed by its bytes."""
+    return hashed(computed(term, fallback_for({})))
