@@ -119,6 +119,11 @@ CONDITIONS: dict[str, Condition] = {
     "matmul_swapped": Condition(
         _swapped, "the dot is a matmul once the last two dims of an operand are swapped, a transpose that the runtime fuses", DOT, 2
     ),
+    "left_in_order": Condition(
+        lambda attributes, _: attributes["lhs_contract"] != (len(attributes["lhs_batch"]),),
+        "the dot's left operand is contracted over its last dim",
+        DOT,
+    ),
     "batched": Condition(lambda attributes, _: bool(attributes["lhs_batch"]), "the dot has batch dims", DOT, 2),
     "lhs_dilation=1": Condition(_ones("lhs_dilation"), "no transposed convolution", ("lhs_dilation",)),
     "batch_group_count=1": Condition(
