@@ -262,6 +262,15 @@ def _rows() -> Iterator[Case]:
                 return make("stablehlo.multiply", (x, _spread(total, x.tensor, (1 - axis,))))
 
             yield _case("stablehlo.reduce", type, spread_again, label=f"{rows},{columns} {combiner} over {axis}, multiply")
+    for (batch, channels, side), axes, combiner in itertools.product(((8, 16, 16), (8, 64, 28)), ((0, 2, 3), (1,)), ("add", "maximum")):
+
+        def spread_out(x: Term, _: int, axes: tuple[int, ...] = axes, combiner: str = combiner) -> Term:
+            total = make("stablehlo.reduce", (x,), {"dimensions": axes, "combiner": combiner})
+            kept = [axis for axis in range(4) if axis not in axes]
+            return make("stablehlo.multiply", (x, _spread(total, x.tensor, kept)))
+
+        label = f"{batch},{channels},{side},{side} {combiner} over {','.join(map(str, axes))}, multiply"
+        yield _case("stablehlo.reduce", tensor_of("f32", batch, channels, side, side), spread_out, label=label)
     for channels, side in ((64, 56), (512, 7)):
         type = tensor_of("f32", 1, channels, side, side)
 

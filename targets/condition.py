@@ -135,6 +135,12 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "last_dim_stays": Condition(_last_dim_stays, "the last dim of the transposed stays the last", ("permutation",)),
     "last_dim": Condition(_rows_in_order, "the reduced dims are the last ones, so that rows are read in order", ("dimensions",), 1),
+    "last_reduced": Condition(
+        lambda attributes, operands: _rank(operands[0]) - 1 in attributes["dimensions"],
+        "the last dim is among the reduced, so that elements that are combined lie side by side",
+        ("dimensions",),
+        1,
+    ),
     "depthwise": Condition(_depthwise, "groups of one channel in and one out", GROUPS, 2),
     "filled": Condition(_filled, "the groups fill the quarters of ONNX Runtime's 16-wide blocks, which it pads to whole ones", GROUPS, 2),
     "ungrouped": Condition(_ungrouped, "one group", GROUPS, 2),
