@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
@@ -67,8 +68,12 @@ def captured(program: Program, device: str) -> Program:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         program()
-    replay: Program = graph.replay
-    return replay
+    return partial(_replay, graph, program)
+
+
+def _replay(graph: Any, _: Program) -> None:
+    """A graph has addresses only: what it reads belongs to the program, which is kept with it."""
+    graph.replay()
 
 
 def block(program: Program, calls: int, device: str) -> list[float]:
@@ -104,6 +109,7 @@ def loaded(folder: Path) -> Any:
 def repeated(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], dtype: DType, counts: tuple[int, ...], device: str) -> list[Program]:
     """The package in `folder` called so many times in a row, one program for each of `counts`: calls share nothing but the weights, so
     that no kernel of one is part of the next."""
+    before = set(sys.modules)
     model = loaded(folder).to(device)
     stored = getattr(torch, STORED[plain(dtype).name])
     given = [torch.from_numpy(value.astype(np.float32)).to(device=device, dtype=stored) for value in feed.values()]
@@ -115,7 +121,11 @@ def repeated(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], dtype: DTyp
 
         return captured(run, device)
 
-    return [calls(count) for count in counts]
+    programs = [calls(count) for count in counts]
+    for name in sys.modules.keys() - before:
+        if name.startswith(f"package_{folder.name}_"):
+            del sys.modules[name]  # or the weights of every package would stay on the device
+    return programs
 
 
 def released(device: str) -> None:
