@@ -1,6 +1,7 @@
 """Does the cost model rank equal programs as this machine does? Pairs of equal programs of real models, predicted and timed.
 
-    python -m benchmarks.cost_pairs [--target cpu] [--only a,b*] [--skip c] [--variants N] [--budget-seconds S] [--json] [--out FILE]
+    python -m benchmarks.cost_pairs [--target cpu] [--nodes 40-400] [--only a,b*] [--skip c] [--variants N] [--budget-seconds S] [--json]
+        [--out FILE]
 
 Each model is optimized for the target and for copies of it in which the speed of every kernel is drawn away from what it is (log-normal,
 seeded): what is cheapest there is another program of the same e-graph. Each was compared with the original before it counts. Then all of a
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import onnx
 
 import coset
 from benchmarks import headroom
@@ -154,10 +157,30 @@ def summary(rows: Sequence[Row]) -> Row:
     }  # fmt: skip
 
 
+def chosen(given: argparse.Namespace) -> Iterator[headroom.Task]:
+    """The models that are asked for."""
+    for task in wanted([pattern for pattern in given.only.split(",") if pattern]):
+        skipped = any(fnmatch.fnmatch(task["name"], pattern) for pattern in filter(None, given.skip.split(",")))
+        if not skipped and (given.nodes is None or given.nodes[0] <= nodes_of(task) <= given.nodes[1]):
+            yield task
+
+
+def nodes_of(task: headroom.Task) -> int:
+    """How many nodes the model's own graph has, without those of branches."""
+    return len(onnx.load(task["path"], load_external_data=False).graph.node)
+
+
+def span(text: str) -> tuple[int, int]:
+    """`40-400` as two numbers."""
+    least, _, most = text.partition("-")
+    return int(least), int(most)
+
+
 def main() -> None:
     """Run what was asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default=HERE, help="whose predictions; `cpu` is what was calibrated here, if it was")
+    parser.add_argument("--nodes", type=span, help="only models whose graphs have from so many nodes to so many, as 40-400")
     parser.add_argument("--only", default="", help="names or patterns, separated by commas")
     parser.add_argument("--skip", default="", help="the same, of models to leave out")
     parser.add_argument("--variants", type=int, default=4, help="copies of the target for each model")
@@ -171,9 +194,7 @@ def main() -> None:
     kept = finished(arguments.out, timing=True)
     print(f"{'program':40s} {'right of told apart':>11s}   nodes: predicted/measured ms of each program", file=out, flush=True)
     rows: list[Row] = []
-    for task in wanted([pattern for pattern in arguments.only.split(",") if pattern]):
-        if any(fnmatch.fnmatch(task["name"], pattern) for pattern in filter(None, arguments.skip.split(","))):
-            continue
+    for task in chosen(arguments):
         settings = (arguments.target, arguments.variants, arguments.rounds, arguments.budget_seconds)
         rows.append(kept.pop(task["name"], None) or row_of(task, *settings))
         print(line(rows[-1]), file=out, flush=True)

@@ -1,6 +1,6 @@
 """Kernels, products and blocks on a GPU: tests, memory checks and timings, in one call of under ten minutes.
 
-    python -m benchmarks.gpu [--part tests|sanitizer|bandwidth|matmul|blocks ..] [--only NAME ..] [--out FOLDER] [--json]
+    python -m benchmarks.gpu [--part tests|sanitizer|bandwidth|matmul|blocks|calibrate ..] [--only NAME ..] [--out FOLDER] [--json]
     python -m benchmarks.gpu --device cpu          a dry run of every part with tiny sizes, in Triton's interpreter: no time means anything
 
 `benchmarks/gpu.sh` is the one command for a machine where nothing is installed by hand. Every part runs in processes of its own, so that
@@ -32,8 +32,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.gpu_report import text_of  # noqa: E402  (the folder must be known first)
 
 Row = dict[str, Any]
-PARTS = {"tests": 170.0, "sanitizer": 60.0, "bandwidth": 70.0, "matmul": 60.0, "blocks": 210.0}
-"""Seconds that a part may take; what one leaves is the next one's."""
+PARTS = {"tests": 170.0, "sanitizer": 60.0, "bandwidth": 70.0, "matmul": 60.0, "blocks": 210.0, "calibrate": 300.0}
+"""Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
 BLOCKS = ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train")
 TESTS = ("pointwise", "rows", "product", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
@@ -47,6 +47,7 @@ class Setup:
     target: str
     only: tuple[str, ...]
     tune: bool
+    out: Path
 
     @property
     def tiny(self) -> bool:
@@ -69,7 +70,7 @@ def main() -> int:
     if given.device == "cuda" and (missing := _missing_gpu()):
         print(f"{missing}. `--device cpu` tries every part out with tiny sizes.", file=sys.stderr)
         return 2
-    setup = Setup(given.device, given.target, tuple(given.only), not given.no_tune)
+    setup = Setup(given.device, given.target, tuple(given.only), not given.no_tune, Path(given.out))
     document: Row = {**_machine(setup), "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]), "parts": {}}
     end = time.monotonic() + given.seconds
     kept = 0.0
@@ -250,6 +251,12 @@ def blocks(setup: Setup, allowed: float) -> Iterator[Row]:
                 yield {"block": name, "prepared": facts[name], **row}
 
 
+def calibrate(setup: Setup, allowed: float) -> Iterator[Row]:
+    """`coset calibrate`: the target's numbers fitted to this GPU, as a target file beside the results, with the profile."""
+    setup.out.mkdir(parents=True, exist_ok=True)
+    yield from _rows(setup, f"calibrate:{0.7 * allowed:.0f}", allowed, setup.out)  # the rest is for the fit
+
+
 def _start(setup: Setup, child: str, folder: Path | None, answers: Path) -> subprocess.Popen[bytes]:
     options = ["--child", child, "--device", setup.device, "--target", setup.target, "--out", str(answers)]
     options += ["--folder", str(folder)] if folder is not None else []
@@ -279,12 +286,13 @@ def _rows(setup: Setup, child: str, allowed: float, folder: Path | None = None) 
         return _finished(_start(setup, child, folder, answers), answers, allowed)
 
 
-RUNNERS = {"tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "blocks": blocks}
+RUNNERS = {"tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "blocks": blocks, "calibrate": calibrate}
 
 
 def _child(given: argparse.Namespace) -> int:
     """Write the rows of one task, a line each as soon as it is known."""
     from benchmarks import gpu_blocks, gpu_kernels
+    from benchmarks.gpu_calibration import calibrated
     from coset.timing import Protocol
 
     tiny = given.device == "cpu"
@@ -300,6 +308,8 @@ def _child(given: argparse.Namespace) -> int:
         rows = gpu_kernels.products(given.device, given.target, protocol, tiny=tiny, tune=not given.no_tune)
     elif kind == "prepare":
         rows = [gpu_blocks.prepare(name, Path(given.folder), given.target, given.device, tiny=tiny)]
+    elif kind == "calibrate":
+        rows = [calibrated(given.device, given.target, Path(given.folder), float(name), tiny=tiny)]
     else:
         rows = [gpu_blocks.timed(name, Path(given.folder), given.device, protocol, tiny=tiny)]
     with Path(given.out).open("w") as file:

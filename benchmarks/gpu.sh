@@ -3,6 +3,7 @@
 #
 #   here, in the repository's root:      bash benchmarks/gpu.sh wheels        (downloads what such a machine lacks into .whl, 49 MiB)
 #   there, carrying .whl with the tree:  bash benchmarks/gpu.sh --out "$OUT"  (any options of benchmarks.gpu)
+#   there, for the GPU's numbers alone:   bash benchmarks/gpu.sh --part calibrate --out "$OUT"    (a target file and the profile in $OUT)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}

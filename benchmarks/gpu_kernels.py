@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 import coset.dialects
 from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
+from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
 from coset.lowering.aten_dtypes import STORED, plain
 from coset.lowering.kernel import Library, Plan
@@ -96,19 +96,6 @@ class Kernels:
             inputs = [self.tensors[buffer] for _, buffer in self.plan.inputs]
             found = model(*inputs)
         return found if isinstance(found, tuple) else (found,)
-
-
-def loaded(folder: Path) -> Any:
-    """The model of the package in `folder`."""
-    import sys
-
-    name = f"package_{folder.name}_{len(sys.modules)}"
-    found = util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
-    assert found is not None and found.loader is not None
-    module = util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module.model
 
 
 def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only: Sequence[str] = ()) -> Iterator[Row]:

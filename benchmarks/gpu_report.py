@@ -50,6 +50,15 @@ def _bandwidth(row: Row) -> list[str]:
     return [f"  {row['case']:34s} {row['kernels']:7d} {row['bytes'] / 1e6:8.0f} {times}  {_ratio(row['share_of_copy'])}{reached}{wrong}"]
 
 
+def _calibrate(row: Row) -> list[str]:
+    left = f", {row['left']} left for another run" if row["left"] else ""
+    lines = [f"  {row['cases']} cases, measured now: {row['measured']}{left}; {row['file']}, {row['profile']}"]
+    for name, found in row["held_back"].items():
+        error = found["median_relative_error"]
+        lines.append(f"  {name}: {found['cases']} cases held back, median error {'too few' if error is None else f'{error:.0%}'}")
+    return lines + [f"    does not run: {name}: {why[:120]}" for name, why in row["refused"].items()]
+
+
 def _matmul(row: Row) -> list[str]:
     reached = "" if row["share_of_cublas"]["value"] >= row["goal"] else "  below the goal"
     wrong = "" if row["right"] else f"  WRONG: error {row['error']:.1e}"
@@ -74,7 +83,7 @@ def _block(row: Row) -> list[str]:
     return lines + [f"    failed: {name}: {why[:160]}" for name, why in row["failed"].items()]
 
 
-_LINES = {"tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "blocks": _block}
+_LINES = {"tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "blocks": _block, "calibrate": _calibrate}
 _HEADS = {
     "bandwidth": [
         f"  {'group':34s} {'kernels':>7s} {'MB':>8s} {'us':>10s} {'GB/s':>8s} {'copy':>8s}  share of the copy's rate [95 %], goal 0.85"

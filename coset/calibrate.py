@@ -1,11 +1,14 @@
-"""`coset calibrate`: time what programs are made of on this machine, keep it, and fit the target's numbers to it."""
+"""`coset calibrate`: time what programs are made of on this machine, keep it, and fit the target's numbers to it.
+
+What is timed, where and by which clock is a `Bench`: the CPU's is here, a GPU's in `coset.calibrate_gpu`.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from math import isfinite
@@ -14,32 +17,48 @@ from statistics import median
 from typing import Any
 
 from coset.backends.onnxruntime import Session
-from coset.backends.profile import Profile, Row
+from coset.backends.profile import Place, Profile
 from coset.calibrate_cases import LONG, SHORT, Case, cases
-from coset.extract.fit import Measured, Quality, fit, quality
+from coset.extract.fit import Quality, Wanted, every, fit, quality
+from coset.ir.errors import CosetError
 from coset.lowering.onnx import write
 from coset.machine import this_machine
 from coset.targets.target import Target
 from coset.targets.write import overlay
-from coset.timing import Protocol, measure
+from coset.timing import Protocol, Timing, measure
 
 LEAST_ROUNDS, MOST_ROUNDS = 5, 50  # of both chains
 RESOLUTION = 1e-8  # s: a link that seems to take less was lost in noise
 HELD_BACK = 4  # one case in so many takes no part in the fit that is judged
 Progress = Callable[[str], None]
+Seconds = Callable[[Case, float], tuple[float, int]]  # (case, seconds for it) -> seconds of a link, and of how many rounds
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where cases are timed: the `place` that measurements are kept under, what is timed there, the `clock`, and which kernels its cases
+    can speak about."""
+
+    place: Place
+    cases: Sequence[Case]
+    clock: Seconds
+    wanted: Wanted = every
 
 
 @dataclass(frozen=True)
 class Calibrated:
     """What a calibration gave: the `target` fitted to all cases; how well a fit without the cases held back predicts those, beside how
-    well the numbers did that were there before; how many cases there are, were measured now, and are left for another run."""
+    well the numbers did that were there before; how many cases there are, were measured now, and are left for another run. `refused`:
+    why a case does not run there."""
 
     target: Target
+    place: Place
     before: Quality
     after: Quality
     cases: int
     measured: int
     left: int
+    refused: dict[str, str] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         """For people and for `--json`: errors are medians of |predicted - measured| / measured, on the cases held back."""
@@ -47,35 +66,65 @@ class Calibrated:
             name: {"cases": found.cases, "spearman": _number(found.spearman), "median_relative_error": _number(found.error)}
             for name, found in (("before", self.before), ("after", self.after))
         }
-        return {"cases": self.cases, "measured": self.measured, "left": self.left, "held_back": held}
+        summed = {"cases": self.cases, "measured": self.measured, "left": self.left, "held_back": held, "refused": self.refused}
+        return {**summed, "device": self.place.device, "versions": self.place.versions}
 
 
-def calibrate(target: Target, profile: Profile, *, seconds: float, each: float, progress: Progress = lambda _: None) -> Calibrated:
+def on_cpu() -> Bench:
+    """This machine's CPU under ONNX Runtime."""
+    return Bench(this_machine(), list(cases()), link_seconds)
+
+
+def bench_of(target: Target) -> Bench:
+    """Where `target` is measured: on this machine's CPU, or on its GPU.
+
+    Raises:
+        CosetError: nothing times programs for such a target, or there is no GPU.
+    """
+    if target.dialect == "torch":
+        from coset.calibrate_gpu import on_gpu  # torch is asked for only where a GPU is
+
+        return on_gpu(target)
+    if target.dialect != "onnx" or target.host is not None:
+        raise CosetError(f"programs for `{target.name}` are not timed here", help="the target of a CPU under ONNX Runtime, or of a GPU")
+    return on_cpu()
+
+
+def calibrate(
+    target: Target, profile: Profile, bench: Bench, *, seconds: float, each: float, progress: Progress = lambda _: None
+) -> Calibrated:
     """Measure what the profile has not, for at most `seconds`, `each` case so long, and fit `target` to all that it has by then.
 
     Raises:
-        CosetError: the profile cannot be written, or a chain does not run.
+        CosetError: the profile cannot be written.
     """
-    place = this_machine()
-    every = list(cases())
-    known = {(row.op, row.dtype, row.shape): row for row in profile.rows(place)}
-    wanting = [case for case in every if (case.op, case.dtype, case.shape) not in known]
+    place = bench.place
+    known = {(row.op, row.dtype, row.shape) for row in profile.rows(place)}
+    wanting = [case for case in bench.cases if (case.op, case.dtype, case.shape) not in known]
     end = time.monotonic() + seconds
-    measured = 0
+    done, refused = 0, {}
     for case in wanting:
         if time.monotonic() > end:
             break
-        progress(f"{measured + 1} of {len(wanting)}: {case.name}")
-        took, rounds = link_seconds(case, each)
-        profile.put(place, case.op, case.dtype, case.shape, took, rounds)
-        measured += 1
-    rows = {(row.op, row.dtype, row.shape): row for row in profile.rows(place)}
-    found = [_measured(case, row) for case in every if (row := rows.get((case.op, case.dtype, case.shape))) and row.seconds > RESOLUTION]
+        done += 1
+        progress(f"{done} of {len(wanting)}: {case.name}")
+        try:
+            took, rounds = bench.clock(case, each)
+        except CosetError as error:  # what one kernel cannot do says nothing of the others, and is told at the end
+            refused[case.name] = error.message
+            progress(f"  does not run: {error.message}")
+        else:
+            profile.put(place, case.op, case.dtype, case.shape, took, rounds)
+    rows = {(row.op, row.dtype, row.shape): row.seconds for row in profile.rows(place)}
+    times = [(case, rows.get((case.op, case.dtype, case.shape), 0.0)) for case in bench.cases]
+    found = [case.measured(took) for case, took in times if took > RESOLUTION]
     source = f"measured: {place.device}, {place.versions}, {time.strftime('%Y-%m-%d')}, `coset calibrate`"
     held = [case for case in found if _is_held_back(case.name)]
     shown = [case for case in found if not _is_held_back(case.name)]
-    before, after = quality(held, target), quality(held, fit(target, shown, source, progress=progress))
-    return Calibrated(fit(target, found, source, progress=progress), before, after, len(found), measured, len(wanting) - measured)
+    before = quality(held, target)
+    after = quality(held, fit(target, shown, source, wanted=bench.wanted, progress=progress))
+    fitted = fit(target, found, source, wanted=bench.wanted, progress=progress)
+    return Calibrated(fitted, place, before, after, len(found), done - len(refused), len(wanting) - done, refused)
 
 
 def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
@@ -86,7 +135,12 @@ def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
         feed = case.feed()
         programs = {str(number): partial(session.run, feed) for number, session in enumerate(sessions)}
         short, long = measure(programs, Protocol(MOST_ROUNDS, seconds, LEAST_ROUNDS)).values()
-        differences = long.medians - short.medians
+    return per_link(short, long)
+
+
+def per_link(short: Timing, long: Timing) -> tuple[float, int]:
+    """The time of one link, and of how many rounds, from those of the two chains or numbers of calls."""
+    differences = long.medians - short.medians
     return max(float(median(differences)), 1e-9) / (LONG - SHORT), len(differences)
 
 
@@ -94,12 +148,6 @@ def _session(case: Case, length: int, folder: Path) -> Session:
     path = folder / f"{length}.onnx"
     write(case.chain(length), path)
     return Session(path, level="all" if case.fused else "off")
-
-
-def _measured(case: Case, row: Row) -> Measured:
-    lengths = (SHORT, SHORT + 1)  # prices of links add up: no need for the long chain
-    short, long = (case.chain(length).roots for length in lengths)
-    return Measured(case.name, (short, long), lengths, row.seconds)
 
 
 def _is_held_back(name: str) -> bool:
@@ -112,5 +160,4 @@ def _number(value: float) -> float | None:
 
 def as_file(found: Calibrated, base: Target) -> str:
     """The calibrated target as a target file, based on the one that it was made from."""
-    place = this_machine()
-    return overlay(found.target, base, f"{base.title}, calibrated: {place.device}, {place.versions}, {found.cases} cases")
+    return overlay(found.target, base, f"{base.title}, calibrated: {found.place.device}, {found.place.versions}, {found.cases} cases")

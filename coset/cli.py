@@ -196,11 +196,11 @@ def lower(
     from coset.egraph.limits import Limits
     from coset.lower import Check, Lowering
     from coset.lower import lower as run
+    from coset.machine import find_target
     from coset.show import show_lowered
-    from coset.targets.target import get_target
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    result = run(Lowering(model, get_target(target), numerics, limits, rule_files, dims, code, Check(checked), _say), Path(output))
+    result = run(Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), _say), Path(output))
     if as_json:
         _print_json(result)
     else:
@@ -319,27 +319,32 @@ def targets(docs: str | None, as_json: bool) -> int:
 
 
 @cli.command()
-@click.option("-o", "--output", "output", type=click.Path(), help="the target file to write; by default where `--target cpu` finds it")
+@click.option(
+    "-o", "--output", "output", type=click.Path(), help="the target file to write; by default where `--target cpu` or `gpu` finds it"
+)
+@click.option("--target", "target", help="whose numbers are fitted: that of this machine's CPU, or that of a GPU like the one here")
 @click.option("--profile", "profile", type=click.Path(), help="the SQLite file that keeps measurements; by default in the cache folder")
 @click.option("--seconds", type=float, default=600.0, show_default=True, help="of measuring, at most; another run goes on")
 @click.option("--each", type=float, default=0.4, show_default=True, help="seconds for each case")
 @_JSON
-def calibrate(output: str | None, profile: str | None, seconds: float, each: float, as_json: bool) -> int:
-    """Time ops on this machine's CPU under ONNX Runtime and fit the numbers of the target `cpu` to that."""
+def calibrate(output: str | None, target: str | None, profile: str | None, seconds: float, each: float, as_json: bool) -> int:
+    """Time ops on this machine's CPU under ONNX Runtime (or kernels on its GPU, with the target of one) and fit the target's numbers to
+    that. The result is the target `cpu` (or `gpu`)."""
     from coset.backends.profile import opened
-    from coset.calibrate import as_file
+    from coset.calibrate import as_file, bench_of
     from coset.calibrate import calibrate as run
-    from coset.machine import calibrated_file, profile_file
+    from coset.machine import GPU, HERE, calibrated_file, profile_file
     from coset.pipeline import DEFAULT_TARGET
     from coset.show import show_calibrated
     from coset.targets.target import get_target
 
-    file, kept = Path(output) if output else calibrated_file(), Path(profile) if profile else profile_file()
+    base = get_target(target or DEFAULT_TARGET)
+    bench, name = bench_of(base), GPU if base.dialect == "torch" else HERE
+    file, kept = Path(output) if output else calibrated_file(name), Path(profile) if profile else profile_file()
     if file is None or kept is None:
         raise CosetError("COSET_CACHE is empty: there is no folder to keep this in", help="give --output and --profile")
-    base = get_target(DEFAULT_TARGET)
     with opened(kept) as store:
-        found = run(base, store, seconds=seconds, each=each, progress=_say)
+        found = run(base, store, bench, seconds=seconds, each=each, progress=_say)
     file.parent.mkdir(parents=True, exist_ok=True)
     save(file, as_file(found, base))
     result = {**found.summary(), "output": str(file), "profile": str(kept)}

@@ -1,4 +1,4 @@
-"""The machine that one sits at: what it is called in measurements, and the target that `coset calibrate` made for it."""
+"""The machine that one sits at: what it is called in measurements, and the targets that `coset calibrate` made for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from coset.rules.cache import cache_file
 from coset.targets.target import Target, get_target
 
 HERE = "cpu"  # the target that means this machine
+GPU = "gpu"  # the one that means its GPU
 THREADS = 2  # of a session, where nothing says how many
 
 
@@ -37,12 +38,27 @@ def _processor() -> str:
     return told.get("model name", platform.machine()) + family
 
 
-def calibrated_file() -> Path | None:
-    """Where the target that was calibrated on this machine is kept; None where the user wants no cache. With another version of ONNX
-    Runtime, or on another processor, it is another file."""
-    place = this_machine()
+def this_gpu() -> Place:
+    """The GPU that torch sees, and what runs programs on it.
+
+    Raises:
+        CosetError: there is none, or torch or Triton is not installed.
+    """
+    from coset.backends.torch_clock import gpu  # torch is asked for only where a GPU is
+
+    return gpu()
+
+
+def calibrated_file(name: str = HERE) -> Path | None:
+    """Where the target that was calibrated on this machine (`cpu`) or its GPU (`gpu`) is kept; None where the user wants no cache. With
+    another version of what runs programs, or on another device, it is another file.
+
+    Raises:
+        CosetError: as `this_gpu`.
+    """
+    place = this_gpu() if name == GPU else this_machine()
     file = cache_file("targets", place.device, place.versions)
-    return None if file is None else file.with_suffix("") / "cpu-calibrated.toml"  # its name is the target's
+    return None if file is None else file.with_suffix("") / f"{name}-calibrated.toml"  # its name is the target's
 
 
 def profile_file() -> Path | None:
@@ -52,13 +68,15 @@ def profile_file() -> Path | None:
 
 
 def find_target(name: str | Path) -> Target:
-    """As `get_target`; but `cpu` is what was calibrated on this machine, where that was done.
+    """As `get_target`; but `cpu` is what was calibrated on this machine, where that was done, and `gpu` what was on its GPU.
 
     Raises:
-        CosetError: as `get_target`, or what was calibrated cannot be read.
+        CosetError: as `get_target`, what was calibrated cannot be read, or there is no GPU or no calibration of it.
     """
-    file = calibrated_file() if name == HERE else None
+    file = calibrated_file(str(name)) if name in (HERE, GPU) else None
     if file is None or not file.is_file():
+        if name == GPU:
+            raise CosetError("this machine's GPU was not calibrated", help="run `coset calibrate --target` with the target of such a GPU")
         return get_target(name)
     try:
         return get_target(file)

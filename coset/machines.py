@@ -68,8 +68,7 @@ def sources(target: Target) -> Iterator[str]:
         yield from (curve.source for curve in curves(kernel).values())
         if kernel.launch.value:
             yield kernel.launch.source
-        if kernel.tiles is not None:
-            yield kernel.tiles.source
+        yield from (part.source for part in (kernel.tiles, kernel.piece) if part is not None)
     yield from (number.source for number in target.numbers.values())
 
 

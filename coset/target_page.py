@@ -200,11 +200,12 @@ def _numbers(target: Target) -> dict[str, Rate]:
 
 def _kernel_row(name: str, kernel: Kernel, notes: _Notes) -> tuple[str, ...]:
     launch = quantity(kernel.launch.value, "s") if kernel.launch.value else "none"
+    launch += f", a piece {quantity(kernel.piece.value, 's')}" if kernel.piece is not None else ""
     shares = [f"{what} {_span(curve)}" for what, curve in curves(kernel).items() if what != "memory"]
     if kernel.tiles is not None:
         shares.append(f"tiles {kernel.tiles.rows} x {kernel.tiles.depth} x {kernel.tiles.columns}")
     sources = [kernel.launch.source, *(rate.source for rate in kernel.rates.values()), *(curve.source for curve in curves(kernel).values())]
-    sources += [kernel.tiles.source] if kernel.tiles is not None else []
+    sources += [part.source for part in (kernel.tiles, kernel.piece) if part is not None]
     return (
         f"`{name}`", launch, _rates(kernel), _span(kernel.bandwidth) if kernel.bandwidth else "none", ", ".join(shares),
         notes.mark(*sources),

@@ -94,15 +94,19 @@ def block(program: Program, calls: int = CALLS) -> list[float]:
     return seconds
 
 
-def measure(programs: Mapping[str, Program], protocol: Protocol) -> dict[str, Timing]:
-    """Return the timing of each program; all have the same number of rounds. Each round has an order of its own, from a fixed seed."""
+Clock = Callable[[Program, int], list[float]]
+
+
+def measure(programs: Mapping[str, Program], protocol: Protocol, *, clock: Clock = block) -> dict[str, Timing]:
+    """Return the timing of each program; all have the same number of rounds. Each round has an order of its own, from a fixed seed.
+    `clock` gives the seconds of the single calls of a block, of so many at least: `block` those of this process's clock."""
     blocks: dict[str, list[list[float]]] = {name: [] for name in programs}
     start, order = time.perf_counter(), np.random.default_rng(0)
     for number in range(protocol.rounds):
         if number >= protocol.least and time.perf_counter() - start > protocol.seconds:
             break
         for name in order.permutation(list(programs)).tolist():
-            blocks[name].append(block(programs[name], protocol.calls))
+            blocks[name].append(clock(programs[name], protocol.calls))
     return {name: _timing(rows) for name, rows in blocks.items()}
 
 

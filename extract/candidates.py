@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from coset.targets.target import Kernel, Rate, Target
+from coset.targets.target import Kernel, Target
 
 SPREAD = 1.0  # standard deviation of the logarithm of the factors on kernels: two of three lie between a third and three
 
@@ -23,6 +23,6 @@ def slower(kernel: Kernel, factor: float) -> Kernel:
     rates = {dtype: replace(rate, value=rate.value / factor) for dtype, rate in kernel.rates.items()}
     curve = kernel.bandwidth
     bandwidth = curve and replace(curve, points=tuple((x, y / factor) for x, y in curve.points))
-    return replace(
-        kernel, launch=Rate(kernel.launch.value * factor, kernel.launch.unit, kernel.launch.source), rates=rates, bandwidth=bandwidth
-    )
+    launch = replace(kernel.launch, value=kernel.launch.value * factor)
+    piece = kernel.piece and replace(kernel.piece, value=kernel.piece.value * factor)
+    return replace(kernel, launch=launch, piece=piece, rates=rates, bandwidth=bandwidth)

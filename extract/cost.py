@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from coset.extract.work import Sizes, flops_of
+from coset.extract.work import Sizes, flops_of, pieces_of
 from coset.ir.op import Attributes, Op
 from coset.ir.term import AttributeItems
 from coset.ir.types import DTYPES, TensorType, Type
@@ -110,6 +110,8 @@ class Pricer:
         dtype = self._computed_in(form, result, operands)
         total = form.nodes * kernel.launch.value + (form.nodes - 1) * kernel.moving(2 * written)
         total += max(self._working(kernel, dtype, op, attributes, result, operands), kernel.moving(moved))
+        if kernel.piece is not None:
+            total += kernel.piece.value * pieces_of(op, attributes, result, operands, self.sizes)
         if form.reorder is not None:
             loose = [size for size, known in zip(read, fixed, strict=True) if not known]
             total += sum(self._move(form.reorder, 2 * size) for size in (*loose, written))

@@ -1,33 +1,40 @@
 """Fit the numbers of a target's kernels to measured programs: what `coset calibrate` makes of its measurements.
 
 Only numbers change: which op becomes which kernel, under which conditions, stays the target's. What no measured program tells anything
-about stays too: each number is held near what it was, by as much as one measurement off by its factor would count.
+about stays too: each number is held near what it was. A curve keeps its shape where nothing says otherwise: its points are held to moving
+together, more than to staying, so that what lies beyond the measured sizes goes along with what was measured, and a disturbed measurement
+does not throw a point that nothing else holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import exp, isfinite, log
 
 import numpy as np
 from scipy.optimize import least_squares
 from scipy.stats import spearmanr
 
+from coset.egraph.saturated import Saturated
 from coset.extract.cost import Pricer
 from coset.extract.faces import faces_of
 from coset.extract.plain import saturated_of
 from coset.extract.problem import Picks, cost_of
 from coset.extract.solve import Effort, solve
-from coset.extract.storage import folded
+from coset.extract.storage import Folded, folded
 from coset.ir.term import Term
 from coset.targets.target import Curve, Kernel, Rate, Target
 
+TOGETHER = 0.3  # how much a point of a curve that goes another way than its neighbour counts: what lies beyond all cases goes along
 HELD = 0.1  # how much a number that is off by a factor e counts, beside a measurement that is
 UNUSUAL = 0.15  # of the logarithm of predicted over measured: from there on a case counts less than its square
 SWEEPS = 2  # over all kernels, since a case has several
 STEP = 1e-3  # of the logarithm of a number, to see which cases it touches
 FURTHEST = 3.0  # a number moves by this factor's exponential at most
+
+Wanted = Callable[[Kernel], bool]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Quality:
 def predicted(case: Measured, target: Target) -> float:
     """Seconds of one link on `target`; infinite where it cannot run it."""
     short, long = (_priced(roots, target, {}) for roots in case.chains)
-    return (long[0] - short[0]) / (case.lengths[1] - case.lengths[0])
+    return (long - short) / (case.lengths[1] - case.lengths[0])
 
 
 def quality(cases: Sequence[Measured], target: Target) -> Quality:
@@ -64,12 +71,24 @@ def quality(cases: Sequence[Measured], target: Target) -> Quality:
     return Quality(len(pairs), float(spearmanr(measured, guesses).statistic), float(np.median(np.abs(guesses - measured) / measured)))
 
 
-def fit(target: Target, cases: Sequence[Measured], source: str, *, progress: Callable[[str], None] = lambda _: None) -> Target:
-    """`target` with the numbers of its kernels moved to where they explain the cases; what was moved says `source`."""
-    chosen: dict[tuple[Term, ...], Picks] = {}
+def every(_: Kernel) -> bool:
+    """Of any kernel: it is to be fitted."""
+    return True
+
+
+def fit(
+    target: Target,
+    cases: Sequence[Measured],
+    source: str,
+    *,
+    wanted: Wanted = every,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Target:
+    """`target` with the numbers of the `wanted` kernels moved to where they explain the cases; what was moved says `source`."""
+    chosen: Known = {}
     known = [case for case in cases if isfinite(_link(case, target, chosen))]
     for _ in range(SWEEPS):
-        for name in sorted(target.kernels):
+        for name in sorted(name for name, kernel in target.kernels.items() if wanted(kernel)):
             touched = _touched(target, name, known, chosen)
             if touched:
                 progress(f"fitting `{name}` to {len(touched)} cases")
@@ -80,35 +99,51 @@ def fit(target: Target, cases: Sequence[Measured], source: str, *, progress: Cal
 # ---------------------------------------------------------------- prices
 
 
-def _priced(roots: Sequence[Term], target: Target, chosen: dict[tuple[Term, ...], Picks]) -> tuple[float, Picks | None]:
+@dataclass(frozen=True)
+class _Plain:
+    """A program that is priced again and again: its classes, what is made of constants, and the faces that it takes."""
+
+    saturated: Saturated
+    folded: Folded
+    picks: Picks
+
+
+Known = dict[tuple[Term, ...], _Plain]
+
+
+def _priced(roots: Sequence[Term], target: Target, chosen: Known) -> float:
     """Seconds of a plain program; which faces it takes is decided once, in `chosen`: prices do not change what a program is made of."""
     key = tuple(roots)
+    plain = chosen.get(key)
+    if plain is not None:
+        return cost_of(faces_of(plain.saturated, Pricer(target, {}), plain.folded).problem, plain.picks)
     saturated, _ = saturated_of(key)
-    problem = faces_of(saturated, Pricer(target, {}), folded(saturated, target)).problem
-    picks = chosen.get(key)
-    if picks is None:
-        solution = solve(problem, Effort())
-        if solution is None:
-            return float("inf"), None
-        picks = chosen[key] = solution.picks
-    return cost_of(problem, picks), picks
+    constants = folded(saturated, target)
+    solution = solve(faces_of(saturated, Pricer(target, {}), constants).problem, Effort())
+    if solution is None:
+        return float("inf")
+    chosen[key] = _Plain(saturated, constants, solution.picks)
+    return solution.cost
 
 
-def _link(case: Measured, target: Target, chosen: dict[tuple[Term, ...], Picks]) -> float:
-    short, long = (_priced(roots, target, chosen)[0] for roots in case.chains)
+def _link(case: Measured, target: Target, chosen: Known) -> float:
+    short, long = (_priced(roots, target, chosen) for roots in case.chains)
     return (long - short) / (case.lengths[1] - case.lengths[0])
 
 
 # ---------------------------------------------------------------- the numbers of a kernel
 
-Number = tuple[str, str | int]  # `launch`, a rate by its dtype, a point of a curve by its place
+CURVES = ("bandwidth", "rows", "work")
+Number = tuple[str, str | int]  # `launch`, `piece`, a rate by its dtype, a point of a curve by its place
 
 
 def _numbers(kernel: Kernel) -> Iterator[Number]:
     if kernel.launch.value > 0:
         yield ("launch", "")
+    if kernel.piece is not None:
+        yield ("piece", "")
     yield from (("rates", dtype) for dtype in kernel.rates)
-    for name in ("bandwidth", "rows", "work"):
+    for name in CURVES:
         curve: Curve | None = getattr(kernel, name)
         yield from (
             (name, place) for place, (_, y) in enumerate(curve.points if curve else ()) if name == "bandwidth" or y < 1
@@ -132,6 +167,7 @@ def _moved(kernel: Kernel, factors: Mapping[Number, float], source: str) -> Kern
     return replace(
         kernel,
         launch=rate(kernel.launch, factors.get(("launch", ""))),
+        piece=kernel.piece and rate(kernel.piece, factors.get(("piece", ""))),
         rates={dtype: rate(given, factors.get(("rates", dtype))) for dtype, given in kernel.rates.items()},
         bandwidth=curve("bandwidth"),
         rows=curve("rows"),
@@ -143,22 +179,24 @@ def _with(target: Target, name: str, kernel: Kernel) -> Target:
     return replace(target, kernels={**target.kernels, name: kernel})
 
 
-def _touched(target: Target, name: str, cases: Sequence[Measured], chosen: dict[tuple[Term, ...], Picks]) -> list[Measured]:
+def _touched(target: Target, name: str, cases: Sequence[Measured], chosen: Known) -> list[Measured]:
     """The cases whose price has to do with a kernel."""
     kernel = target.kernels[name]
     other = _with(target, name, _moved(kernel, dict.fromkeys(_numbers(kernel), exp(STEP)), ""))
     return [case for case in cases if abs(_link(case, other, chosen) - _link(case, target, chosen)) > STEP * 1e-3 * case.seconds]
 
 
-def _fitted(target: Target, name: str, cases: Sequence[Measured], source: str, chosen: dict[tuple[Term, ...], Picks]) -> Kernel:
+def _fitted(target: Target, name: str, cases: Sequence[Measured], source: str, chosen: Known) -> Kernel:
     kernel = target.kernels[name]
     numbers = list(_numbers(kernel))
+    neighbours = [(place, place + 1) for place, (one, next) in enumerate(pairwise(numbers)) if one[0] == next[0] and one[0] in CURVES]
+    earlier, later = np.asarray(neighbours, int).reshape(-1, 2).T
 
     def off(logarithms: np.ndarray) -> np.ndarray:
         factors = dict(zip(numbers, np.exp(logarithms).tolist(), strict=True))
         moved = _with(target, name, _moved(kernel, factors, source))
         misses = [log(max(_link(case, moved, chosen), 1e-12) / case.seconds) for case in cases]
-        return np.asarray([*misses, *(HELD * logarithms)])
+        return np.asarray([*misses, *(HELD * logarithms), *(TOGETHER * (logarithms[later] - logarithms[earlier]))])
 
     found = least_squares(off, np.zeros(len(numbers)), bounds=(-FURTHEST, FURTHEST), loss="soft_l1", f_scale=UNUSUAL, max_nfev=12)
     factors = {number: exp(value) for number, value in zip(numbers, found.x.tolist(), strict=True) if abs(value) > STEP}

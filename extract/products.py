@@ -58,7 +58,8 @@ def _seconds(kernel: Kernel, dtype: DType, batch: int, m: int, k: Array, n: int)
     if kernel.bandwidth is not None:
         moved = batch * (m * k + k * n + m * n) * dtype.bytes
         moving = moved / _at(kernel.bandwidth, moved)
-    return kernel.launch.value + np.maximum(working, moving)
+    pieces = kernel.piece.value * (batch - 1) if kernel.piece is not None else 0.0
+    return kernel.launch.value + pieces + np.maximum(working, moving)
 
 
 def _flops(tiles: Tiles | None, batch: int, m: int, k: Array, n: int) -> Array:

@@ -127,6 +127,14 @@ def _self_attention(attributes: Attributes, _: Type, operands: Sequence[Type], s
 KERNELS: dict[str, Callable[[Attributes, Type, Sequence[Type], Sizes], tuple[float, float]]] = {"ort.SelfAttention": _self_attention}
 
 
+def pieces_of(op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> float:
+    """The pieces that a runtime goes through one by one: products of a batch beyond the first, operands that are joined, a slice."""
+    contraction = CONTRACTIONS.get(op.name)
+    if contraction is not None:
+        return max(0.0, contraction(attributes, result, operands, sizes).batch - 1)
+    return {"stablehlo.concatenate": float(len(operands)), "stablehlo.slice": 1.0}.get(op.name, 0.0)
+
+
 def flops_of(
     op: Op, attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes, tiles: Tiles | None = None
 ) -> tuple[float, float]:

@@ -119,6 +119,11 @@ CONDITIONS: dict[str, Condition] = {
     "matmul_swapped": Condition(
         _swapped, "the dot is a matmul once the last two dims of an operand are swapped, a transpose that the runtime fuses", DOT, 2
     ),
+    "left_in_order": Condition(
+        lambda attributes, _: attributes["lhs_contract"] != (len(attributes["lhs_batch"]),),
+        "the dot's left operand is contracted over its last dim",
+        DOT,
+    ),
     "batched": Condition(lambda attributes, _: bool(attributes["lhs_batch"]), "the dot has batch dims", DOT, 2),
     "lhs_dilation=1": Condition(_ones("lhs_dilation"), "no transposed convolution", ("lhs_dilation",)),
     "batch_group_count=1": Condition(
@@ -130,6 +135,12 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "last_dim_stays": Condition(_last_dim_stays, "the last dim of the transposed stays the last", ("permutation",)),
     "last_dim": Condition(_rows_in_order, "the reduced dims are the last ones, so that rows are read in order", ("dimensions",), 1),
+    "last_reduced": Condition(
+        lambda attributes, operands: _rank(operands[0]) - 1 in attributes["dimensions"],
+        "the last dim is among the reduced, so that elements that are combined lie side by side",
+        ("dimensions",),
+        1,
+    ),
     "depthwise": Condition(_depthwise, "groups of one channel in and one out", GROUPS, 2),
     "filled": Condition(_filled, "the groups fill the quarters of ONNX Runtime's 16-wide blocks, which it pads to whole ones", GROUPS, 2),
     "ungrouped": Condition(_ungrouped, "one group", GROUPS, 2),

@@ -18,7 +18,7 @@ Found = TypeVar("Found")
 SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
 CURVES = {"bandwidth": ("B", "B/s"), "rows": ("rows", "share"), "work": ("FLOP", "share")}  # of a kernel: what it depends on, and its unit
 UNITS = {"bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",)}  # of the `numbers` that other things read
-STOREHOUSES = {"launch": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
+STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint",
@@ -242,16 +242,17 @@ class _Reader(Values):
         if found is None:
             return None
         launch = self.part(found["launch"], _Reader.launch)
+        piece = self.part(found["piece"], _Reader.launch) if "piece" in found else None
         rates = self.part(found["rates"], _Reader.rates) if "rates" in found else {}
         curves = {key: self.part(found[key], _Reader.curve) for key in CURVES if key in found}
         for key, curve in curves.items():
             if curve is not None and (curve.x, curve.unit) != CURVES[key]:
                 x, unit = CURVES[key]
                 self.wrong(found[key], f"a curve in {curve.unit} over {curve.x} is no {key}", f"one in {unit} over {x}")
-        if launch is None or rates is None or None in curves.values():
+        if launch is None or rates is None or None in curves.values() or ("piece" in found and piece is None):
             return None
         tiles = self.tiles(found["tiles"]) if "tiles" in found else None
-        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"), tiles)
+        return Kernel(launch, rates, curves.get("bandwidth"), curves.get("rows"), curves.get("work"), tiles, piece)
 
     def tiles(self, entry: Entry) -> Tiles | None:
         found = self.table(entry, ("rows", "columns", "depth", "source", "note"), ("rows", "columns", "depth", "source"))

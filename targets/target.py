@@ -68,6 +68,7 @@ class Kernel:
     `rows`: the share of the rate that a contraction with few rows reaches. No rates: the bytes alone count. No
     bandwidth: nothing moves. `work`: the share of the rate that little work reaches, before all threads join. The lower of both
     shares counts. `tiles`: the work is that of the padded product; None: the machine wastes less than the model counts anyway.
+    `piece`: seconds of each piece that a node goes through one by one (see `coset.extract.work.pieces_of`); None: they cost nothing.
     """
 
     launch: Rate
@@ -76,6 +77,7 @@ class Kernel:
     rows: Curve | None = None
     work: Curve | None = None
     tiles: Tiles | None = None
+    piece: Rate | None = None
 
     def rate(self, dtype: str) -> Rate | None:
         """The rate for `dtype`; None when the kernel is limited by its bytes alone."""

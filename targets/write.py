@@ -28,6 +28,8 @@ def overlay(target: Target, base: Target, title: str) -> str:
 
 def _launches(name: str, kernel: Kernel) -> Iterator[str]:
     yield f"{_key(name)} = {{ value = {kernel.launch.value!r}, {_told(kernel.launch)} }}"
+    if kernel.piece is not None:
+        yield f"{_key(name, 'piece')} = {{ value = {kernel.piece.value!r}, {_told(kernel.piece)} }}"
 
 
 def _rates(name: str, kernel: Kernel) -> Iterator[str]:
@@ -47,6 +49,7 @@ def _curves(name: str, kernel: Kernel) -> Iterator[str]:
 
 def _kernels(name: str, kernel: Kernel) -> Iterator[str]:
     fields = [f"launch = {_key(name)}"]
+    fields += [f"piece = {_key(name, 'piece')}"] if kernel.piece is not None else []
     fields += [f"rates = {_key(name)}"] if kernel.rates else []
     fields += [f"{field} = {_key(name, field)}" for field in CURVES if getattr(kernel, field) is not None]
     if kernel.tiles is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu_report import text_of
+from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
@@ -32,13 +33,17 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
 
 def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    done = run("--device", "cpu", "--part", "bandwidth", "--part", "matmul", "--only", "layer_norm", "--json", "--out", str(tmp_path))
+    parts = [each for part in ("bandwidth", "matmul", "calibrate") for each in ("--part", part)]
+    done = run("--device", "cpu", *parts, "--only", "layer_norm", "--json", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr[-800:]
     document = json.loads(done.stdout)
     (norm,) = document["parts"]["bandwidth"]["rows"]
     assert norm["right"] and norm["share_of_copy"]["value"] > 0
     products = document["parts"]["matmul"]["rows"]
     assert len(products) == 2 and all(row["right"] for row in products)
+    (calibrated,) = document["parts"]["calibrate"]["rows"]
+    assert calibrated["measured"] == calibrated["cases"] > 0 and not calibrated["refused"]
+    assert get_target(tmp_path / calibrated["file"]).bases and (tmp_path / calibrated["profile"]).exists()
     (text,) = tmp_path.glob("*.txt")
     assert "layer_norm" in text.read_text() and json.loads(text.with_suffix(".json").read_text()) == document
 

@@ -53,3 +53,15 @@ def test_what_is_measured_as_predicted_changes_nothing() -> None:
         replace(case, seconds=predicted(case, base)) for case in (measured(case, base, random.Random(0)) for case in small_cases()[:6])
     ]
     assert fit(base, exact, "measured here").kernels == base.kernels
+
+
+def test_sizes_beyond_all_cases_go_along_with_those_that_were_measured() -> None:
+    """A curve keeps its shape: one measurement at 512 rows once threw the point beyond it by a factor of a hundred."""
+    base = get_target("cpu-onnxruntime")
+    machine = slowed(base, {"reverse": 2.0})
+    wanted = [case for case in cases() if case.op == "stablehlo.reverse" and prod(case.type.static or ()) <= SMALL]
+    found = fit(base, [measured(case, machine, random.Random(0)) for case in wanted], "measured here").kernels["reverse"].bandwidth
+    before = base.kernels["reverse"].bandwidth
+    assert found is not None and before is not None
+    factors = [y / x for (_, y), (_, x) in zip(found.points, before.points, strict=True)]
+    assert all(0.4 < factor < 0.7 for factor in factors), factors

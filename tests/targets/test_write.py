@@ -25,7 +25,7 @@ def other(kernel: Kernel, generator: random.Random) -> Kernel:
 
     return replace(
         kernel, launch=rate(kernel.launch), rates={dtype: rate(given) for dtype, given in kernel.rates.items()},
-        bandwidth=curve(kernel.bandwidth), rows=curve(kernel.rows), work=curve(kernel.work),
+        piece=kernel.piece and rate(kernel.piece), bandwidth=curve(kernel.bandwidth), rows=curve(kernel.rows), work=curve(kernel.work),
     )  # fmt: skip
 
 
