@@ -111,9 +111,9 @@ def of_iota(attributes: Mapping[str, Any]) -> list[str]:
 
 
 def of_constant(value: Constant) -> list[str]:
-    """The facts that hold of a constant; of a large one nothing is known."""
+    """The facts that hold of a constant; of a large one, and of one that stands for those of equal pieces, nothing is known."""
     kind, shape = value.type.dtype.kind, value.type.static
-    if shape is None or np.prod(shape, dtype=np.int64) > MOST or kind not in ("float", "int", "uint"):
+    if not value.has_elements or shape is None or np.prod(shape, dtype=np.int64) > MOST or kind not in ("float", "int", "uint"):
         return []
     patterns = [name for name in PATTERNS if has_pattern(value.array(), name) and (name == SPARSE or kind != "float")]
     if kind != "float":

@@ -58,6 +58,11 @@ class Constant:
         return np.asarray(flat).view(self.type.dtype.numpy).reshape(shape)
 
     @property
+    def has_elements(self) -> bool:
+        """False for a stand-in, which has a type and a name only: there is no array of it."""
+        return self._array is not None or self.span is not None
+
+    @property
     def bytes(self) -> int:
         """Bytes of storage."""
         shape = self.type.static
