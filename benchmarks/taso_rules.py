@@ -1,6 +1,6 @@
 """Which of TASO's and TENSAT's rules the library covers, found out by running both sides of each.
 
-    python -m benchmarks.taso_rules [--target nvidia-a100] [--json]
+    python -m benchmarks.taso_rules [--target nvidia-a100] [--rules benchmarks/taso.rules] [--json]
 
 The rules are those that TASO proves its substitutions from (Jia et al., SOSP 2019, table 2; `verify/verify.py` of its repository) and the
 kinds of substitution in TENSAT's lists (Yang et al., MLSys 2021: 120 with one output, 15 with two, most of which differ only in the size
@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -37,13 +38,15 @@ from coset.lowering.primitive import primitive
 from coset.targets.target import Rate, get_target
 from coset.task import Job, Task, phases_for, search_roots
 
+FURTHER = Path(__file__).parent / "taso.rules"
+"""What the library leaves out."""
 LIMITS = Limits(seconds=60.0, nodes=400_000)
 SHAPES = {
-    **dict.fromkeys("xyzw", (16, 16)), **dict.fromkeys("abcd", (16, 16)), **dict.fromkeys("uv", (2, 4, 6, 6)),
-    **dict.fromkeys("KL", (4, 4, 3, 3)), **dict.fromkeys("PQ", (4, 4, 1, 1)), "s": (), "t": (),
+    **dict.fromkeys("xyzw", (16, 16)), **dict.fromkeys("abcd", (16, 16)), **dict.fromkeys("uv", (2, 16, 6, 6)),
+    **dict.fromkeys("KL", (16, 16, 3, 3)), **dict.fromkeys("PQ", (16, 16, 1, 1)), "s": (), "t": (),
 }  # fmt: skip
 """Variables: matrices `x` to `w` and images `u`, `v` are inputs, `s` and `t` numbers that are inputs; matrices `a` to `d` and kernels `K`,
-`L` (3 x 3), `P`, `Q` (1 x 1) are weights."""
+`L` (3 x 3), `P`, `Q` (1 x 1) are weights. They are large enough not to be folded when they are read."""
 WEIGHTS = "abcdKLPQ"
 
 
@@ -139,7 +142,7 @@ SINGLE = (
         (matmul (concat0 a (matmul x a)) b) = (concat0 (matmul a b) (matmul x (matmul a b)))
         (ewadd (matmul x a) (matmul (matmul x a) b)) = (matmul x (ewadd a (matmul a b)))
         (matmul (ewadd x (matmul x a)) b) = (matmul x (ewadd b (matmul a b)))
-        (matmul (ewadd b (matmul a b)) c) = (ewadd (matmul b c) (matmul a (matmul b c)))
+        (matmul (ewadd y (matmul x y)) c) = (ewadd (matmul y c) (matmul x (matmul y c)))
         (concat1 (matmul x a) (matmul (matmul x a) b)) = (matmul x (concat1 a (matmul a b)))
         (ewadd (matmul x a) (matmul y a)) = (matmul (ewadd x y) a)
         (concat0 (matmul x a) (matmul y a)) = (matmul (concat0 x y) a)
@@ -230,7 +233,7 @@ MULTI = _rules("two outputs", """
     (conv u K) (conv u L) = (split0' (conv u (concat0 K L))) (split1' (conv u (concat0 K L)))
     (relu (conv u K)) (relu (conv u L)) = (split0' (relu (conv u (concat0 K L)))) (split1' (relu (conv u (concat0 K L))))
     (conv u K) (conv u P) = (split0' (conv u (concat0 K (enlarge P)))) (split1' (conv u (concat0 K (enlarge P))))
-    (matmul (matmul a b) a) (matmul b (matmul a b)) = (matmul a (matmul b a)) (matmul (matmul b a) b)
+    (matmul (matmul x y) x) (matmul y (matmul x y)) = (matmul x (matmul y x)) (matmul (matmul y x) y)
 """, 2)  # fmt: skip
 RULES = (*AXIOMS, *SINGLE, *MULTI)
 
@@ -294,7 +297,7 @@ class Entered:
             return b.node("AveragePool", *operands, kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1)
         assert op == "conv", op
         pool = operands[1] == b.number(CONSTANTS["Cpool"])
-        return b.node("Conv", *operands, auto_pad="SAME_UPPER", group=4 if pool else 1)
+        return b.node("Conv", *operands, auto_pad="SAME_UPPER", group=16 if pool else 1)
 
     def _half(self, x: str, *, axis: int, second: bool) -> str:
         b = self._b
@@ -306,8 +309,8 @@ class Entered:
 
 PLAIN = {"ewadd": "Add", "ewmul": "Mul", "smul": "Mul", "times": "Mul", "matmul": "MatMul", "relu": "Relu"}
 CONSTANTS: dict[str, np.ndarray] = {
-    "one": np.ones((16, 16), np.float32), "Imatmul": np.eye(16, dtype=np.float32), "Cpool": np.full((4, 1, 3, 3), 1 / 9, np.float32),
-    "Iconv": np.pad(np.eye(4, dtype=np.float32)[:, :, None, None], ((0, 0), (0, 0), (1, 1), (1, 1))),
+    "one": np.ones((16, 16), np.float32), "Imatmul": np.eye(16, dtype=np.float32), "Cpool": np.full((16, 1, 3, 3), 1 / 9, np.float32),
+    "Iconv": np.pad(np.eye(16, dtype=np.float32)[:, :, None, None], ((0, 0), (0, 0), (1, 1), (1, 1))),
 }  # fmt: skip
 
 
@@ -328,15 +331,16 @@ class Verdict:
         return self.same or self.right or self.left or self.met
 
 
-def judge(rules: Sequence[TasoRule], target: str) -> list[Verdict]:
-    """All rules in three searches: with both sides, with the left ones, with the right ones. No two rules share a variable."""
+def judge(rules: Sequence[TasoRule], target: str, further: Sequence[Path] = ()) -> list[Verdict]:
+    """All rules in three searches: with both sides, with the left ones, with the right ones. No two rules share a variable. What searches
+    are the library's rules and those of `further` files."""
     entered = Entered()
     for number, rule in enumerate(rules):
         entered.add(rule, number)
     program = entered.program()
     outputs = iter(primitive(program))
     pairs = [tuple(tuple(next(outputs) for _ in range(rule.outputs)) for _ in range(2)) for rule in rules]
-    task = task_of(program, target)
+    task = task_of(program, target, further)
     both, from_left, from_right = (
         search_roots([root for pair in pairs for side in sides for root in pair[side]], task.phases, task)[0]
         for sides in ((0, 1), (0,), (1,))
@@ -347,10 +351,10 @@ def judge(rules: Sequence[TasoRule], target: str) -> list[Verdict]:
     ]
 
 
-def task_of(program: Program, target: str) -> Task:
+def task_of(program: Program, target: str, further: Sequence[Path]) -> Task:
     """What TENSAT's table searches with, products of one operand merged at any number of rows, as TENSAT does."""
     own = replace(get_target(target), merges=Rate(inf, "rows", "asked for"))
-    job = Job("the rules", own, "reassociates", LIMITS, (), {}, lambda _: None)
+    job = Job("the rules", own, "reassociates", LIMITS, further, {}, lambda _: None)
     return Task(job, program, {}, phases_for(job, EVERY_OPSET))
 
 
@@ -397,10 +401,11 @@ def main() -> None:
     """Judge all rules and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="nvidia-a100")
+    parser.add_argument("--rules", type=Path, action="append", default=[], help="a file of further rules")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     started = time.perf_counter()
-    verdicts = judge(RULES, arguments.target)
+    verdicts = judge(RULES, arguments.target, arguments.rules)
     if arguments.json:
         print(json.dumps([{**asdict(verdict), "covered": verdict.covered} for verdict in verdicts]))
         return

@@ -1,14 +1,15 @@
 """TENSAT's seven graphs at their original sizes, and a modern set in the same form: seconds of search, e-graph, predicted saving, bound.
 
     python -m benchmarks.tensat_table [--target nvidia-a100] [--only a,b] [--modern] [--models FOLDER] [--build] [--repeat N] [--json]
-                                      [--merges ROWS] [--measure [--variants N] [--budget-seconds S]]
+                                      [--rules FILE] [--merges ROWS] [--measure [--variants N] [--budget-seconds S]]
 
 Search is the saturation, from the terms of the program to the e-graph of its equals, with the whole library of rules under coset's own
-limits; which of TENSAT's 120 single-pattern and 15 multi-pattern rules it covers is counted by `tests/rules/test_taso_rules.py`.
-TENSAT's column is what its paper prints (Yang et al., MLSys 2021): 50,000 nodes, 15 iterations, another machine; its speed-ups were
-measured on a GPU. The saving here is a PREDICTION under the cost model whose files the hash names, no speed-up. `gap` says how far the
-choice may be above the best of the e-graph under that model. `--merges` offers products of one operand as one, up to so many rows: what
-TENSAT's multi-pattern rules do; without it a GPU's target does not, since no GPU was measured (decision 13).
+limits. Of the kinds of TASO's and TENSAT's rules (120 with one output, 15 with two) the library has less than half; with `--rules
+benchmarks/taso.rules` all but those about identity and averaging kernels are covered (`benchmarks.taso_rules` counts them). TENSAT's
+column is what its paper prints (Yang et al., MLSys 2021): 50,000 nodes, 15 iterations, another machine; its speed-ups were measured on a
+GPU. The saving here is a PREDICTION under the cost model whose files the hash names, no speed-up. `gap` says how far the choice may be
+above the best of the e-graph under that model. `--merges` offers products of one operand as one, up to so many rows: what TENSAT's
+multi-pattern rules do; without it a GPU's target does not, since no GPU was measured (decision 13).
 
 `--measure` asks instead how the predictions rank latencies, those of ONNX Runtime on this CPU: no GPU is at hand. That a GPU's cost model
 ranks a CPU's latencies is a weak statement. Across graphs it says little more than that both know which graph is larger; within a graph
@@ -23,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -93,11 +95,11 @@ def frozen(target: str) -> str:
     return sha256(b"".join(file.path.read_bytes() for file in document.own_document(target).files)).hexdigest()[:16]
 
 
-def measure(path: Path, target: Target, repeat: int) -> Row:
-    """Search and extract `repeat` times; the first time of a process, when rules are read, is not counted."""
+def measure(path: Path, target: Target, rules: Sequence[Path], repeat: int) -> Row:
+    """Search and extract `repeat` times, with further `rules`; the first time of a process, when rules are read, is not counted."""
     original = read_program(path)
     program = original.with_roots(primitive(original))
-    job = Job(path, target, "reassociates", LIMITS, (), {}, lambda _: None)
+    job = Job(path, target, "reassociates", LIMITS, rules, {}, lambda _: None)
     task = Task(job, program, dict(next(bindings(program, {}))), phases_for(job, EVERY_OPSET))
     searches, extractions = [], []
     for turn in range(repeat + 1):
@@ -157,6 +159,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--models", type=Path, default=models.cache().parent / "full", help="a folder of full-size models")
     options.add_argument("--build", action="store_true", help="make the models that are missing")
     options.add_argument("--repeat", type=int, default=3, help="how often each is searched, at least once")
+    options.add_argument("--rules", type=Path, action="append", default=[], help="a file of rules to search with beside the library")
     options.add_argument("--merges", type=float, help="merge products of one operand up to so many rows")
     options.add_argument("--measure", action="store_true", help="instead of the table: predictions beside latencies on this CPU")
     options.add_argument("--variants", type=int, default=2, help="with --measure: copies of each target, whose choices are timed too")
@@ -165,12 +168,12 @@ def parser() -> argparse.ArgumentParser:
     return options
 
 
-def table(paths: list[Path], target: Target, repeat: int, out: TextIO) -> list[dict[str, Any]]:
+def table(paths: list[Path], arguments: argparse.Namespace, target: Target, out: TextIO) -> list[dict[str, Any]]:
     """The rows of the table, printed as they are made."""
     print(HEAD, file=out, flush=True)
     rows = []
     for path in paths:
-        rows.append(measure(path, target, repeat))
+        rows.append(measure(path, target, arguments.rules, arguments.repeat))
         print(line(rows[-1]), file=out, flush=True)
     return [{**asdict(row), "saving": row.saving} for row in rows]
 
@@ -199,16 +202,23 @@ def main() -> None:
     machine, target = headroom.machine(), wanted_target(arguments.target, arguments.merges)
     merged = "" if arguments.merges is None else f", products of one operand merged up to {arguments.merges:g} rows"
     said = f"target {arguments.target}, {frozen(arguments.target)}{merged}; at most {LIMITS.nodes} e-nodes, {LIMITS.seconds:g} s"
+    said += "".join(f"; with {path}" for path in arguments.rules)
     print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.2f}; {said}", file=out)
     found = {name: place for name in names if (place := next((p for p in places(arguments.models, name) if p.exists()), None))}
     for name in names:
         if name not in found:
             print(f"{name:18s} is not there: --build makes it", file=out)
     paths = list(found.values())
-    rows = ranks(paths, arguments, target, out) if arguments.measure else table(paths, target, arguments.repeat, out)
+    rows = ranks(paths, arguments, target, out) if arguments.measure else table(paths, arguments, target, out)
     if arguments.json:
         document_ = {"machine": machine, "command": " ".join(sys.argv), "date": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-        model = {"target": arguments.target, "hash": frozen(arguments.target), "merges": arguments.merges, "limits": asdict(LIMITS)}
+        model = {
+            "target": arguments.target,
+            "hash": frozen(arguments.target),
+            "merges": arguments.merges,
+            "rules": list(map(str, arguments.rules)),
+            "limits": asdict(LIMITS),
+        }
         print(json.dumps({**document_, "cost_model": model, "rows": rows}))
 
 
