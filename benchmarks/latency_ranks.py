@@ -8,6 +8,7 @@ without any other rule. All are compared with the original, then timed in blocks
 from __future__ import annotations
 
 import itertools
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -185,7 +186,8 @@ def line(row: Row) -> str:
     said = "  ".join(f"{e['origin']} {e['there_ms']:.3f}/{e['here_ms']:.2f}/{e['ms']:.2f}" for e in row["programs"])
     ranks = " ".join(_number(spearman(row["programs"], by) if len(row["programs"]) > 2 else None) for by in ("there_ms", "here_ms"))
     wrong = "".join(f"  {origin} is off by {error:.1e}" for origin, error in row["wrong"].items())
-    refused = f"  (target's choice: {row['refusal']})" if row["refusal"] else ""
+    missing = ", ".join(dict.fromkeys(re.findall(r"`([^`]+)`: `", row["refusal"]))) or row["refusal"]
+    refused = f"  (no form in ONNX for what is chosen for the target: {missing})" if missing else ""
     return f"{row['name']:18s} {ranks}   {said}{wrong}{refused}"
 
 

@@ -175,6 +175,8 @@ def table(paths: list[Path], arguments: argparse.Namespace, target: Target, out:
     for path in paths:
         rows.append(measure(path, target, arguments.rules, arguments.repeat))
         print(line(rows[-1]), file=out, flush=True)
+    for count in sorted({row.rules for row in rows}):
+        print(f"searched with {count} rules, each form and each definition that is read from right to left counted as one", file=out)
     return [{**asdict(row), "saving": row.saving} for row in rows]
 
 
