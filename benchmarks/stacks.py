@@ -24,16 +24,20 @@ class Builder:
         self._random = np.random.default_rng(seed)
         self._named: dict[bytes, str] = {}
 
-    def input(self, name: str, *shape: int) -> str:
-        """A float input."""
-        self.inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+    def input(self, name: str, *shape: int, dtype: int = TensorProto.FLOAT) -> str:
+        """An input, of floats unless said otherwise."""
+        self.inputs.append(helper.make_tensor_value_info(name, dtype, shape))
         return name
 
     def node(self, op: str, *operands: str, **attributes: object) -> str:
         """The result of a node."""
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(operands), [name], **attributes))
-        return name
+        return self.results(op, *operands, count=1, **attributes)[0]
+
+    def results(self, op: str, *operands: str, count: int, **attributes: object) -> list[str]:
+        """The results of a node that has several."""
+        names = [f"v{len(self.nodes)}" + (f"_{place}" if place else "") for place in range(count)]
+        self.nodes.append(helper.make_node(op, list(operands), names, **attributes))
+        return names
 
     def weight(self, *shape: int, share: float = 1.0) -> str:
         """A fresh weight; a small `share` keeps what is added to a residual from making a deep network chaotic."""
@@ -64,11 +68,14 @@ class Builder:
 
     def model(self, output: str, shape: Sequence[int]) -> onnx.ModelProto:
         """The finished model."""
-        outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
-        graph = helper.make_graph(self.nodes, "stack", self.inputs, outputs, self.tensors)
-        proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+        proto = self._proto(output, shape)
         onnx.checker.check_model(proto)
         return proto
+
+    def _proto(self, output: str, shape: Sequence[int]) -> onnx.ModelProto:
+        outputs = [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)]
+        graph = helper.make_graph(self.nodes, "stack", self.inputs, outputs, self.tensors)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
 
 
 def _heads(b: Builder, x: str) -> str:

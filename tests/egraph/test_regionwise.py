@@ -240,6 +240,15 @@ def test_a_border_that_loses_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved.terms == solved(roots, phases=phases).terms
 
 
+def test_the_elements_of_a_repeated_layers_weights_are_not_asked_for() -> None:
+    """They differ from layer to layer and are stand-ins without elements, which a rule that asks for facts once tried to read."""
+    file, errors = parse("rule probed\n  for x: finite F[S..]\n  tanh(x) => negate(x)\n  numerics exact\n", "test.rules")
+    rules, problems = rules_of(file.rules[0], {"stablehlo": "stablehlo"})
+    assert not errors and not problems
+    found = solved(stack("before", 20), phases=[Phase("all", tuple(rules))])
+    assert found.places > 10 and not used_rules(found)
+
+
 def test_the_search_of_a_deep_stack_grows_with_what_is_different() -> None:
     counts = {layers: solved(stack("masked", layers)).saturation.enodes for layers in (16, 48)}
     assert counts[48] == counts[16]
