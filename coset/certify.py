@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
@@ -21,13 +22,16 @@ from coset.rules.rule import Rule
 from coset.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slice_of
 
 
-def certificate_of(before: Program, after: Program, steps: Iterable[Step]) -> Certificate:
-    """The certificate of these steps, in order, for two programs by content.
+def certificate_of(
+    before: Program, after: Program, steps: Iterable[Step], *, names: Mapping[str, Any] | None = None, shown: Program | None = None
+) -> Certificate:
+    """The certificate of these steps, in order, for two programs by content. `names`: what inputs and outputs of the second are called in
+    the first; `shown` is the second with these names, of which the steps speak.
 
     Raises:
         Uncertified: a step has something that certificates have no form for.
     """
-    numbered = Numbered(before, after)
+    numbered = Numbered(before, after if shown is None else shown)
     alike = alike_of(numbered.terms)
     rules: dict[Rule, int] = {}
     lines: list[Line] = []
@@ -42,6 +46,7 @@ def certificate_of(before: Program, after: Program, steps: Iterable[Step]) -> Ce
     try:
         for step in steps:
             left = numbers(step.left)
+            numbers(step.cited)
             if isinstance(step.reason, str):
                 lines.append({step.reason: left[0]})
                 numbered.enter(step.right[0])
@@ -50,8 +55,8 @@ def certificate_of(before: Program, after: Program, steps: Iterable[Step]) -> Ce
     except CosetError as error:
         raise Uncertified(error.message) from None
     listed = [{"name": r.name, "text": text_hash(r), "numerics": str(r.numerics), "assurance": r.assurance} for r in rules]
-    head = {"format": FORMAT, "version": VERSION, "before": digest(before), "after": digest(after), "rules": listed}
-    return Certificate(head, lines)
+    head: Line = {"format": FORMAT, "version": VERSION, "before": digest(before), "after": digest(after), "rules": listed}
+    return Certificate(head if names is None else {**head, "names": names}, lines)
 
 
 # ---------------------------------------------------------------- the steps of a search

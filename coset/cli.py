@@ -59,6 +59,16 @@ _DIM = click.option(
 )
 
 
+def _pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        theirs, equal, ours = text.partition("=")
+        if not (theirs and equal and ours) or theirs in found:
+            raise CosetError(f"`{text}` pairs no two names", help="--map NAME=NAME: what the second model calls it, and what the first")
+        found[theirs] = ours
+    return found
+
+
 def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
     for module in modules:
         try:
@@ -140,6 +150,43 @@ def optimize(
         _say(f"no certificate was written: {found['certificate']['reason']}")
         return UNKNOWN
     return SUCCESS
+
+
+@cli.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option(
+    "--numerics", default="reassociates", show_default=True, help="what the steps may promise: exact, reassociates, real, approx or lossy"
+)
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option(
+    "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=_pairs, help="an input or output of AFTER, and what BEFORE calls it"
+)
+@click.option("--time-limit", type=float, default=20.0, show_default=True, help="seconds of each search")
+@click.option("--certificate", type=click.Path(), help="write the steps, where they are proved equal")
+@click.option("--counterexample", type=click.Path(), help="write inputs on which they differ, and both outputs (.npz)")
+@_DIM
+@_NATIVE
+@_JSON
+def prove(
+    before: str, after: str, numerics: str, rule_files: tuple[str, ...], pairs: dict[str, str], time_limit: float,
+    certificate: str | None, counterexample: str | None, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
+    from coset.proving import PROVED, REFUTED, Proving
+    from coset.proving import prove as run
+    from coset.show import show_proved
+
+    places = [None if each is None else Path(each) for each in (certificate, counterexample)]
+    for place in places:
+        if place is not None and not place.parent.is_dir():
+            raise CosetError(f"there is no folder `{place.parent}`", help="name a file in one that is there")
+    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, places[0], places[1], _say))
+    if as_json:
+        _print_json(result)
+    else:
+        show_proved(result)
+    return {PROVED: SUCCESS, REFUTED: NEGATIVE}.get(result["answer"], UNKNOWN)
 
 
 @cli.command()

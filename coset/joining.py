@@ -16,12 +16,15 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, intern, make, topological
 from coset.ir.types import TensorType
 from coset.prove.kernel import meaning_of
 from coset.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slice_of
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
+ATTEMPTS = 3  # at cutting: ops above what is not joined are no ends of pieces in the next
+WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 MOST_AXES = 4  # of a constant whose orders are tried
 Goal = tuple[Term, Term]
 
@@ -37,8 +40,13 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
         return []
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
     joining = _Joining(goals, (exact, phases), limits)
-    found = joining.by_pieces()
-    return joining.whole() if found is None else found
+    for _ in range(ATTEMPTS):
+        found = joining.by_pieces()
+        if found is not None:
+            return found
+        if not joining.stuck:
+            break
+    return joining.whole()
 
 
 @dataclass
@@ -49,6 +57,8 @@ class _Joining:
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     moved: list[Step] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
+    stuck: list[Term] = field(default_factory=list)  # what stands above pieces that were not joined: taken for the same by mistake, maybe
+    joined: int = 0  # pieces, in the last attempt
 
     def __post_init__(self) -> None:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
@@ -58,27 +68,34 @@ class _Joining:
         """The steps, everything in one search.
 
         Raises:
-            Uncertified: it does not join them.
+            Uncertified: it does not join them, or the programs are too large for that.
         """
-        steps = self._searched(self.goals, self.moved)
+        large = len(self.sides[0] | self.sides[1]) > WHOLE
+        steps = None if large else self._searched(self.goals, self.moved)
         if steps is None:
-            raise Uncertified("what was written is not seen to be what was chosen")
+            above = f", the first that was not is below `{describe(self.stuck[0])}`" if self.stuck else ""
+            raise Uncertified(f"the two programs are not seen to be equal: {self.joined} pieces were joined{above}")
         return steps
 
     def by_pieces(self) -> list[Step] | None:
         """The steps, piece by piece; None where the programs have no ops in common to cut at, or a piece is not joined."""
-        pairs = self._anchors()
+        banned = {_kind(term) for term in self.stuck}
+        pairs = [pair for pair in self._anchors() if _kind(pair[0]) not in banned]
         if not pairs:
             return None
         at = {one: number for number, (one, _) in enumerate(pairs)}
         other_at = {other: number for number, (_, other) in enumerate(pairs)}
         steps: list[Step] = []
-        for one, other in [*(pair for anchor in pairs for pair in zip(anchor[0].operands, anchor[1].operands, strict=True)), *self.goals]:
+        self.joined = 0
+        below = [(one, *pair) for one, other in pairs for pair in zip(one.operands, other.operands, strict=True)]
+        for user, one, other in [*below, *((None, *goal) for goal in self.goals)]:
             if one is not other and (at.get(one), other_at.get(other)) != (at.get(one, -1), at.get(one, -1)):
                 found = self._piece(one, other, at, other_at, pairs)
                 if found is None:
+                    self.stuck += [] if user is None else [user]
                     return None
                 steps += found
+            self.joined += 1
         return list(dict.fromkeys(steps))
 
     def _anchors(self) -> list[Goal]:
@@ -88,7 +105,7 @@ class _Joining:
         for side, roots, own in zip(kinds, zip(*self.goals, strict=True), (left - right, right - left), strict=True):
             for term in topological(roots):
                 if term in own and _is_anchor(term):
-                    side.setdefault((term.op, exact_key(term.attributes), term.regions, term.type), []).append(term)
+                    side.setdefault(_kind(term), []).append(term)
         return [
             pair
             for kind, terms in kinds[0].items()
@@ -182,6 +199,10 @@ class _StandIns:
 
 def _over(term: Term, made: Mapping[Term, Term]) -> Term:
     return intern(term.op, tuple(made[operand] for operand in term.operands), term.attributes, term.regions, term.type)
+
+
+def _kind(term: Term) -> Hashable:
+    return term.op, exact_key(term.attributes), term.regions, term.type
 
 
 def _is_anchor(term: Term) -> bool:

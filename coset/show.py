@@ -32,6 +32,21 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def show_proved(result: Mapping[str, Any]) -> None:
+    """What comparing two programs gave."""
+    print_line = _CONSOLE.print
+    print_line(f"{result['answer']:10s} {sum(result['seconds'].values()):.2f} s, by {result['method']}", markup=False)
+    if result["answer"] == "proved":
+        print_line(
+            f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger"
+        )
+    else:
+        print_line(f"           {result.get('difference') or result.get('reason')}", markup=False)
+    for key in ("certificate", "counterexample"):
+        if result[key] is not None:
+            print_line(f"{key:14s} {result[key]}", markup=False)
+
+
 def show_verified(result: Mapping[str, Any]) -> None:
     """What checking a certificate gave."""
     if not result["ok"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coset.egraph.saturate import Saturation
 from coset.fold import computed, fallback_for
@@ -12,6 +12,8 @@ from coset.ir.term import Term, intern
 from coset.prove.certificate import hashed
 from coset.prove.closure import Closure
 from coset.prove.kernel import DERIVED
+from coset.prove.laws import support
+from coset.rules.applied import matched
 from coset.rules.rule import Rule
 
 
@@ -22,11 +24,13 @@ class Uncertified(CosetError):
 @dataclass(frozen=True)
 class Step:
     """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right one is its value)
-    or a node that was kept, whose `meaning` the right one is."""
+    or a node that was kept, whose `meaning` the right one is. `cited`: terms that show facts about numbers, equal to what the rule asks
+    them of by then."""
 
     reason: Rule | str
     left: tuple[Term, ...]
     right: tuple[Term, ...]
+    cited: tuple[Term, ...] = ()
 
 
 COMPUTED, MEANING, ENTERED = "computed", "meaning", "entered"
@@ -42,17 +46,44 @@ def slice_of(found: Saturation, goals: Sequence[tuple[Term, Term]], entered: Seq
     closure = Closure()
     closure.enter(term for goal in goals for term in goal)
     steps = [*entered, *(Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())]
+    rests: dict[int, set[int]] = {}  # step -> earlier ones that show the facts that it asks for
     for number, step in enumerate(steps):
+        closure.enter((*step.left, *step.right))
+        shown = _facts(step, closure)
+        if shown is None:
+            continue  # no earlier step shows what it asks for
+        if shown:
+            rests[number] = closure.explain(shown)
+            steps[number] = replace(step, cited=tuple(dict.fromkeys(term for pair in shown for term in pair)))
         for one, other in zip(step.left, step.right, strict=True):
-            closure.enter((one, other))
             closure.join(one, other, number)
     if not all(closure.same(*goal) for goal in goals):
         raise Uncertified("the log of the search does not join the result with the program")
-    chosen = [steps[number] for number in sorted(closure.explain(goals))]
-    for step in chosen:
-        if isinstance(step.reason, Rule) and any(fact not in DERIVED for fact, _ in step.reason.facts):
-            raise Uncertified(f"rule `{step.reason.name}` rests on a fact about numbers, which no certificate cites yet")
-    return chosen
+    chosen: set[int] = set()
+    waiting = list(closure.explain(goals))
+    while waiting:
+        number = waiting.pop()
+        if number not in chosen:
+            chosen.add(number)
+            waiting += rests.get(number, ())
+    return [steps[number] for number in sorted(chosen)]
+
+
+def _facts(step: Step, closure: Closure) -> list[tuple[Term, Term]] | None:
+    """The pairs of equal terms that show the facts which a step asks for, by the steps so far; None where they are not shown."""
+    facts = [] if isinstance(step.reason, str) else [each for each in step.reason.facts if each[0] not in DERIVED]
+    if not facts:
+        return []
+    assert isinstance(step.reason, Rule)
+    found = matched(step.reason, step.left)
+    assert found is not None, "an instance of the rule"
+    pairs: list[tuple[Term, Term]] = []
+    for fact, name in facts:
+        shown = support(found[1][name], fact, closure.terms_of, lambda term: closure.find(closure.number[term]))
+        if shown is None:
+            return None
+        pairs += shown
+    return pairs
 
 
 class Mapped:
@@ -80,7 +111,7 @@ class Mapped:
 
     def step(self, step: Step) -> Step:
         """The same step over what its terms become."""
-        return Step(step.reason, self.all(step.left), self.all(step.right))
+        return Step(step.reason, self.all(step.left), self.all(step.right), self.all(step.cited))
 
 
 def hashed_value(term: Term) -> Term:

@@ -23,7 +23,7 @@ from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, AttributeItems, Region, Term, constant, exact_key, intern, topological
+from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constant, exact_key, input_term, intern, topological
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
 
 FORMAT, VERSION = "coset certificate", 1
@@ -67,6 +67,27 @@ def _hashed(value: Constant) -> Constant:
     for start in range(0, flat.size, CHUNK):
         digest.update(flat[start : start + CHUNK].data)
     return replace(value, key=f"bytes {digest.hexdigest()}")
+
+
+def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Program:
+    """The program with other names for its inputs and outputs; both by the name that it has.
+
+    Raises:
+        ValueError: two would have one name.
+    """
+    for names, given in ((inputs, [term.attribute("name") for term in program.inputs]), (outputs, [name for name, _ in program.outputs])):
+        wanted = [names.get(name, name) for name in given]
+        if len(set(wanted)) != len(wanted) or not all(isinstance(name, str) for name in wanted):
+            raise ValueError("two inputs or outputs would have one name")
+    made: dict[Term, Term] = {}
+    for term in topological((*program.roots, *program.inputs)):
+        if term.op is INPUT:
+            made[term] = input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type)
+        else:
+            made[term] = intern(term.op, tuple(made[o] for o in term.operands), term.attributes, term.regions, term.type)
+    ends = tuple((outputs.get(name, name), made[term]) for name, term in program.outputs)
+    effects = None if program.effects is None else made[program.effects]
+    return replace(program, inputs=tuple(made[term] for term in program.inputs), outputs=ends, effects=effects)
 
 
 def digest(program: Program) -> str:

@@ -65,6 +65,10 @@ class Closure:
             number = parent[number]
         return number
 
+    def terms_of(self, number: int) -> list[Term]:
+        """The terms of a class."""
+        return [self.terms[member] for member in self.members[self.find(number)]]
+
     def same(self, one: Term, other: Term) -> bool:
         """True when they are joined by now; both were entered."""
         return self.find(self.number[one]) == self.find(self.number[other])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, constant, exact_key, topological
 from coset.ir.types import TensorType
-from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term
+from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term, renamed
+from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import expand, is_defined
 from coset.rules.rule import NUMERICS_ORDER, Rule
@@ -87,9 +88,12 @@ class _Checker:
         for key, program in (("before", self.before), ("after", self.after)):
             if head.get(key) != digest(program):
                 raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
+        self.after = self._renamed(head.get("names"))
         goals = self._goals()
         self.rules = self._rules(head.get("rules"))
-        self.numbered = Numbered(self.before, self.after)
+        self.numbered = Numbered(
+            self.before, replace(self.after, outputs=tuple((name, other) for name, _, other in goals[: len(self.before.outputs)]))
+        )
         self.closure.enter(self.numbered.terms)
         steps = 0
         for place, line in enumerate(self.certificate.lines, start=2):
@@ -106,15 +110,25 @@ class _Checker:
 
     # ------------------------------------------------------------ what is claimed
 
+    def _renamed(self, names: Any) -> Program:
+        """The program after with the names that its inputs and outputs have before, where the certificate says which is which."""
+        if names is None:
+            return self.after
+        try:
+            return renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise Rejected(f"the names of inputs and outputs are no pairs: {error}") from None
+
     def _goals(self) -> list[tuple[str, Term, Term]]:
-        """The outputs in pairs; both programs must have the same interface."""
-        names = [[(term.attribute("name"), term.type) for term in program.inputs] for program in (self.before, self.after)]
+        """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""
+        names = [sorted((term.attribute("name"), str(term.type)) for term in program.inputs) for program in (self.before, self.after)]
         if names[0] != names[1]:
             raise Rejected("the programs have other inputs")
-        ends = [[name for name, _ in program.outputs] for program in (self.before, self.after)]
-        if ends[0] != ends[1] or (self.before.effects is None) != (self.after.effects is None):
+        others = dict(self.after.outputs)
+        same = sorted(others) == sorted(name for name, _ in self.before.outputs) and len(others) == len(self.after.outputs)
+        if not same or (self.before.effects is None) != (self.after.effects is None):
             raise Rejected("the programs have other outputs")
-        found = [(name, one, other) for (name, one), (_, other) in zip(self.before.outputs, self.after.outputs, strict=True)]
+        found = [(name, one, others[name]) for name, one in self.before.outputs]
         if self.before.effects is not None and self.after.effects is not None:
             found.append(("the effects", self.before.effects, self.after.effects))
         for name, one, other in found:
@@ -166,7 +180,9 @@ class _Checker:
         self._require(found is not None, f"the left side of `{rule.name}` is no pattern of these terms")
         assert found is not None
         left, given = found
-        self._require(all(fact in DERIVED for fact, _ in rule.facts), f"`{rule.name}` asks for facts, which no certificate can cite yet")
+        for fact, name in rule.facts:
+            shown = fact in DERIVED or support(given[name], fact, self.closure.members, self.closure.find) is not None
+            self._require(shown, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
         decision = decided(rule, left, given)
         self._require(decision is not None, f"`{rule.name}` does not hold of these terms")
         assert decision is not None
@@ -229,6 +245,7 @@ class _Closure:
     def __init__(self) -> None:
         self.number: dict[Term, int] = {}
         self.parent: list[int] = []
+        self.own: list[list[Term]] = []
         self.users: list[list[Term]] = []
         self.known: dict[Any, Term] = {}
 
@@ -237,26 +254,32 @@ class _Closure:
             if term not in self.number:
                 self.number[term] = len(self.parent)
                 self.parent.append(len(self.parent))
+                self.own.append([term])
                 self.users.append([])
                 for operand in term.operands:
-                    self.users[self._find(operand)].append(term)
+                    self.users[self.find(operand)].append(term)
                 other = self.known.setdefault(self._sign(term), term)
                 if other is not term:
                     self.join(term, other)
 
     def same(self, one: Term, other: Term) -> bool:
-        return self._find(one) == self._find(other)
+        return self.find(one) == self.find(other)
+
+    def members(self, number: int) -> list[Term]:
+        return self.own[number]
 
     def join(self, one: Term, other: Term) -> None:
         self.enter([one, other])
         pending = [(one, other)]
         while pending:
-            small, large = (self._find(term) for term in pending.pop())
+            small, large = (self.find(term) for term in pending.pop())
             if small == large:
                 continue
             if len(self.users[small]) > len(self.users[large]):
                 small, large = large, small
             self.parent[small] = large
+            self.own[large] += self.own[small]
+            self.own[small] = []
             moved, self.users[small] = self.users[small], []
             for user in moved:
                 equal = self.known.setdefault(self._sign(user), user)
@@ -264,7 +287,7 @@ class _Closure:
                     pending.append((user, equal))
             self.users[large] += moved
 
-    def _find(self, term: Term) -> int:
+    def find(self, term: Term) -> int:
         number = self.number[term]
         while self.parent[number] != number:
             self.parent[number] = self.parent[self.parent[number]]
@@ -272,4 +295,4 @@ class _Closure:
         return number
 
     def _sign(self, term: Term) -> Any:
-        return term.op, exact_key(term.attributes), term.regions, term.type, tuple(map(self._find, term.operands))
+        return term.op, exact_key(term.attributes), term.regions, term.type, tuple(map(self.find, term.operands))

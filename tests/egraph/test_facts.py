@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.egraph.facts import LAWS, MOVING, of_constant
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
@@ -17,6 +16,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Attributes
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, tensor
+from coset.prove.laws import LAWS, MOVING, of_constant
 from coset.prove.values import KINDS, LARGE, draw, fits, fitted
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse

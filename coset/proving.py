@@ -1,0 +1,192 @@
+"""`coset prove A B`: whether two programs are equal: shown by steps that are checked, refuted by inputs, or unknown and how far it got."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import coset.dialects
+from coset.answer import save_bytes
+from coset.certify import certificate_of
+from coset.check import CheckReport, Oracle
+from coset.egraph.limits import Limits
+from coset.feeds import cases
+from coset.fold import fallback_for
+from coset.hub_pipeline import compare_files
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.joining import PIECE, join
+from coset.prove.certificate import Certificate, by_content, renamed
+from coset.prove.kernel import Rejected, verify
+from coset.reference import is_stablehlo, read_program, values_of
+from coset.steps import Uncertified
+from coset.task import RECOGNISE, permitted_phases, with_witnesses
+from coset.verifying import summary
+
+assert coset.dialects  # imported so that every op and definition is registered
+
+PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Proving:
+    """What is asked for: the arguments of `coset prove`. `pairs`: inputs and outputs of B by the name that A has for them; those left
+    out have the same name, or else correspond by their order. `certificate`, `counterexample`: where what shows the answer is written."""
+
+    before: Path
+    after: Path
+    numerics: str = "reassociates"
+    rules: Sequence[str | Path] = ()
+    dims: Mapping[str, int] = field(default_factory=dict)
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 20.0
+    certificate: Path | None = None
+    counterexample: Path | None = None
+    progress: Progress = lambda _: None
+
+
+def prove(asked: Proving) -> dict[str, Any]:
+    """The answer, with `answer` one of proved, refuted and unknown.
+
+    Raises:
+        CosetError: a file cannot be read, or the programs have interfaces that do not correspond.
+    """
+    started = time.perf_counter()
+    asked.progress("reading both models")
+    before, after = read_program(asked.before), read_program(asked.after)
+    names = _names(before, after, asked.pairs)
+    read = time.perf_counter()
+    asked.progress("comparing them on drawn inputs")
+    report = _compared(asked, before, names)
+    compared = time.perf_counter()
+    seconds = {"read": read - started, "compare": compared - read}
+    if not report.ok:
+        found = {"answer": REFUTED, "method": "inputs", "difference": str(report.worst), "certificate": None}
+        return {**found, "counterexample": _counterexample(asked, before, after, names, report), "seconds": seconds}
+    asked.progress("looking for the steps from one to the other")
+    try:
+        certificate, verdict = _shown(asked, before, after, names)
+    except Uncertified as error:
+        seconds["prove"] = time.perf_counter() - compared
+        return {
+            "answer": UNKNOWN,
+            "method": "search",
+            "reason": error.message,
+            "certificate": None,
+            "counterexample": None,
+            "seconds": seconds,
+        }
+    seconds["prove"] = time.perf_counter() - compared
+    if asked.certificate is not None:
+        save_bytes(asked.certificate, certificate.packed())
+    steps = verdict["steps"]
+    return {
+        "answer": PROVED, "method": "steps" if steps else "the same terms", **verdict,
+        "certificate": None if asked.certificate is None else str(asked.certificate), "counterexample": None, "seconds": seconds,
+    }  # fmt: skip
+
+
+def _compared(asked: Proving, before: Program, names: _Names) -> CheckReport:
+    """Both programs on drawn inputs: by ONNX Runtime where it runs both as they are called."""
+    if is_stablehlo(asked.before) or is_stablehlo(asked.after) or names.head is not None:
+        return compare_files(str(asked.before), str(asked.after), asked.dims)
+    return Oracle(str(asked.before), before, asked.dims).compare(str(asked.after), exact=False)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What inputs and outputs of the second program are called in the first."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    @property
+    def head(self) -> dict[str, Any] | None:
+        """What the certificate says of them; None where all names are the same."""
+        return {"inputs": dict(self.inputs), "outputs": dict(self.outputs)} if self.inputs or self.outputs else None
+
+
+def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> _Names:
+    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order.
+
+    Raises:
+        CosetError: there are more on one side, or types differ.
+    """
+    found = []
+    ours = [[(term.attribute("name"), term.type) for term in before.inputs], [(name, term.type) for name, term in before.outputs]]
+    theirs = [[(term.attribute("name"), term.type) for term in after.inputs], [(name, term.type) for name, term in after.outputs]]
+    for what, one, other in zip(("inputs", "outputs"), ours, theirs, strict=True):
+        if len(one) != len(other):
+            raise CosetError(f"the first program has {len(one)} {what}, the second {len(other)}", help="leave out what only one has")
+        types, left = dict(one), [name for name, _ in one]
+        said = {name: pairs[name] for name, _ in other if name in pairs}
+        for name in said.values():
+            if name not in left:
+                raise CosetError(
+                    f"the first program has no {what[:-1]} `{name}`, or two are paired with it", help=f"it has: {', '.join(types)}"
+                )
+            left.remove(name)
+        rest = [name for name, _ in other if name not in said]
+        by_name = set(rest) == set(left)
+        said |= {name: name if by_name else left[place] for place, name in enumerate(rest)}
+        for name, type in other:
+            if types[said[name]] != type:
+                raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
+        found.append({name: said[name] for name, _ in other if said[name] != name})
+    return _Names(*found)
+
+
+def _in_order(before: Program, after: Program, names: _Names) -> Program:
+    """The second program with the names and in the order of the first."""
+    same = renamed(after, names.inputs, names.outputs)
+    outputs = dict(same.outputs)
+    inputs = {term.attribute("name"): term for term in same.inputs}
+    return replace(
+        same, inputs=tuple(inputs[term.attribute("name")] for term in before.inputs),
+        outputs=tuple((name, outputs[name]) for name, _ in before.outputs),
+    )  # fmt: skip
+
+
+def _shown(asked: Proving, before: Program, after: Program, names: _Names) -> tuple[Certificate, dict[str, Any]]:
+    """A certificate that the checker accepts, and what it says of it.
+
+    Raises:
+        Uncertified: there is none.
+    """
+    phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
+    one, other = by_content(before), by_content(_in_order(before, after, names))
+    limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
+    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits)
+    certificate = certificate_of(one, by_content(after), steps, names=names.head, shown=other)
+    rules = {rule.name: rule for phase in phases for rule in phase.rules}
+    try:
+        return certificate, summary(verify(certificate, before, after, rules.get, fallback=fallback_for({})))
+    except Rejected as error:
+        raise Uncertified(f"the checker refused what was found: {error.message}") from None
+
+
+def _counterexample(asked: Proving, before: Program, after: Program, names: _Names, report: CheckReport) -> str | None:
+    """Where the inputs on which the programs differ most were written, with what both give; None where nobody asked."""
+    if asked.counterexample is None or report.worst is None:
+        return None
+    feed = next((case.feed for case in cases(before, report.binding) if case.name == report.worst.case), None)
+    if feed is None:
+        return None
+    called = {ours: theirs for theirs, ours in names.inputs.items()}
+    arrays: dict[str, Any] = {f"input {name}": value for name, value in feed.items()}
+    for what, program, given in (
+        ("first", before, feed),
+        ("second", after, {called.get(name, name): value for name, value in feed.items()}),
+    ):
+        arrays |= {f"{what} {name}": value for name, value in values_of(program, given).items()}
+    beside = asked.counterexample.with_name(asked.counterexample.name + ".part")
+    with beside.open("wb") as file:
+        np.savez(file, **arrays)
+    beside.replace(asked.counterexample)
+    return str(asked.counterexample)

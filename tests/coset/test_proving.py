@@ -1,0 +1,153 @@
+"""`coset prove`: equal programs of two spellings are proved, different ones refuted by inputs, and what is neither is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from coset.cli import run
+from coset.proving import Proving, prove
+
+NORMAL = [
+    ("ReduceMean", ["x"], ["mean"], {"axes": [-1]}), ("Sub", ["x", "mean"], ["centered"], {}),
+    ("Mul", ["centered", "centered"], ["square"], {}), ("ReduceMean", ["square"], ["variance"], {"axes": [-1]}),
+    ("Add", ["variance", "epsilon"], ["shifted"], {}), ("Sqrt", ["shifted"], ["deviation"], {}),
+    ("Div", ["centered", "deviation"], ["normal"], {}), ("Mul", ["normal", "gamma"], ["scaled"], {}),
+    ("Add", ["scaled", "beta"], ["h"], {}),
+]  # fmt: skip
+ONE = [("LayerNormalization", ["x", "gamma", "beta"], ["h"], {"axis": -1, "epsilon": 1e-5})]
+WEIGHTS = {name: np.random.default_rng(place).normal(size=shape).astype(np.float32)
+           for place, (name, shape) in enumerate({"gamma": (16,), "beta": (16,), "w": (16, 8), "b": (8,)}.items())}  # fmt: skip
+
+
+def value_info(name: str, shape: list[int | str] | None = None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def saved(folder: Path, name: str, nodes: list[tuple], *, ends: tuple[str, str] = ("x", "y"), **changed: np.ndarray) -> Path:
+    """A model of these nodes; what it reads beside its input are weights."""
+    weights = {**WEIGHTS, "epsilon": np.float32(1e-5), **changed}
+    used = {read for _, reads, _, _ in nodes for read in reads}
+    graph = helper.make_graph(
+        [helper.make_node(op, reads, gives, **attributes) for op, reads, gives, attributes in nodes], "g",
+        [value_info(ends[0], ["n", 16])], [value_info(ends[1])],
+        [numpy_helper.from_array(value, key) for key, value in weights.items() if key in used],
+    )  # fmt: skip
+    path = folder / f"{name}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+def layers(first: list[tuple], count: int) -> list[tuple]:
+    """The same layer `count` times: a normalization and an elementwise op."""
+    found = []
+    for layer in range(count):
+        name = {"x": "x" if not layer else f"out{layer - 1}"}
+        for op, reads, gives, attributes in [*first, ("Tanh", ["h"], ["out"], {})]:
+            names = [name.get(each, f"{each}{layer}" if each not in {*WEIGHTS, "epsilon"} else each) for each in reads]
+            found.append((op, names, [f"{each}{layer}" for each in gives], attributes))
+    op, reads, _, attributes = found[-1]
+    return [*found[:-1], (op, reads, ["y"], attributes)]
+
+
+def end(nodes: list[tuple]) -> list[tuple]:
+    return [*nodes, ("MatMul", ["h", "w"], ["p"], {}), ("Add", ["p", "b"], ["y"], {})]
+
+
+def test_two_spellings_are_one_program(tmp_path: Path) -> None:
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(ONE))
+    found = prove(Proving(one, other, certificate=tmp_path / "proof"))
+    assert found["answer"] == "proved" and found["steps"] > 0
+    assert run(["verify", str(tmp_path / "proof"), str(one), str(other)]) == 0
+
+
+def test_the_same_file_needs_no_step(tmp_path: Path) -> None:
+    one = saved(tmp_path, "one", end(NORMAL))
+    found = prove(Proving(one, one))
+    assert (found["answer"], found["method"], found["steps"], found["assurance"]) == ("proved", "the same terms", 0, "proved")
+
+
+def test_equal_layers_are_shown_once(tmp_path: Path) -> None:
+    one, other = saved(tmp_path, "one", layers(NORMAL, 8)), saved(tmp_path, "other", layers(ONE, 8))
+    assert prove(Proving(one, other))["answer"] == "proved"
+
+
+def test_names_may_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = saved(tmp_path, "one", end(NORMAL))
+    called = {"x": "input", "y": "output"}
+    nodes = [
+        (op, [called.get(each, each) for each in reads], [called.get(each, each) for each in gives], attributes)
+        for op, reads, gives, attributes in end(ONE)
+    ]
+    other = saved(tmp_path, "other", nodes, ends=("input", "output"))
+    proof = tmp_path / "proof"
+    assert run(["prove", str(one), str(other), "--certificate", str(proof)]) == 0
+    assert run(["verify", str(proof), str(one), str(other)]) == 0
+    assert run(["prove", str(one), str(other), "--map", "input=x", "--map", "output=y"]) == 0
+    capsys.readouterr()
+    assert run(["prove", str(one), str(other), "--map", "input=z"]) == 2
+    assert "no input `z`" in capsys.readouterr().err
+
+
+WRONG = {
+    "operands swapped": [("Sub", ["mean", "x"], ["centered"], {}) if row[0] == "Sub" else row for row in NORMAL],
+    "an axis": [("ReduceMean", ["x"], ["mean"], {"axes": [0]}) if row[2] == ["mean"] else row for row in NORMAL],
+    "no root": [("Identity", ["shifted"], ["deviation"], {}) if row[0] == "Sqrt" else row for row in NORMAL],
+    "no shift": [("Identity", ["scaled"], ["h"], {}) if row[2] == ["h"] else row for row in NORMAL],
+}
+
+
+@pytest.mark.parametrize("edit", WRONG)
+def test_a_wrong_edit_is_refuted_by_inputs(edit: str, tmp_path: Path) -> None:
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(WRONG[edit]))
+    found = prove(Proving(one, other, counterexample=tmp_path / "inputs.npz"))
+    assert found["answer"] == "refuted" and found["difference"]
+    with np.load(tmp_path / "inputs.npz") as arrays:
+        assert {"input x", "first y", "second y"} <= set(arrays)
+        assert not np.allclose(arrays["first y"], arrays["second y"], rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+def test_a_wrong_weight_is_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = WEIGHTS["w"].copy()
+    changed[3, 3] += 0.5
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(NORMAL), w=changed)
+    assert run(["prove", str(one), str(other), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["answer"] == "refuted"
+
+
+def test_what_no_rule_shows_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A weight that is off by a rounding: the outputs agree, no step says so."""
+    changed = WEIGHTS["w"].copy()
+    changed[0, 0] = np.nextafter(changed[0, 0], np.float32(9))
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(NORMAL), w=changed)
+    assert run(["prove", str(one), str(other), "--json", "--certificate", str(tmp_path / "proof")]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["answer"] == "unknown" and "not seen to be equal" in found["reason"]
+    assert not (tmp_path / "proof").exists()
+
+
+def test_exact_steps_do_not_reorder(tmp_path: Path) -> None:
+    """(x * 0.1) * 0.3 is x * 0.03 over the reals, not in floats."""
+    numbers = {"tenth": np.float32(0.1), "third": np.float32(0.3)}
+    one = saved(tmp_path, "one", [("Mul", ["x", "tenth"], ["a"], {}), ("Mul", ["a", "third"], ["y"], {})], **numbers)
+    product = np.float32(numbers["tenth"] * numbers["third"])
+    other = saved(tmp_path, "other", [("Mul", ["x", "both"], ["y"], {})], both=product)
+    assert prove(Proving(one, other, numerics="exact"))["answer"] == "unknown"
+    assert prove(Proving(one, other))["answer"] == "proved"
+
+
+def test_interfaces_that_do_not_correspond_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = saved(tmp_path, "one", end(NORMAL))
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "z"], ["y"])], "g", [value_info(name, ["n", 16]) for name in "xz"],
+        [value_info("y")],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "two.onnx")
+    assert run(["prove", str(one), str(tmp_path / "two.onnx")]) == 2
+    assert "1 inputs, the second 2" in capsys.readouterr().err
+    assert run(["prove", str(one), str(tmp_path / "absent.onnx")]) == 2
