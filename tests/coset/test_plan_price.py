@@ -22,12 +22,12 @@ from coset.lowering.triton import can_emit
 from coset.plan_price import Judge, PlanPrices, draft
 from coset.regionwise import Solved
 from coset.rules.definition import evaluate_defined
-from coset.targets.target import all_targets, get_target
+from coset.targets.document import target_files
+from coset.targets.target import get_target
 from coset.task import Job, Task, phases_for, solve_task
 from tests.lowering.plan_cases import CASES
 
 A100 = get_target("nvidia-a100")
-FUSING = [target for target in all_targets() if target.fusion is not None]
 
 
 def program_of(*roots: Term) -> Program:
@@ -47,7 +47,8 @@ def prices(binding: dict[str, int] | None = None) -> PlanPrices:
 
 
 def test_every_gpu_prices_its_kernels() -> None:
-    assert {target.name for target in FUSING} == {target.name for target in all_targets() if target.dialect == "torch"}
+    ours = [target for target in map(get_target, target_files()) if target.dialect == "torch"]
+    assert len(ours) >= 5 and all(target.fusion is not None for target in ours)
 
 
 def test_a_chain_is_one_kernel_that_reads_and_writes_once() -> None:
