@@ -12,14 +12,15 @@ from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, Term, intern, topological
+from coset.ir.term import CONSTANT, Term, rebuild, topological
 from coset.joining import join
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
-from coset.prove.kernel import text_hash
+from coset.prove.kernel import Rejected, text_hash, verify
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import Rule
-from coset.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slice_of
+from coset.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.verifying import summary
 
 
 def certificate_of(
@@ -66,14 +67,14 @@ def steps_of(solved: Solved, roots: Sequence[Term]) -> Iterator[Step]:
     """The steps from `roots` to the terms that were chosen for them: those of a region at each of its places.
 
     Raises:
-        Uncertified: as `slice_of`.
+        Uncertified: as `slices_of`.
     """
     if solved.terms == tuple(roots):
         return
     entered = [Step(ENTERED, (one,), (other,)) for each in solved.entered for one, other in each.pairs]
-    for part in solved.parts:
-        own = roots if part.region is None else part.region.roots
-        steps = slice_of(solved.saturation, list(zip(own, part.selection.terms, strict=True)), entered)
+    owns = [roots if part.region is None else part.region.roots for part in solved.parts]
+    goals = [list(zip(own, part.selection.terms, strict=True)) for own, part in zip(owns, solved.parts, strict=True)]
+    for part, steps in zip(solved.parts, slices_of(solved.saturation, goals, entered), strict=True):
         if part.region is None:
             yield from steps
             continue
@@ -158,6 +159,19 @@ def _is_batched(term: Term) -> bool:
 # ---------------------------------------------------------------- the whole way
 
 
+def accepted(certificate: Certificate, before: Program, after: Program, phases: Sequence[Phase]) -> dict[str, Any]:
+    """What the checker says of a certificate that was made with the rules of `phases`.
+
+    Raises:
+        Uncertified: it refuses it.
+    """
+    rules = {rule.name: rule for phase in phases for rule in phase.rules}
+    try:
+        return summary(verify(certificate, before, after, rules.get, fallback=fallback_for({})))
+    except Rejected as error:
+        raise Uncertified(f"the checker refused what was found: {error.message}") from None
+
+
 @dataclass(frozen=True)
 class Way:
     """What was made of `program`, whose searched `roots` became those of `solved`: the file that was read says `before`, the one that was
@@ -177,9 +191,9 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
         Uncertified: there is none, and why.
     """
     before, after = by_content(way.before), by_content(way.after)
-    if by_content(way.program).roots != before.roots:
-        raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
     put = Mapped({}, hashed)
+    if put.all(way.program.roots) != before.roots:
+        raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
     rules = [rule for phase in phases for rule in phase.rules]
     steps = [each for step in steps_of(way.solved, way.roots) for each in derived(put.step(step), rules)]
     values: list[Step] = []
@@ -188,7 +202,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     def value_of(term: Term) -> Term:
         if term.op.name == "stablehlo.broadcast_in_dim":
             operand = value_of(term.operands[0])
-            return term if operand is term.operands[0] else intern(term.op, (operand,), term.attributes, term.regions, term.type)
+            return rebuild(term, [operand])
         found = computed(term, fallback)
         if found is not term:
             values.append(Step(COMPUTED, put.all([term]), put.all([found])))

@@ -17,10 +17,10 @@ from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.evaluate import describe
-from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, intern, make, topological
+from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, make, rebuild, topological
 from coset.ir.types import TensorType
 from coset.prove.kernel import meaning_of
-from coset.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slice_of
+from coset.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
 ATTEMPTS = 3  # at cutting: ops above what is not joined are no ends of pieces in the next
@@ -142,7 +142,7 @@ class _Joining:
         for phases in self.tries:
             found = saturate(roots, phases, self.limits, equalities=pairs, logged=True)
             try:
-                return slice_of(found, goals, begun)
+                return slices_of(found, [goals], begun)[0]
             except Uncertified:
                 continue
         return None
@@ -154,7 +154,6 @@ class _StandIns:
     def __init__(self, shared: AbstractSet[Term], pairs: Sequence[Goal]) -> None:
         self.shared, self.pairs = shared, pairs
         self.known: dict[Term, Term] = {}  # a term (of a pair: the left one) -> what stands for it
-        self.other: dict[Term, Term] = {}
 
     def cut(self, root: Term, at: Mapping[Term, int]) -> Term:
         """`root` over stand-ins."""
@@ -168,7 +167,7 @@ class _StandIns:
             if end is not None:
                 made[term] = end
             elif ready:
-                made[term] = _over(term, made)
+                made[term] = rebuild(term, [made[operand] for operand in term.operands])
             else:
                 stack.append((term, True))
                 stack += [(operand, False) for operand in reversed(term.operands) if operand not in made]
@@ -176,7 +175,7 @@ class _StandIns:
 
     def over(self, term: Term) -> Term:
         """A movement of a constant, or the constant, over what stands for it."""
-        return self.known.get(term) or intern(term.op, tuple(map(self.over, term.operands)), term.attributes, term.regions, term.type)
+        return self.known.get(term) or rebuild(term, list(map(self.over, term.operands)))
 
     def _end(self, term: Term, at: Mapping[Term, int]) -> Term | None:
         if term in at:
@@ -195,10 +194,6 @@ class _StandIns:
             found = constant(Constant(term.tensor, name)) if term.op is CONSTANT else input_term(name, term.type)
             self.known[term] = found
         return found
-
-
-def _over(term: Term, made: Mapping[Term, Term]) -> Term:
-    return intern(term.op, tuple(made[operand] for operand in term.operands), term.attributes, term.regions, term.type)
 
 
 def _kind(term: Term) -> Hashable:

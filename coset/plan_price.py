@@ -15,9 +15,9 @@ from coset.fold import computed, fallback_for, fold
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
-from coset.ir.program import Program
+from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
-from coset.ir.types import F32, I64, TensorType, TokenType, TupleType, Type
+from coset.ir.types import F32, I64, TensorType, TokenType, Type
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import Apply, Kernel, Library, Loop, Plan, Pointwise, Product, Rows, loops_of, scalars, values_of
 from coset.lowering.kinds import COSTLY, is_product
@@ -46,12 +46,11 @@ class PlanPrices:
             CosetError: as `plan`.
         """
         planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit)
-        return sum(self.kernel_seconds(planned, kernel) for kernel in planned.kernels)
-
-    def kernel_seconds(self, planned: Plan, kernel: Kernel) -> float:
-        """Of one kernel of a plan."""
         for buffer in planned.buffers.values():
             self.sizes.product(buffer.shape)  # gives a number to each symbol that has none
+        return sum(self._kernel(planned, kernel) for kernel in planned.kernels)
+
+    def _kernel(self, planned: Plan, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
             return self._library(kernel.term)
         name, working = (self.fusion.product, self._multiplying(kernel)) if isinstance(kernel, Product) else self._computing(kernel)
@@ -61,15 +60,16 @@ class PlanPrices:
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
         the launch and the work for a matrix product, everything for what a library runs."""
+        if op.name not in ("stablehlo.dot_general", "stablehlo.convolution"):
+            return 0.0
         parameters = [make("builtin.parameter", (), {"index": place, "type": type}) for place, type in enumerate(operands)]
-        if op.name == "stablehlo.dot_general":
-            term = intern(op, tuple(parameters), attributes, (), result)
-            if dot(term) is None and is_product(term):
-                sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
-                return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)
+        term = intern(op, tuple(parameters), attributes, (), result)
         if op.name == "stablehlo.convolution":
-            return self._library(intern(op, tuple(parameters), attributes, (), result))
-        return 0.0
+            return self._library(term)
+        if dot(term) is not None or not is_product(term):
+            return 0.0
+        sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
+        return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)
 
     # ------------------------------------------------------------ kernels
 
@@ -148,7 +148,7 @@ def draft(roots: Sequence[Term]) -> Program:
     """
     terms = list(topological(roots))
     inputs = [term for term in terms if term.op is INPUT and isinstance(term.type, TensorType)]
-    tensors = [type for term in terms for type in _tensors(term.type)]
+    tensors = [type for term in terms for type in tensors_in(term.type)]
     alone = {name for term in inputs for dim in term.tensor.dims if (name := dims.alone(dim)) is not None}
     spoken = {name for type in tensors if type.shape is not None for dim in type.dims for name in dims.symbols(dim)}
     inputs += [make(INPUT, (), {"name": f"dim {name}", "type": TensorType(I64, (dims.symbol(name),))}) for name in sorted(spoken - alone)]
@@ -157,7 +157,3 @@ def draft(roots: Sequence[Term]) -> Program:
         raise CosetError("no kernels are planned for a program whose result is no tensor")
     outputs = tuple((f"{place}", root) for place, root in enumerate(roots) if isinstance(root.type, TensorType))
     return Program(tuple(inputs), outputs, tokens[-1] if tokens else None)
-
-
-def _tensors(type: Type) -> list[TensorType]:
-    return [item for item in (type.items if isinstance(type, TupleType) else (type,)) if isinstance(item, TensorType)]

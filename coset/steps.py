@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from coset.egraph.saturate import Saturation
 from coset.fold import computed, fallback_for
 from coset.ir.errors import CosetError
-from coset.ir.term import Term, intern
+from coset.ir.term import Term, rebuild
 from coset.prove.certificate import hashed
 from coset.prove.closure import Closure
 from coset.prove.kernel import DERIVED
@@ -36,15 +36,19 @@ class Step:
 COMPUTED, MEANING, ENTERED = "computed", "meaning", "entered"
 
 
-def slice_of(found: Saturation, goals: Sequence[tuple[Term, Term]], entered: Sequence[Step] = ()) -> list[Step]:
-    """The steps that join each pair of `goals`: of those that were `entered` as equalities, then instances in the order of the search.
+Goals = Sequence[tuple[Term, Term]]
+
+
+def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[Step] = ()) -> list[list[Step]]:
+    """For each list of goals the steps that join its pairs: of those that were `entered` as equalities, then instances in the order of the
+    search.
 
     Raises:
         Uncertified: they do not, or a rule rests on what no certificate says.
     """
     assert found.decoder is not None, "a search that was logged"
     closure = Closure()
-    closure.enter(term for goal in goals for term in goal)
+    closure.enter(term for goals in every for goal in goals for term in goal)
     steps = [*entered, *(Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())]
     rests: dict[int, set[int]] = {}  # step -> earlier ones that show the facts that it asks for
     for number, step in enumerate(steps):
@@ -57,16 +61,20 @@ def slice_of(found: Saturation, goals: Sequence[tuple[Term, Term]], entered: Seq
             steps[number] = replace(step, cited=tuple(dict.fromkeys(term for pair in shown for term in pair)))
         for one, other in zip(step.left, step.right, strict=True):
             closure.join(one, other, number)
-    if not all(closure.same(*goal) for goal in goals):
+    if not all(closure.same(*goal) for goals in every for goal in goals):
         raise Uncertified("the log of the search does not join the result with the program")
-    chosen: set[int] = set()
-    waiting = list(closure.explain(goals))
-    while waiting:
-        number = waiting.pop()
-        if number not in chosen:
-            chosen.add(number)
-            waiting += rests.get(number, ())
-    return [steps[number] for number in sorted(chosen)]
+
+    def chosen(goals: Goals) -> list[Step]:
+        numbers: set[int] = set()
+        waiting = list(closure.explain(goals))
+        while waiting:
+            number = waiting.pop()
+            if number not in numbers:
+                numbers.add(number)
+                waiting += rests.get(number, ())
+        return [steps[number] for number in sorted(numbers)]
+
+    return [chosen(goals) for goals in every]
 
 
 def _facts(step: Step, closure: Closure) -> list[tuple[Term, Term]] | None:
@@ -102,8 +110,7 @@ class Mapped:
             if not term.operands:
                 self.known[term] = self.leaf(term)
             elif ready:
-                operands = tuple(self.known[operand] for operand in term.operands)
-                self.known[term] = intern(term.op, operands, term.attributes, term.regions, term.type)
+                self.known[term] = rebuild(term, [self.known[operand] for operand in term.operands])
             else:
                 stack.append((term, True))
                 stack += [(operand, False) for operand in term.operands if operand not in self.known]

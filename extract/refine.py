@@ -25,13 +25,11 @@ BOUNDING = Effort(states=0, nodes=0, seconds=5.0)  # most choices of the problem
 
 @dataclass(frozen=True)
 class Refined:
-    """A selection by what a judge says (s): what it, the input program (infinite when the target cannot run it) and the first choice take,
-    and what none of the e-graph undercuts. `judged`: programs that were looked at."""
+    """A selection by what a judge says (s): what it takes, and what none of the e-graph undercuts. `judged`: programs that were looked
+    at."""
 
     selection: Selection
     cost: float
-    first: float
-    input_cost: float
     lower_bound: float
     judged: int
 
@@ -51,19 +49,18 @@ def refine(selection: Selection, judge: JudgeTerms, least: Least, *, most: int =
         terms, _, storable = rebuilt(choices, picks)
         return judge(terms, storable)
 
-    first = judged(choices.picks)
-    input_cost = float("inf") if choices.start is None else judged(choices.start)
     starts = [choices.picks, *([] if choices.start is None else [choices.start])]
     size = max(1, len(choices.picks))
-    found = Climbed(choices.picks, first, 1)
-    if most:
+    if not most:
+        found = Climbed(choices.picks, judged(choices.picks), 1)
+    else:
         found = climb(problem, starts, lambda number, index: _kind(choices, number, index), judged, most=min(most, WORK // size))
     bound = min(found.cost, _bound(choices, least))
     if found.picks != choices.picks:
         terms, chosen, storable = rebuilt(choices, found.picks)
         method = "input" if found.picks == choices.start else "search"
         selection = replace(selection, terms=terms, chosen=chosen, storable=storable, method=method)
-    return Refined(selection, found.cost, first, input_cost, bound, found.judged)
+    return Refined(selection, found.cost, bound, found.judged)
 
 
 def _kind(choices: Choices, number: int, index: int) -> Hashable:

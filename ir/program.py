@@ -42,7 +42,7 @@ class Program:
             spoken: set[str] = set()
             spelled = set(self.symbols())
             for term in topological((*self.roots, *found.values())):
-                shapes = [dim for type in _tensors(term.type) for dim in type.shape or ()]
+                shapes = [dim for type in tensors_in(term.type) for dim in type.shape or ()]
                 spoken.update(symbols_of(term), *map(dims.symbols, shapes))
                 if term.op is INPUT or term.op.has("foreign"):
                     spelled.update(name for dim in shapes if (name := dims.alone(dim)) is not None)
@@ -85,5 +85,6 @@ def symbols_of(term: Term) -> set[str]:
     return found
 
 
-def _tensors(type: Type) -> list[TensorType]:
+def tensors_in(type: Type) -> list[TensorType]:
+    """The tensor types of a value: its own, or those of a tuple's items."""
     return [item for item in (type.items if isinstance(type, TupleType) else (type,)) if isinstance(item, TensorType)]

@@ -23,12 +23,12 @@ from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constant, exact_key, input_term, intern, topological
+from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constant, exact_key, input_term, intern, rebuild, topological
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
 
 FORMAT, VERSION = "coset certificate", 1
 LARGEST = 1 << 28  # B of a certificate, unpacked, at most
-MADE_BY = "give one that `coset optimize --certificate` wrote"
+MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 CHUNK = 1 << 22  # B that are hashed at once
 
 Line = dict[str, Any]
@@ -45,11 +45,7 @@ def by_content(program: Program) -> Program:
     """
     made: dict[Term, Term] = {}
     for term in topological(program.roots):
-        if term.op is CONSTANT:
-            made[term] = hashed(term)
-        else:
-            operands = tuple(made[operand] for operand in term.operands)
-            made[term] = intern(term.op, operands, term.attributes, term.regions, term.type)
+        made[term] = hashed(term) if term.op is CONSTANT else rebuild(term, [made[operand] for operand in term.operands])
     return program.with_roots(tuple(made[root] for root in program.roots))
 
 
@@ -84,7 +80,7 @@ def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, s
         if term.op is INPUT:
             made[term] = input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type)
         else:
-            made[term] = intern(term.op, tuple(made[o] for o in term.operands), term.attributes, term.regions, term.type)
+            made[term] = rebuild(term, [made[operand] for operand in term.operands])
     ends = tuple((outputs.get(name, name), made[term]) for name, term in program.outputs)
     effects = None if program.effects is None else made[program.effects]
     return replace(program, inputs=tuple(made[term] for term in program.inputs), outputs=ends, effects=effects)

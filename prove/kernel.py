@@ -207,9 +207,7 @@ class _Checker:
         """A term of constants alone is its value, a new constant."""
         self._require(isinstance(term.type, TensorType), "only tensors are computed")
         leaves = [each for each in topological([term]) if not each.operands]
-        self._require(
-            all(each.op.name in ("builtin.constant", "builtin.absent", "stablehlo.iota") for each in leaves), "it is not constant"
-        )
+        self._require(all(each.op.name in CONSTANTS for each in leaves), "it is not constant")
         with np.errstate(all="ignore"):
             (found,) = evaluate([term], {}, fallback=self.fallback)
         value = hashed(constant(constant_of(found, term.tensor.dtype)))
