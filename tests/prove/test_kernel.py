@@ -105,6 +105,24 @@ def test_no_step_may_be_missing(left_out: int) -> None:
         check(Certificate(certificate.head, lines), before, after)
 
 
+def test_a_step_says_what_its_rule_says_and_nothing_else() -> None:
+    """Lies in form: another right side, terms that are no instance, a rule whose conditions do not hold."""
+    x, y = x_("x", 4, 4), x_("y", 4, 4)
+    twice = make("stablehlo.negate", (make("stablehlo.negate", (x,)),))
+    rule = RULES["double_negate"]
+    once = twice.operands[0]
+    both = program(make("stablehlo.add", (twice, y))), program(make("stablehlo.add", (once, y)))
+    with pytest.raises(Rejected, match="says something else"):
+        check(certificate_of(*both, [Step(rule, (twice,), (once,))]), *both)
+    with pytest.raises(Rejected, match="no pattern"):
+        check(certificate_of(*both, [Step(rule, (once,), (twice,))]), *both)
+    turned = transpose(transpose(x, (1, 0)), (1, 0))
+    before, after = program(make("stablehlo.add", (transpose(x, (1, 0)), y))), program(make("stablehlo.add", (x, y)))
+    identity = RULES["transpose_identity"]
+    with pytest.raises(Rejected, match="does not hold"):
+        check(certificate_of(before, after, [Step(identity, (turned.operands[0],), (x,))]), before, after)
+
+
 def wrong_edits(after: Program) -> list[Program]:
     """Programs that differ from `after` in one place: operands swapped or doubled, an op, a constant, a transpose."""
 
