@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from coset.backends.profile import opened
-from coset.calibrate import as_file, calibrate
-from coset.calibrate_gpu import on_gpu
+from coset.calibration.calibrate import as_file, calibrate
+from coset.calibration.gpu import on_gpu
 from coset.targets.target import get_target
 
 PROFILE = "measured.sqlite"

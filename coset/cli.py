@@ -173,8 +173,8 @@ def prove(
     certificate: str | None, counterexample: str | None, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
-    from coset.proving import PROVED, REFUTED, Proving
-    from coset.proving import prove as run
+    from coset.proving.prove import PROVED, REFUTED, Proving
+    from coset.proving.prove import prove as run
     from coset.show import show_proved
 
     places = [None if each is None else Path(each) for each in (certificate, counterexample)]
@@ -198,8 +198,8 @@ def prove(
 @_JSON
 def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], as_json: bool) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
+    from coset.proving.verify import verify_files
     from coset.show import show_verified
-    from coset.verifying import verify_files
 
     result = verify_files(Path(certificate), Path(before), Path(after), rule_files)
     if as_json:
@@ -378,8 +378,8 @@ def calibrate(output: str | None, target: str | None, profile: str | None, secon
     """Time ops on this machine's CPU under ONNX Runtime (or kernels on its GPU, with the target of one) and fit the target's numbers to
     that. The result is the target `cpu` (or `gpu`)."""
     from coset.backends.profile import opened
-    from coset.calibrate import as_file, bench_of
-    from coset.calibrate import calibrate as run
+    from coset.calibration.calibrate import as_file, bench_of
+    from coset.calibration.calibrate import calibrate as run
     from coset.machine import GPU, HERE, calibrated_file, profile_file
     from coset.pipeline import DEFAULT_TARGET
     from coset.show import show_calibrated

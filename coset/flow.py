@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coset import running
-from coset.certify import Way, accepted, certify
 from coset.check import CheckReport, breaking_rule
 from coset.extract.candidates import strayed
 from coset.extract.cost import Printable
@@ -22,12 +21,13 @@ from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
 from coset.prove.certificate import Certificate
+from coset.proving.certify import Way, accepted, certify
+from coset.proving.steps import Uncertified
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
-from coset.steps import Uncertified
 from coset.targets.running import Running
 from coset.targets.target import Target
 from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots, with_witnesses

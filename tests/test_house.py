@@ -22,6 +22,7 @@ LAYERS = {  # DESIGN section 3: what each layer may import
     "extract": {"ir", "dialects", "targets", "egraph"},
 }
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
+JOBS = ("proving", "calibration")  # jobs of more than a file, in folders of coset/ itself
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
     "lark": ("rules/",),
@@ -41,7 +42,7 @@ DOORS = {  # third-party package -> where it may be imported
 
 def sources() -> list[Path]:
     """Every Python file of the package, by its real folder."""
-    folders = [ROOT / layer for layer in LAYERS]
+    folders = [*(ROOT / layer for layer in LAYERS), *(ROOT / "coset" / job for job in JOBS)]
     return sorted([*(ROOT / "coset").glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))])
 
 
@@ -75,7 +76,8 @@ def test_folders_links_and_packaging_are_one_list() -> None:
     links = {link.name: str(link.readlink()) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
     assert mapped == {**{layer: layer for layer in LAYERS}, **DATA}
     assert links == {layer: f"../{layer}" for layer in LAYERS}
-    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{layer}" for layer in (*LAYERS, *DATA))}
+    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{part}" for part in (*JOBS, *LAYERS, *DATA))}
+    assert {path.parent.name for path in (ROOT / "coset").glob("*/__init__.py") if not path.parent.is_symlink()} == set(JOBS)
     assert all((ROOT / layer / "__init__.py").exists() for layer in LAYERS)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coset import calibrate, machine
+from coset import machine
 from coset.backends.profile import Place, opened
-from coset.calibrate_cases import SHORT, Case, cases
+from coset.calibration import calibrate
+from coset.calibration.cases import SHORT, Case, cases
 from coset.cli import run
 from coset.extract.fit import Measured, predicted
 from coset.ir.errors import CosetError

@@ -12,7 +12,7 @@ import pytest
 
 from coset import machine
 from coset.backends.profile import Place, opened
-from coset.calibrate import Bench, as_file, calibrate
+from coset.calibration.calibrate import Bench, as_file, calibrate
 from coset.cli import run
 from coset.extract.candidates import slower
 from coset.extract.fit import predicted
@@ -22,8 +22,8 @@ from coset.targets.target import all_targets, get_target
 
 torch = pytest.importorskip("torch")
 
-from coset import calibrate_gpu  # noqa: E402  (torch must be there)
-from coset.calibrate_gpu import Call, calls, has_launch, on_gpu  # noqa: E402
+from coset.calibration import gpu as calibrate_gpu  # noqa: E402  (torch must be there)
+from coset.calibration.gpu import Call, calls, has_launch, on_gpu  # noqa: E402
 
 EVERY = list(calls())
 SMALL = [case for case in EVERY if case.type.static is not None and case.type.static[-1] <= 64]
@@ -129,5 +129,5 @@ def test_gpu_is_the_target_that_was_calibrated_on_it(tmp_path: Path, monkeypatch
 
 
 def test_torch_is_imported_only_where_a_gpu_is_asked_for() -> None:
-    code = "import sys, coset.cli, coset.calibrate, coset.machine; assert 'torch' not in sys.modules"
+    code = "import sys, coset.cli, coset.calibration.calibrate, coset.machine; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -16,10 +16,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import coset
 import coset.flow
-from coset.certify import Way
 from coset.cli import run
 from coset.egraph.search import Phase
 from coset.prove.certificate import Certificate
+from coset.proving.certify import Way
 
 BLOCKED = "import sys; sys.modules['egglog'] = None; sys.modules['egglog.bindings'] = None; from coset.cli import main; main()"
 

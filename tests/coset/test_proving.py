@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from coset.cli import run
-from coset.proving import Proving, prove
+from coset.proving.prove import Proving, prove
 
 NORMAL = [
     ("ReduceMean", ["x"], ["mean"], {"axes": [-1]}), ("Sub", ["x", "mean"], ["centered"], {}),

@@ -8,7 +8,7 @@ from math import prod
 
 import pytest
 
-from coset.calibrate_cases import SHORT, Case, cases
+from coset.calibration.cases import SHORT, Case, cases
 from coset.extract.candidates import slower
 from coset.extract.fit import Measured, fit, predicted, quality
 from coset.targets.target import Target, get_target

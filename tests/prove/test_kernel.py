@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import coset.dialects
-from coset.certify import certificate_of
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.fold import fallback_for
 from coset.ir.dims import symbol
@@ -22,10 +21,11 @@ from coset.ir.term import Term, constant, input_term, make, rebuild, topological
 from coset.ir.types import F32, TensorType
 from coset.prove.certificate import Certificate, by_content, decode, digest, encode, read_certificate
 from coset.prove.kernel import Rejected, Verdict, meaning_of, verify
+from coset.proving.certify import certificate_of
+from coset.proving.steps import COMPUTED, MEANING, Step
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.library import load
 from coset.rules.rule import Rule
-from coset.steps import COMPUTED, MEANING, Step
 
 assert coset.dialects  # ops are registered
 N = symbol("n")

@@ -13,14 +13,14 @@ from coset.fold import computed, fallback_for, fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, rebuild, topological
-from coset.joining import join
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
+from coset.proving.join import join
+from coset.proving.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import Rule
-from coset.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
-from coset.verifying import summary
 
 
 def certificate_of(

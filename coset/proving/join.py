@@ -20,7 +20,7 @@ from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, make, rebuild, topological
 from coset.ir.types import TensorType
 from coset.prove.kernel import meaning_of
-from coset.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
 ATTEMPTS = 3  # at cutting: ops above what is not joined are no ends of pieces in the next

@@ -13,17 +13,17 @@ import numpy as np
 
 import coset.dialects
 from coset.answer import save_bytes
-from coset.certify import accepted, certificate_of
 from coset.check import CheckReport, Oracle
 from coset.egraph.limits import Limits
 from coset.feeds import cases
 from coset.hub_pipeline import compare_files
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.joining import PIECE, join
 from coset.prove.certificate import Certificate, by_content, renamed
+from coset.proving.certify import accepted, certificate_of
+from coset.proving.join import PIECE, join
+from coset.proving.steps import Uncertified
 from coset.reference import is_stablehlo, read_program, values_of
-from coset.steps import Uncertified
 from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered

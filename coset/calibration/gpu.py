@@ -19,8 +19,8 @@ import numpy as np
 
 from coset.backends import torch_clock
 from coset.backends.profile import Place
-from coset.calibrate import LEAST_ROUNDS, MOST_ROUNDS, Bench, per_link
-from coset.calibrate_cases import LONG, SHORT, Case, constant_term, tensor_of, weights
+from coset.calibration.calibrate import LEAST_ROUNDS, MOST_ROUNDS, Bench, per_link
+from coset.calibration.cases import LONG, SHORT, Case, constant_term, tensor_of, weights
 from coset.extract.fit import Measured
 from coset.ir.errors import CosetError
 from coset.ir.program import Program

@@ -1,6 +1,6 @@
 """`coset calibrate`: time what programs are made of on this machine, keep it, and fit the target's numbers to it.
 
-What is timed, where and by which clock is a `Bench`: the CPU's is here, a GPU's in `coset.calibrate_gpu`.
+What is timed, where and by which clock is a `Bench`: the CPU's is here, a GPU's in `coset.calibration.gpu`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from coset.backends.onnxruntime import Session
 from coset.backends.profile import Place, Profile
-from coset.calibrate_cases import LONG, SHORT, Case, cases
+from coset.calibration.cases import LONG, SHORT, Case, cases
 from coset.extract.fit import Quality, Wanted, every, fit, quality
 from coset.ir.errors import CosetError
 from coset.lowering.onnx import write
@@ -82,7 +82,7 @@ def bench_of(target: Target) -> Bench:
         CosetError: nothing times programs for such a target, or there is no GPU.
     """
     if target.dialect == "torch":
-        from coset.calibrate_gpu import on_gpu  # torch is asked for only where a GPU is
+        from coset.calibration.gpu import on_gpu  # torch is asked for only where a GPU is
 
         return on_gpu(target)
     if target.dialect != "onnx" or target.host is not None:
