@@ -26,6 +26,7 @@ from benchmarks.stacks import STACKS
 from coset import pipeline, regionwise
 from coset import task as tasks
 from coset.egraph.limits import Limits
+from coset.ir.collector import no_collection
 from coset.lowering.onnx import write
 from coset.targets.target import get_target
 from coset.usage import used_rules
@@ -60,13 +61,15 @@ def measure(path: Path, output: Path) -> Measured:
     """Optimize the model at `path` without the final comparison."""
     job = tasks.Job(path, get_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None)
     marks = [processor()]
-    task = pipeline._read(job)
+    with no_collection():  # as `run_flow` does
+        task = pipeline._read(job)
     marks.append(processor())
-    solved, _ = tasks.solve_task(task, task.phases, pipeline._printable(task))
-    marks.append(processor())
-    program, _ = tasks.finish(task, solved)
-    used_rules(solved)
-    write(program, output)
+    with no_collection():
+        solved, _ = tasks.solve_task(task, task.phases, pipeline._printable(task))
+        marks.append(processor())
+        program, _ = tasks.finish(task, solved)
+        used_rules(solved)
+        write(program, output)
     marks.append(processor())
     read, solve, written = (later - earlier for earlier, later in pairwise(marks))
     nodes = sum(1 for _ in task.program.terms())

@@ -23,7 +23,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.legality import refuse_unwritten
 from coset.lowering.live import Steps
-from coset.lowering.onnx import count_nodes, highest_opset, live_steps, lower, printable, write
+from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, printable, write
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
 from coset.prove.certificate import Certificate
@@ -157,6 +157,7 @@ class _Onnx:
     attempt: str = "attempt.onnx"
     bitwise: bool = True
     reorders: bool = True
+    graphs: Graphs = field(default_factory=Graphs)
 
     def read(self) -> Task:
         return _read(self.job)
@@ -168,19 +169,19 @@ class _Onnx:
         return running.chosen(self.job.target, program, seconds)
 
     def write(self, program: Program, path: Path, options: Running | None) -> None:
-        write(program, path, metadata={} if options is None else {KEY: options.text()})
+        write(program, path, metadata={} if options is None else {KEY: options.text()}, graphs=self.graphs)
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         return Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
 
     def count(self, program: Program) -> int:
-        return count_nodes(program)
+        return count_nodes(program, self.graphs)
 
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         return running.timed(path, options, task)
 
     def steps(self, program: Program) -> Steps:
-        return live_steps(program)
+        return live_steps(program, self.graphs)
 
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any], Certificate | None]:

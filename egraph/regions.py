@@ -10,14 +10,14 @@ where that finds more than the piece found twice, the border loses something (se
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from coset.egraph.repeats import Run, find_runs
 from coset.ir.constants import INLINE_ELEMENTS, Constant
-from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, exact_key, input_term, intern, topological
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, exact_key, input_term, rebuild, topological
 from coset.ir.types import TensorType
 
 FEWEST_TERMS = 150  # below, the rules take longer to load than the program to search
@@ -166,14 +166,14 @@ class _Pieces:
                 elif general and _unread(term):
                     made[term] = constants[term] = constant(Constant(term.tensor, f"{name} constant {len(constants)}"))
                 else:
-                    made[term] = _over(term, made)
+                    made[term] = rebuild(term, [made[operand] for operand in term.operands])
 
         outputs = []
         for term in self.live[start:end]:
             for operand in term.operands:
                 if operand not in made:
                     enter(operand)
-            made[term] = _over(term, made)
+            made[term] = rebuild(term, [made[operand] for operand in term.operands])
             if term in self.roots or self.last.get(term, -1) >= end:
                 outputs.append(term)
         if end == len(self.live):
@@ -219,10 +219,6 @@ def _unread(term: Term) -> bool:
     return elements > INLINE_ELEMENTS or (term.tensor.rank > 0 and term.tensor.dtype.kind == "float")
 
 
-def _over(term: Term, made: Mapping[Term, Term]) -> Term:
-    return intern(term.op, tuple(made[operand] for operand in term.operands), term.attributes, term.regions, term.type)
-
-
 @dataclass(frozen=True)
 class Filling:
     """What a region was found to equal: `terms` for its roots. `fill` puts it at a place of the program."""
@@ -243,6 +239,6 @@ class Filling:
         made.update(zip(self.region.constants, (built.get(actual, actual) for actual in place.constants), strict=True))
         for term in self.order:
             if term not in made:
-                made[term] = _over(term, made)
+                made[term] = rebuild(term, [made[operand] for operand in term.operands])
         built.update((output, made[term]) for output, term in zip(place.outputs, self.terms, strict=True))
         return made

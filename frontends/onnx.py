@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -239,9 +240,8 @@ class _Importer:
         """A node of a standard domain as builders of terms see it; None where its attributes are not plain values."""
         attributes = attributes_of(node, self.opened)
         name = f"{domain}.{node.op_type}" if domain else node.op_type
-        try:
-            since = onnx.defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain).since_version
-        except onnx.defs.SchemaError:
+        since = _since(node.op_type, self.opsets.get(domain, 1), domain)
+        if since is None:
             if not dialect.known(name, 1):
                 return None
             since = 1  # an op of ONNX Runtime: its versions are not ONNX's
@@ -409,6 +409,15 @@ class _Importer:
         for function in header.functions:
             self._embed_nodes(function.node)
         return bytes(header.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=4096)
+def _since(name: str, opset: int, domain: str) -> int | None:
+    """The version in which the op was last changed, up to version `opset` of its domain; None where the domain has no such op."""
+    try:
+        return int(onnx.defs.get_schema(name, opset, domain).since_version)
+    except onnx.defs.SchemaError:
+        return None
 
 
 def _without_rank(results: Sequence[Term]) -> bool:

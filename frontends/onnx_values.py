@@ -7,6 +7,7 @@ A value that is evaluated here never becomes tensor work. Every rule is exact fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,19 +23,20 @@ LIMIT = 64  # elements
 Host = np.ndarray[Any, Any]  # of objects: Dim, or bool for a boolean tensor
 Attributes = Mapping[str, Any]
 _INTEGERS = frozenset(DTYPES[name] for name in ("i64", "i32"))
+_HOSTED = _INTEGERS | {BOOL}
 
 
 def host_value(term: Term) -> Host | None:
     """The elements of `term` as dims, where they are known: a small integer or boolean constant, or `builtin.dims`."""
+    core = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
+    if core.op is not CONSTANT and term.op is not DIMS:
+        return None
     type = term.type
-    if not isinstance(type, TensorType) or type.dtype not in _INTEGERS | {BOOL} or type.static is None:
+    if not isinstance(type, TensorType) or type.dtype not in _HOSTED or type.static is None:
         return None
     if term.op is DIMS:
         return host_array(term.attribute("dims"), type.static)
-    core = term
-    if term.op.name == "stablehlo.broadcast_in_dim":
-        core = term.operands[0]
-    if core.op is not CONSTANT or core.tensor.rank not in (0, len(type.static)) or np.prod(type.static, dtype=np.int64) > LIMIT:
+    if core.tensor.rank not in (0, len(type.static)) or prod(type.static) > LIMIT:
         return None
     return np.broadcast_to(core.attribute("value").array(), type.static).astype(object)
 
@@ -242,7 +244,7 @@ def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes,
 
     `result` is the element type of the result; a missing optional operand is None, all others must be known.
     """
-    if result not in _INTEGERS | {BOOL} or not operands or operands[0] is None:
+    if result not in _HOSTED or not operands or operands[0] is None:
         return None
     try:
         if name in _BINARY:

@@ -102,6 +102,16 @@ def constant_of(array: object, dtype: DType | None = None) -> Constant:
     return Constant(TensorType(element, tuple(value.shape)), digest.hexdigest(), view)
 
 
+def _read(span: FileSpan, type: TensorType) -> np.ndarray[Any, Any]:
+    """The elements, read: for a few bytes a map costs several times that."""
+    shape = type.static
+    assert shape is not None
+    try:
+        return np.fromfile(span.path, np.uint8, span.length, offset=span.offset).view(type.dtype.numpy).reshape(shape)
+    except (OSError, ValueError) as error:  # ValueError: the file has become shorter
+        raise CosetError(f"cannot read weights from {span.path}: {error}", help="keep the file beside the model") from None
+
+
 def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
     """The constant whose bytes are `span`; up to 1 MiB it is keyed by content, above by path, offset and time of change.
 
@@ -119,6 +129,6 @@ def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
     if constant.bytes != span.length:
         raise CosetError(f"a weight of type {type} takes {constant.bytes} bytes, {span.path} gives {span.length}")
     if span.length <= 1 << 20:
-        return constant_of(np.array(constant.array()), type.dtype)
+        return constant_of(_read(span, type), type.dtype)
     identity = f"{span.path.resolve()}:{span.offset}:{span.length}:{status.st_mtime_ns}:{type}"
     return Constant(type, hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(), None, span)

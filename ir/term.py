@@ -87,14 +87,22 @@ def intern(op: Op, operands: tuple[Term, ...], attributes: AttributeItems, regio
     return found
 
 
+_THEMSELVES = frozenset((int, str))  # types of values that are equal only where they are the same
+
+
 def exact_key(value: Any) -> Any:
     """A key for an attribute value that tells 0.0 from -0.0 and 1 from True, and makes all NaNs one."""
+    kind = type(value)
+    if kind in _THEMSELVES:
+        return value
+    if kind is tuple:
+        return value if _THEMSELVES.issuperset(map(type, value)) else tuple([exact_key(item) for item in value])
     if isinstance(value, float):
         return ("float", value.hex() if value == value else "nan")
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, tuple):
-        return tuple(exact_key(item) for item in value)
+        return tuple([exact_key(item) for item in value])
     return value
 
 

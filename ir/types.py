@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Union
+from typing import Union, cast
 
 import ml_dtypes
 import numpy as np
@@ -165,9 +165,12 @@ class TensorType:
     @property
     def static(self) -> tuple[int, ...] | None:
         """The shape when every dim is a number, else None."""
-        if self.shape is None or not all(isinstance(d, int) for d in self.shape):
+        if self.shape is None:
             return None
-        return tuple(d for d in self.shape if isinstance(d, int))
+        for dim in self.shape:  # no generator: this is asked of every term
+            if not isinstance(dim, int):
+                return None
+        return cast(tuple[int, ...], self.shape)
 
     @property
     def elements(self) -> Dim:

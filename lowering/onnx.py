@@ -20,8 +20,8 @@ from coset.ir.program import Program
 from coset.ir.term import PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.live import Steps
-from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto
-from coset.lowering.onnx_plan import Call, Context, Input, Refused
+from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto, since_of
+from coset.lowering.onnx_plan import Context, Refused
 from coset.lowering.onnx_print import print_term
 from coset.lowering.onnx_write import EXTERNAL_BYTES, SMALL_BYTES, stored_bytes, tensor_proto, write_beside, write_inside
 
@@ -42,16 +42,19 @@ def lower(program: Program) -> Model:
     return model
 
 
-def write(program: Program, path: str | Path, *, external: bool | None = None, metadata: Mapping[str, str] | None = None) -> None:
+def write(
+    program: Program, path: str | Path, *,
+    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None,
+) -> None:  # fmt: skip
     """Write `program` to `path`, and its weights to `path`.data where `external` is true, where it is None and they take more than
     1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
-    `metadata_props`, in place of those of the source that have their keys.
+    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph.
 
     Raises:
         CosetError: as `lower`, or the files cannot be written.
     """
     path = Path(path)
-    model, weights = _split(program, small=SMALL_BYTES)
+    model, weights = _split(program, small=SMALL_BYTES, graphs=graphs)
     _note(model, metadata or {})
     total = sum(map(stored_bytes, weights.values()))
     if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
@@ -62,14 +65,33 @@ def write(program: Program, path: str | Path, *, external: bool | None = None, m
         write_inside(model, weights, path)
 
 
-def count_nodes(program: Program) -> int:
+class Graphs:
+    """The graphs of the two programs that were printed last: a job writes a program, counts its nodes and follows its bytes."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Program, Graph]] = []
+
+    def of(self, program: Program) -> Graph:
+        """The graph of `program`.
+
+        Raises:
+            CosetError: as `lower`.
+        """
+        found = next((graph for known, graph in self._known if known is program), None)
+        if found is None:
+            found = _graph(program)
+            self._known = [*self._known[-1:], (program, found)]
+        return found
+
+
+def count_nodes(program: Program, graphs: Graphs | None = None) -> int:
     """The number of ONNX nodes that `program` is written as."""
-    return len(_graph(program).nodes)
+    return len((graphs or Graphs()).of(program).nodes)
 
 
-def live_steps(program: Program) -> Steps:
+def live_steps(program: Program, graphs: Graphs | None = None) -> Steps:
     """What the ONNX nodes of `program` compute, in their order."""
-    return _graph(program).steps()
+    return (graphs or Graphs()).of(program).steps()
 
 
 def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:
@@ -81,12 +103,8 @@ def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], o
         return error.message
     except Refused as refusal:
         return str(refusal)
-    needed = _needed_opset(plan)
+    needed = since_of(plan)
     return f"`{name}` needs version {needed} of the ONNX operators, the model has {opset}" if needed > opset else None
-
-
-def _needed_opset(plan: Input) -> int:
-    return max([plan.since, *map(_needed_opset, plan.inputs)]) if isinstance(plan, Call) else 1
 
 
 def highest_opset(program: Program) -> int:
@@ -224,9 +242,9 @@ def _type_proto(type: Type) -> Any:
     )
 
 
-def _split(program: Program, *, small: int) -> tuple[Model, dict[str, Constant]]:
+def _split(program: Program, *, small: int, graphs: Graphs | None = None) -> tuple[Model, dict[str, Constant]]:
     """The model with its weights of at most `small` bytes inside, and the other weights by name."""
-    graph = _graph(program)
+    graph = (graphs or Graphs()).of(program)
     model = _header(program)
     if any(not node.domain for node in graph.nodes) and not 0 < model.ir_version < 3:  # versions came with IR version 3
         _set_opset(model, graph.opset)

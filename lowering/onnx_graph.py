@@ -42,10 +42,10 @@ class Graph:
     """The printed graph: `nodes` in order and `initializers` by name."""
 
     def __init__(self, program: Program, opset: int, *, whole_dims: bool = True, original_sources: bool = False) -> None:
-        """Values stand where `places` of the program's source says; those that it does not name, behind what they are made of."""
+        """Values stand where `places` of the program's source says; those that it does not name, behind what they are made of. Where
+        expressions need a newer version than `opset`, nothing is printed: `needs_opset` says so."""
         self.program = program
         self.opset = opset
-        self.needs_opset = opset
         self.nodes: list[Proto] = []
         self.initializers: dict[str, Constant] = {}
         self._whole_dims = whole_dims
@@ -65,6 +65,9 @@ class Graph:
         self._inner = frozenset(program.source.get("reserved", ()))
         self._output_name: dict[Term, str] = {}
         order = self._plan()
+        self.needs_opset = max([opset, *(since_of(plan) for plan in self._plans.values())])
+        if self.needs_opset > opset:
+            return
         places: Mapping[Term, int] | None = program.source.get("places")
         self.order = order if places is None else _by_places(order, places)
         self._emit_all(self.order)
@@ -355,6 +358,11 @@ def attribute_proto(name: str, value: Any) -> Proto:
         kinds = onnx.AttributeProto
         return onnx.helper.make_attribute(name, list(value), attr_type=kinds.INTS if not value else None)
     return onnx.helper.make_attribute(name, value)
+
+
+def since_of(plan: Input) -> int:
+    """The version of the operators that an expression needs."""
+    return max([plan.since, *map(since_of, plan.inputs)]) if isinstance(plan, Call) else 1
 
 
 def _terms(plan: Input) -> Iterator[Term]:
