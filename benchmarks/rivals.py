@@ -18,7 +18,11 @@ import onnx
 
 THREADS = 2
 CONVERTERS = ("onnxsim", "onnxscript")
-PACKAGES = ("onnxruntime", "onnx", "onnxsim", "onnxscript", "openvino", "numpy")
+OPTIMIZERS = {  # what `converted` can leave a model to -> the package that does it
+    "onnxsim": "onnxsim", "onnxscript": "onnxscript", "onnxoptimizer": "onnxoptimizer", "ort-basic": "onnxruntime",
+    "ort-extended": "onnxruntime",
+}  # fmt: skip
+PACKAGES = ("onnxruntime", "onnx", "onnxsim", "onnxscript", "onnxoptimizer", "openvino", "numpy")
 CONVERSION_SECONDS = 120
 """onnxsim 0.8.1 does not end on some graphs (a causal mask of -inf); it is given this long, and the failure is kept beside its results."""
 
@@ -101,9 +105,9 @@ def open_openvino(model: Path | onnx.ModelProto) -> Run:
 
 def converted(kind: str, source: Path) -> tuple[Path | None, str]:
     """Return `source` as `kind`'s optimizer leaves it, made in a child process and kept by content and version; or None and why not."""
-    release = versions()[kind]
+    release = versions()[OPTIMIZERS[kind]]
     if release is None:
-        return None, f"not installed: pip install {kind}"
+        return None, f"not installed: pip install {OPTIMIZERS[kind]}"
     key = hashlib.sha256(source.read_bytes() + f"{kind} {release}".encode()).hexdigest()[:24]
     folder = Path(os.environ.get("COSET_RIVALS", "~/.cache/coset/rivals")).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,12 +127,27 @@ def converted(kind: str, source: Path) -> tuple[Path | None, str]:
 
 
 def convert(kind: str, source: Path, target: Path) -> None:
-    """Optimize `source` with onnxsim or onnxscript, each with its defaults, and write it to `target`."""
+    """Optimize `source` with one of `OPTIMIZERS`, each with its defaults, and write it to `target`."""
+    partial = target.with_suffix(".partial")
+    if kind.startswith("ort-"):
+        import onnxruntime
+
+        settings = onnxruntime.SessionOptions()
+        settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{kind[4:].upper()}")
+        settings.optimized_model_filepath = str(partial)
+        settings.log_severity_level = 4
+        onnxruntime.InferenceSession(str(source), settings, ["CPUExecutionProvider"])
+        partial.rename(target)
+        return
     model = onnx.load(source)
     if kind == "onnxsim":
         import onnxsim  # type: ignore[import-untyped]
 
         model, _ = onnxsim.simplify(model)
+    elif kind == "onnxoptimizer":
+        import onnxoptimizer  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        model = onnxoptimizer.optimize(model)
     else:
         import onnx_ir
         import onnxscript.optimizer
@@ -136,7 +155,6 @@ def convert(kind: str, source: Path, target: Path) -> None:
         wrapped = onnx_ir.serde.deserialize_model(model)
         onnxscript.optimizer.optimize(wrapped)
         model = onnx_ir.serde.serialize_model(wrapped)
-    partial = target.with_suffix(".partial")
     onnx.save(model, partial)
     partial.rename(target)
 
