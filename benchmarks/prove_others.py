@@ -34,7 +34,7 @@ def proved(before: Path, after: Path) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"answer": "unknown", "reason": f"took more than {LONGEST} s", "seconds": LONGEST}
     seconds = time.perf_counter() - started
-    if done.returncode not in ANSWERS:
+    if done.returncode not in ANSWERS or not done.stdout.strip():
         return {"answer": "error", "reason": (done.stderr.strip().splitlines() or ["no message"])[-1], "seconds": seconds}
     return {**json.loads(done.stdout), "seconds": seconds}
 

@@ -132,10 +132,12 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
 
 
 def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
-    """`phases` with the rules that certificates are made with beside them, in the first one."""
+    """`phases` with the rules that certificates are made with, in the one that has most rules: what they are about arises there."""
     rules = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
-    first, *others = phases or [Phase(WITNESS, ())]
-    return [Phase(first.name, (*rules, *first.rules)), *others]
+    given = list(phases) or [Phase(WITNESS, ())]
+    place = max(range(len(given)), key=lambda at: len(given[at].rules))
+    given[place] = Phase(given[place].name, (*rules, *given[place].rules))
+    return given
 
 
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:

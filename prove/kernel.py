@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from coset.dialects.onnx_kept import opened
@@ -17,8 +18,8 @@ from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program
-from coset.ir.term import INPUT, Term, constant, exact_key, topological
-from coset.ir.types import TensorType
+from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, topological
+from coset.ir.types import TensorType, dtype_of
 from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term, renamed
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
@@ -27,6 +28,7 @@ from coset.rules.rule import NUMERICS_ORDER, Rule
 
 ASSURANCES = ("proved", "bounded", "tested", "assumed")  # from the strongest to the weakest
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
+ROUNDINGS = 64  # of the largest element: how far a constant may be from what it is computed from, where somebody rounded otherwise
 DERIVED = frozenset({"const", "varying"})  # what a rule asks of a variable for the search's sake, not for its truth
 
 
@@ -37,13 +39,32 @@ class Rejected(CosetError):
 @dataclass(frozen=True)
 class Verdict:
     """What a certificate that was checked shows: the two programs are equal up to `numerics`, resting on rules of which the weakest has
-    this `assurance`. `promises`: what the rules promise and except, each with the rules' names. `steps`: how many were checked."""
+    this `assurance`. `promises`: what the rules promise and except, each with the rules' names. `steps`: how many were checked; `folded`
+    are constants that were computed, `rounded` such as somebody rounded otherwise, at most `apart` of their largest element away."""
 
     numerics: str
     assurance: str
     promises: Mapping[str, Sequence[str]]
     steps: int
     folded: int
+    rounded: int
+    apart: float
+
+
+def apart(value: Any, other: Any) -> float | None:
+    """How far two arrays of floats of one type are apart, by the largest finite element of the first; None where that is more than
+    `ROUNDINGS` roundings of it, or what is not finite differs."""
+    kind = dtype_of(value.dtype)
+    if kind.kind != "float" or value.shape != other.shape:
+        return None
+    exact, given = (np.asarray(each, np.float64) for each in (value, other))
+    finite = np.isfinite(exact)
+    if not np.array_equal(exact[~finite], given[~finite], equal_nan=True) or not np.isfinite(given[finite]).all():
+        return None
+    largest = float(np.abs(exact[finite]).max(initial=0.0))
+    distance = float(np.abs(exact[finite] - given[finite]).max(initial=0.0)) / (largest or 1.0)
+    eps = float(ml_dtypes.finfo(kind.numpy).eps)  # type: ignore[no-untyped-call]
+    return distance if distance <= ROUNDINGS * eps else None
 
 
 def text_hash(rule: Rule) -> str:
@@ -82,6 +103,8 @@ class _Checker:
     closure: _Closure = field(default_factory=lambda: _Closure())
     used: dict[str, Rule] = field(default_factory=dict)
     folded: int = 0
+    rounded: int = 0
+    apart: float = 0.0
 
     def run(self) -> Verdict:
         head = self.certificate.head
@@ -166,6 +189,9 @@ class _Checker:
         if line.keys() == {"computed"}:
             self._computed(self.numbered[line["computed"]])
             return 1
+        if line.keys() == {"rounded"}:
+            self._rounded(*(self.numbered[each] for each in line["rounded"]))
+            return 1
         if line.keys() == {"meaning"}:
             self._meaning(self.numbered[line["meaning"]])
             return 1
@@ -205,16 +231,29 @@ class _Checker:
 
     def _computed(self, term: Term) -> None:
         """A term of constants alone is its value, a new constant."""
+        value = hashed(constant(constant_of(self._value(term), term.tensor.dtype)))
+        self._require(value.type == term.type, "the value has another type")
+        self.numbered.add(value)
+        self.closure.join(term, value)
+        self.folded += 1
+
+    def _rounded(self, term: Term, other: Term) -> None:
+        """A term of constants alone is a constant but for roundings."""
+        self._require(other.op is CONSTANT and term.type == other.type, "it is no constant of this type")
+        distance = apart(self._value(term), other.attribute("value").array())
+        self._require(distance is not None, "the constant is not what is computed")
+        assert distance is not None
+        self.closure.join(term, other)
+        self.rounded += 1
+        self.apart = max(self.apart, distance)
+
+    def _value(self, term: Term) -> Any:
         self._require(isinstance(term.type, TensorType), "only tensors are computed")
         leaves = [each for each in topological([term]) if not each.operands]
         self._require(all(each.op.name in CONSTANTS for each in leaves), "it is not constant")
         with np.errstate(all="ignore"):
             (found,) = evaluate([term], {}, fallback=self.fallback)
-        value = hashed(constant(constant_of(found, term.tensor.dtype)))
-        self._require(value.type == term.type, "the value has another type")
-        self.numbered.add(value)
-        self.closure.join(term, value)
-        self.folded += 1
+        return found
 
     def _require(self, holds: bool, message: str) -> None:
         if not holds:
@@ -227,13 +266,15 @@ class _Checker:
         promises: dict[str, list[str]] = {}
         for rule in rules:
             promises.setdefault(str(rule.numerics), []).append(rule.name)
-        words = [rule.numerics.word for rule in rules]
+        words = [*(rule.numerics.word for rule in rules), *(["reassociates"] if self.rounded else [])]
         return Verdict(
             numerics=max(words, key=NUMERICS_ORDER.index, default=NUMERICS_ORDER[0]),
             assurance=max((rule.assurance for rule in rules), key=ASSURANCES.index, default=ASSURANCES[0]),
             promises={promise: sorted(names) for promise, names in sorted(promises.items())},
             steps=steps,
             folded=self.folded,
+            rounded=self.rounded,
+            apart=self.apart,
         )
 
 

@@ -16,7 +16,7 @@ from coset.ir.term import CONSTANT, Term, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.join import join
-from coset.proving.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import COMPUTED, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
@@ -48,7 +48,9 @@ def certificate_of(
         for step in steps:
             left = numbers(step.left)
             numbers(step.cited)
-            if isinstance(step.reason, str):
+            if step.reason == ROUNDED:
+                lines.append({ROUNDED: [left[0], *numbers(step.right)]})
+            elif isinstance(step.reason, str):
                 lines.append({step.reason: left[0]})
                 numbered.enter(step.right[0])
             else:

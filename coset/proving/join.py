@@ -6,27 +6,24 @@ search; each piece is shown from the stand-ins up, and congruence does the rest.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import permutations
-from math import prod
 
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
-from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
-from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, make, rebuild, topological
+from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, rebuild, topological
 from coset.ir.types import TensorType
 from coset.prove.kernel import meaning_of
-from coset.proving.steps import COMPUTED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.constants import Goal, in_one_form, is_large, paired, recomputed, same_value, wanted_constants
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
 ATTEMPTS = 3  # at cutting: ops above what is not joined are no ends of pieces in the next
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
-MOST_AXES = 4  # of a constant whose orders are tried
-Goal = tuple[Term, Term]
 
 
 def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE) -> list[Step]:
@@ -35,18 +32,33 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
     Raises:
         Uncertified: a pair is not seen to be equal.
     """
+    rounded = any(rule.numerics.word != "exact" for phase in phases for rule in phase.rules)
     goals = [goal for goal in goals if goal[0] is not goal[1]]
     if not goals:
         return []
+    goals, begun = in_one_form(goals)
+    goals, moved = _with_own_constants(goals, rounded=rounded)
+    begun += [step for step in moved if not step.left[0].operands]
+    goals = [goal for goal in goals if goal[0] is not goal[1]]
+    if not goals:
+        return begun
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
-    joining = _Joining(goals, (exact, phases), limits)
+    joining = _Joining(goals, (exact, phases), limits, [step for step in moved if step.left[0].operands], rounded)
     for _ in range(ATTEMPTS):
         found = joining.by_pieces()
         if found is not None:
-            return found
+            return [*begun, *found]
         if not joining.stuck:
             break
-    return joining.whole()
+    return [*begun, *joining.whole()]
+
+
+def _with_own_constants(goals: Sequence[Goal], *, rounded: bool) -> tuple[list[Goal], list[Step]]:
+    """The goals, constants of the second side that are some of the first but for roundings replaced by those; and what `paired` says."""
+    sides = [set(topological(side)) for side in zip(*goals, strict=True)]
+    moved = paired(*sides, rounded=rounded)
+    put = Mapped({step.right[0]: step.left[0] for step in moved if not step.left[0].operands})
+    return [(one, put.all([other])[0]) for one, other in goals], moved
 
 
 @dataclass
@@ -54,15 +66,15 @@ class _Joining:
     goals: Sequence[Goal]
     tries: Sequence[Sequence[Phase]]
     limits: Limits
+    moved: Sequence[Step]  # constants of the second side as movements of some of the first
+    rounded: bool  # whether values may be rounded otherwise
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
-    moved: list[Step] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
     stuck: list[Term] = field(default_factory=list)  # what stands above pieces that were not joined: taken for the same by mistake, maybe
     joined: int = 0  # pieces, in the last attempt
 
     def __post_init__(self) -> None:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
-        self.moved = moved_constants(*self.sides)
 
     def whole(self) -> list[Step]:
         """The steps, everything in one search.
@@ -71,7 +83,7 @@ class _Joining:
             Uncertified: it does not join them, or the programs are too large for that.
         """
         large = len(self.sides[0] | self.sides[1]) > WHOLE
-        steps = None if large else self._searched(self.goals, self.moved)
+        steps = None if large else self._searched(self.goals, self.moved, lambda term: term)
         if steps is None:
             above = f", the first that was not is below `{describe(self.stuck[0])}`" if self.stuck else ""
             raise Uncertified(f"the two programs are not seen to be equal: {self.joined} pieces were joined{above}")
@@ -119,33 +131,63 @@ class _Joining:
         stand = _StandIns(self.sides[0] & self.sides[1], pairs)
         goal = (stand.cut(one, at), stand.cut(other, other_at))
         moved = [
-            Step(COMPUTED, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
+            Step(step.reason, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
             for step in self.moved
             if step.left[0].operands[0] in stand.known and step.right[0] in stand.known
         ]
         key = (goal, tuple((step.left, step.right) for step in moved))
-        if key not in self.solved:
-            self.solved[key] = self._searched([goal], moved)
-        found = self.solved[key]
-        if found is None:
-            return None
         put = Mapped({standin: actual for actual, standin in stand.known.items()})
-        return [put.step(step) for step in found]
+        known = self.solved.get(key)
+        if known is not None and (steps := self._reused(known, put)) is not None:
+            return steps
+        if known is None and key in self.solved:
+            return None
+        found = self.solved[key] = self._searched([goal], moved, lambda term: put.all([term])[0])
+        return None if found is None else [put.step(step) for step in found]
 
-    def _searched(self, goals: Sequence[Goal], moved: Sequence[Step]) -> list[Step] | None:
+    def _reused(self, steps: Sequence[Step], put: Mapped) -> list[Step] | None:
+        """The steps of an equal piece at this one; None where the constants here have other values than they speak of."""
+        found: list[Step] = []
+        for step in map(put.step, steps):
+            checked = same_value(step.left[0], step.right[0], rounded=self.rounded) if step.reason in (COMPUTED, ROUNDED) else step
+            if checked is None:
+                return None
+            found.append(checked)
+        return found
+
+    def _searched(self, goals: Sequence[Goal], moved: Sequence[Step], actual: Callable[[Term], Term]) -> list[Step] | None:
+        """The steps that join the goals; `actual`: what a term is in the programs."""
         if all(one is other for one, other in goals):
             return []
         sides = [set(topological(side)) for side in zip(*goals, strict=True)]
         begun = [*_meanings(*sides), *moved]
-        pairs = [(step.left[0], step.right[0]) for step in begun]
         roots = list(dict.fromkeys(term for goal in goals for term in goal))
         for phases in self.tries:
-            found = saturate(roots, phases, self.limits, equalities=pairs, logged=True)
-            try:
-                return slices_of(found, [goals], begun)[0]
-            except Uncertified:
-                continue
+            rounded = self.rounded and phases is self.tries[-1]
+            for _ in range(2):  # again with constants that it was found to compute
+                pairs = [(step.left[0], step.right[0]) for step in begun]
+                played = replay(saturate(roots, phases, self.limits, equalities=pairs, logged=True), goals, begun)
+                known = len(begun)
+                if not played.joins(goals):
+                    begun += _values(played, goals, actual, rounded=rounded)
+                if played.joins(goals):
+                    return played.slice(goals)
+                if len(begun) == known:
+                    break
         return None
+
+
+def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term], *, rounded: bool) -> list[Step]:
+    """Steps about constants that one side has and the other computes, which are entered into what was played."""
+    wanted = wanted_constants(goals)
+    if not wanted:
+        return []
+    closure = played.closure
+    classes = [[closure.terms[number] for number in members] for members in closure.members if members]
+    found = list(recomputed(classes, wanted, actual, rounded=rounded))
+    for step in found:
+        played.add(step)
+    return found
 
 
 class _StandIns:
@@ -181,8 +223,7 @@ class _StandIns:
         if term in at:
             return self._standing(self.pairs[at[term]][0])
         if term.op is CONSTANT:
-            large = term.tensor.dtype.kind == "float" and prod(term.tensor.static or ()) > INLINE_ELEMENTS
-            return self._standing(term) if large else None  # definitions look at whole numbers
+            return self._standing(term) if is_large(term) else None  # definitions look at whole numbers
         if not isinstance(term.type, TensorType):
             return None
         return self._standing(term) if term.op is INPUT or (term in self.shared and _is_anchor(term)) else None
@@ -217,34 +258,3 @@ def _meanings(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
         found[term] = Step(MEANING, (term,), (meaning,))
         stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
     return list(found.values())
-
-
-def moved_constants(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
-    """The constants of the second side that have the elements of one of the first in another order or shape."""
-
-    def own(side: AbstractSet[Term], rest: AbstractSet[Term]) -> list[Term]:
-        found = (term for term in side if term.op is CONSTANT and term.tensor.rank and term not in rest)
-        return sorted(found, key=lambda term: str(term.attribute("value").key))
-
-    by_size: dict[Hashable, list[Term]] = {}
-    for term in own(one, other):
-        by_size.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append(term)
-    steps = []
-    for term in own(other, one):
-        for candidate in by_size.get((term.tensor.dtype, prod(term.tensor.static or ())), ()):
-            moved = next((way for way in _ways(candidate, term) if hashed_value(way) is term), None)
-            if moved is not None:
-                steps.append(Step(COMPUTED, (moved,), (term,)))
-                break
-    return steps
-
-
-def _ways(value: Term, like: Term) -> Iterator[Term]:
-    """The movements of a constant that have the shape of another."""
-    shape = like.tensor.dims
-    if value.tensor.rank == like.tensor.rank <= MOST_AXES:
-        for order in permutations(range(value.tensor.rank)):
-            if tuple(value.tensor.dims[axis] for axis in order) == shape:
-                yield make("stablehlo.transpose", (value,), {"permutation": order})
-    if value.tensor.dims != shape:
-        yield make("stablehlo.reshape", (value,), {"shape": shape})

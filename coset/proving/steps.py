@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from coset.egraph.saturate import Saturation
 from coset.fold import computed, fallback_for
@@ -23,9 +23,9 @@ class Uncertified(CosetError):
 
 @dataclass(frozen=True)
 class Step:
-    """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right one is its value)
-    or a node that was kept, whose `meaning` the right one is. `cited`: terms that show facts about numbers, equal to what the rule asks
-    them of by then."""
+    """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right is its value),
+    `rounded` (its value but for roundings) or a node that was kept, whose `meaning` the right one is. `cited`: terms that show facts about
+    numbers, equal to what the rule asks them of by then."""
 
     reason: Rule | str
     left: tuple[Term, ...]
@@ -33,10 +33,62 @@ class Step:
     cited: tuple[Term, ...] = ()
 
 
-COMPUTED, MEANING, ENTERED = "computed", "meaning", "entered"
+COMPUTED, ROUNDED, MEANING, ENTERED = "computed", "rounded", "meaning", "entered"
 
 
 Goals = Sequence[tuple[Term, Term]]
+
+
+@dataclass
+class Replay:
+    """What a search found, as equations in order: those that were `entered`, then instances of rules; and what they join."""
+
+    steps: list[Step]
+    closure: Closure = field(default_factory=Closure)
+    rests: dict[int, set[int]] = field(default_factory=dict)  # step -> earlier ones that show the facts that it asks for
+
+    def add(self, step: Step) -> None:
+        """One more step at the end, if the facts that it asks for are shown."""
+        self.steps.append(step)
+        self._play(len(self.steps) - 1)
+
+    def _play(self, number: int) -> None:
+        step, closure = self.steps[number], self.closure
+        closure.enter((*step.left, *step.right))
+        shown = _facts(step, closure)
+        if shown is None:
+            return  # no earlier step shows what it asks for
+        if shown:
+            self.rests[number] = closure.explain(shown)
+            self.steps[number] = replace(step, cited=tuple(dict.fromkeys(term for pair in shown for term in pair)))
+        for one, other in zip(step.left, step.right, strict=True):
+            closure.join(one, other, number)
+
+    def joins(self, goals: Goals) -> bool:
+        """True when each pair is joined."""
+        return all(self.closure.same(*goal) for goal in goals)
+
+    def slice(self, goals: Goals) -> list[Step]:
+        """The steps that join each pair, in order."""
+        numbers: set[int] = set()
+        waiting = list(self.closure.explain(goals))
+        while waiting:
+            number = waiting.pop()
+            if number not in numbers:
+                numbers.add(number)
+                waiting += self.rests.get(number, ())
+        return [self.steps[number] for number in sorted(numbers)]
+
+
+def replay(found: Saturation, goals: Goals, entered: Sequence[Step] = ()) -> Replay:
+    """The log of a search played again."""
+    assert found.decoder is not None, "a search that was logged"
+    instances = (Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())
+    played = Replay([*entered, *instances])
+    played.closure.enter(term for goal in goals for term in goal)
+    for number in range(len(played.steps)):
+        played._play(number)
+    return played
 
 
 def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[Step] = ()) -> list[list[Step]]:
@@ -46,35 +98,10 @@ def slices_of(found: Saturation, every: Sequence[Goals], entered: Sequence[Step]
     Raises:
         Uncertified: they do not, or a rule rests on what no certificate says.
     """
-    assert found.decoder is not None, "a search that was logged"
-    closure = Closure()
-    closure.enter(term for goals in every for goal in goals for term in goal)
-    steps = [*entered, *(Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())]
-    rests: dict[int, set[int]] = {}  # step -> earlier ones that show the facts that it asks for
-    for number, step in enumerate(steps):
-        closure.enter((*step.left, *step.right))
-        shown = _facts(step, closure)
-        if shown is None:
-            continue  # no earlier step shows what it asks for
-        if shown:
-            rests[number] = closure.explain(shown)
-            steps[number] = replace(step, cited=tuple(dict.fromkeys(term for pair in shown for term in pair)))
-        for one, other in zip(step.left, step.right, strict=True):
-            closure.join(one, other, number)
-    if not all(closure.same(*goal) for goals in every for goal in goals):
+    played = replay(found, [goal for goals in every for goal in goals], entered)
+    if not all(map(played.joins, every)):
         raise Uncertified("the log of the search does not join the result with the program")
-
-    def chosen(goals: Goals) -> list[Step]:
-        numbers: set[int] = set()
-        waiting = list(closure.explain(goals))
-        while waiting:
-            number = waiting.pop()
-            if number not in numbers:
-                numbers.add(number)
-                waiting += rests.get(number, ())
-        return [steps[number] for number in sorted(numbers)]
-
-    return [chosen(goals) for goals in every]
+    return list(map(played.slice, every))
 
 
 def _facts(step: Step, closure: Closure) -> list[tuple[Term, Term]] | None:

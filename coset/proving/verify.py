@@ -21,7 +21,7 @@ def summary(verdict: Verdict) -> dict[str, Any]:
     """What reports say of a certificate that was accepted."""
     return {
         "numerics": verdict.numerics, "assurance": verdict.assurance, "promises": verdict.promises, "steps": verdict.steps,
-        "computed": verdict.folded,
+        "computed": verdict.folded, "rounded": verdict.rounded, "apart": verdict.apart,
     }  # fmt: skip
 
 

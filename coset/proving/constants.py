@@ -1,0 +1,220 @@
+"""What two programs compute from constants alone, brought into one form: folded by one of them, left to the runtime by the other, stored
+whole or as a number that is broadcast, transposed, or rounded otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from coset.dialects.onnx_kept import KEPT
+from coset.fold import fallback_for
+from coset.ir.constants import INLINE_ELEMENTS, constant_of
+from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate
+from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
+from coset.ir.types import TensorType, Type
+from coset.prove.certificate import hashed
+from coset.prove.kernel import CONSTANTS, apart, meaning_of
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, hashed_value
+
+MOST_AXES = 4  # of a constant whose orders are tried
+MOST_ELEMENTS = 1 << 26  # of a value that is computed
+MOST_CANDIDATES = 64  # terms that are computed for one constant
+BROADCAST = "stablehlo.broadcast_in_dim"
+Goal = tuple[Term, Term]
+
+
+def in_one_form(goals: Sequence[Goal]) -> tuple[list[Goal], list[Step]]:
+    """The goals with what only one side has of constants computed, and numbers that fill a tensor as broadcasts; the steps to that."""
+    sides = list(zip(*goals, strict=True))
+    orders = [list(topological(side)) for side in sides]
+    shared = set(orders[0]) & set(orders[1])
+    steps: list[Step] = []
+    made = [_folded(order, side, shared, steps) for order, side in zip(orders, sides, strict=True)]
+    return [(made[0][one], made[1][other]) for one, other in goals], list(dict.fromkeys(steps))
+
+
+def _folded(order: Sequence[Term], roots: Sequence[Term], shared: AbstractSet[Term], steps: list[Step]) -> dict[Term, Term]:
+    """What the terms become that the roots need then; those of `shared` stay."""
+    known = {term for term in order if not term.operands and term.op.name in CONSTANTS}
+    by_parts: set[Term] = set()  # constant terms whose operands are computed first: nodes that were kept mean terms, broadcasts are large
+    for term in order:
+        if term.operands and is_computable(term) and all(operand in known for operand in term.operands):
+            known.add(term)
+            if term.op is KEPT or term.op.name == BROADCAST or any(operand.op is KEPT or operand in by_parts for operand in term.operands):
+                by_parts.add(term)
+    needed = set(roots)
+    for term in reversed(order):
+        if (term not in known) or (term in needed and term in by_parts and term not in shared):
+            needed.update(term.operands)
+    made: dict[Term, Term] = {}
+    for term in order:
+        if term not in needed:
+            continue
+        over = term if term in shared or (term in known and term not in by_parts) else rebuild(term, [made[each] for each in term.operands])
+        if term in known and term not in shared and term.op.name != BROADCAST:
+            over = _computed(_meant(over, steps) if term.op is KEPT else over, steps)
+        made[term] = over
+    return made
+
+
+def _meant(term: Term, steps: list[Step]) -> Term:
+    """What a node that was kept means; the node where it has no meaning."""
+    found = meaning_of(term)
+    if found is None:
+        return term
+    steps.append(Step(MEANING, (term,), (found,)))
+    return found
+
+
+def is_computable(term: Term) -> bool:
+    """True for a term whose value follows from those of its operands, and is not too large."""
+    small = isinstance(term.type, TensorType) and term.type.static is not None and prod(term.type.static) <= MOST_ELEMENTS
+    known = term.op is KEPT or not (term.op.has("foreign") or term.op.has("effect"))
+    return small and known and term.tensor.dtype.kind != "string"
+
+
+def _computed(term: Term, steps: list[Step]) -> Term:
+    """The value of a term of constants; a number that fills it as a broadcast."""
+    if not isinstance(term.type, TensorType) or term.tensor.dtype.kind == "string" or term.op.has("foreign"):
+        return term
+    try:
+        found = term if term.op is CONSTANT else hashed_value(term)
+    except CosetError:  # nothing here computes it
+        return term
+    if found is not term:
+        steps.append(Step(COMPUTED, (term,), (found,)))
+    number = _filling(found)
+    if number is None:
+        return found
+    spread = make(BROADCAST, (number,), {"shape": found.tensor.dims, "broadcast_dimensions": ()})
+    steps.append(Step(COMPUTED, (spread,), (found,)))
+    return spread
+
+
+def _filling(term: Term) -> Term | None:
+    """The number that each element of a constant is; None where they differ, or there is one only."""
+    array = term.attribute("value").array()
+    if array.ndim == 0 or array.size == 0:
+        return None
+    bits = array.reshape(-1).view(f"V{array.itemsize}")
+    return constant(constant_of(array.reshape(-1)[0], term.tensor.dtype)) if (bits == bits[0]).all() else None
+
+
+# ---------------------------------------------------------------- the same elements, in another order or rounded otherwise
+
+
+def paired(one: AbstractSet[Term], other: AbstractSet[Term], *, rounded: bool) -> list[Step]:
+    """For each constant that only the second side has, one of the first that has its elements: as they are, or in another order or shape
+    (then the left term of the step moves it). `rounded`: whether values count that were rounded otherwise."""
+    own = [
+        [term for term in side if term.op is CONSTANT and term.tensor.rank and term not in rest]
+        for side, rest in ((one, other), (other, one))
+    ]
+    candidates, wanted = (sorted(terms, key=lambda term: str(term.attribute("value").key)) for terms in own)
+    by_size: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
+    for term in candidates:
+        by_size.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append((term, _moments(term)))
+    steps = []
+    for term in wanted:
+        near = by_size.get((term.tensor.dtype, prod(term.tensor.static or ())), ())
+        moments = _moments(term) if near else None
+        alike = [each for each, own in near if moments is not None and np.allclose(own, moments, rtol=1e-4, atol=1e-30, equal_nan=True)]
+        ways = [way for each in alike for way in _ways(each, term)]
+        step = next((found for way in ways if (found := same_value(way, term, rounded=False)) is not None), None)
+        if step is None and rounded:
+            step = next((found for way in ways if (found := same_value(way, term, rounded=True)) is not None), None)
+        if step is not None:
+            steps.append(step)
+    return steps
+
+
+def _own_constants(side: AbstractSet[Term], rest: AbstractSet[Term]) -> list[Term]:
+    found = (term for term in side if term.op is CONSTANT and term.tensor.rank and term not in rest)
+    return sorted(found, key=lambda term: str(term.attribute("value").key))
+
+
+def _moments(term: Term) -> np.ndarray[Any, Any]:
+    """What the order of the elements does not change: the mean sizes of the elements and of their squares."""
+    with np.errstate(all="ignore"):
+        elements = np.abs(term.attribute("value").array().astype(np.float64, copy=False))
+        return np.array([elements.mean(), (elements * elements).mean()])
+
+
+def _ways(value: Term, like: Term) -> Iterator[Term]:
+    """The constant, and movements of it, that have the type of another."""
+    shape = like.tensor.dims
+    if value.tensor.dims == shape:
+        yield value
+    if value.tensor.rank == like.tensor.rank <= MOST_AXES:
+        for order in permutations(range(value.tensor.rank)):
+            if tuple(value.tensor.dims[axis] for axis in order) == shape and order != tuple(range(value.tensor.rank)):
+                yield make("stablehlo.transpose", (value,), {"permutation": order})
+    if value.tensor.dims != shape:
+        yield make("stablehlo.reshape", (value,), {"shape": shape})
+
+
+def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
+    """The step that a term of constants has the value of a constant, `rounded` otherwise at most; None where it has not."""
+    value = _array(term)
+    if value is None:
+        return None
+    if term is not wanted and hashed(constant(constant_of(value, term.tensor.dtype))) is hashed(wanted):
+        return Step(COMPUTED, (term,), (wanted,))
+    return Step(ROUNDED, (term,), (wanted,)) if rounded and apart(value, wanted.attribute("value").array()) is not None else None
+
+
+# ---------------------------------------------------------------- constants that someone else has computed
+
+
+def recomputed(
+    classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool
+) -> Iterator[Step]:
+    """That terms of constants are constants of `wanted`. `classes`: terms that are known to be equal, of which one is computed; `actual`:
+    what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count."""
+    by_type: dict[Type, list[Term]] = {}
+    for term in wanted:
+        by_type.setdefault(term.type, []).append(term)
+    left = dict.fromkeys(by_type, MOST_CANDIDATES)
+    for members in classes:
+        type = members[0].type
+        places = [place for place in by_type.get(type, ()) if place not in members]
+        made = next(filter(_is_constant, members), None) if places and left[type] else None
+        if made is None:
+            continue
+        left[type] -= 1
+        for place in places:
+            found = same_value(actual(made), actual(place), rounded=rounded)
+            if found is not None:
+                yield Step(found.reason, (made,), (place,))
+
+
+def _is_constant(term: Term) -> bool:
+    order = list(topological([term]))
+    return all(is_computable(each) if each.operands else each.op.name in CONSTANTS for each in order)
+
+
+def _array(term: Term) -> np.ndarray[Any, Any] | None:
+    try:
+        with np.errstate(all="ignore"):
+            (found,) = evaluate([term], {}, fallback=fallback_for({}))
+    except CosetError:
+        return None
+    return np.asarray(found)
+
+
+def is_large(term: Term) -> bool:
+    """True for a constant that no rule looks into, so that any of its type does in its place."""
+    return term.op is CONSTANT and term.tensor.dtype.kind == "float" and prod(term.tensor.static or ()) > INLINE_ELEMENTS
+
+
+def wanted_constants(goals: Sequence[Goal]) -> list[Term]:
+    """The constants that only one side of the goals has, in order."""
+    sides = [list(topological(side)) for side in zip(*goals, strict=True)]
+    shared = set(sides[0]) & set(sides[1])
+    return [term for side in sides for term in side if term.op is CONSTANT and term not in shared and term.tensor.rank]
