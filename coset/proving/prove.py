@@ -13,17 +13,18 @@ import numpy as np
 
 import coset.dialects
 from coset.answer import save_bytes
+from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle
 from coset.egraph.limits import Limits
-from coset.feeds import cases
-from coset.hub_pipeline import compare_files
+from coset.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.prove.certificate import Certificate, by_content, renamed
 from coset.proving.certify import accepted, certificate_of
+from coset.proving.difference import first_difference
 from coset.proving.join import PIECE, join
 from coset.proving.steps import Uncertified
-from coset.reference import is_stablehlo, read_program, values_of
+from coset.reference import against_reference, is_stablehlo, read_program, values_of
 from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -61,12 +62,13 @@ def prove(asked: Proving) -> dict[str, Any]:
     names = _names(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
-    report = _compared(asked, before, names)
+    report = _compared(asked, before, after, names)
     compared = time.perf_counter()
     seconds = {"read": read - started, "compare": compared - read}
     if not report.ok:
-        found = {"answer": REFUTED, "method": "inputs", "difference": str(report.worst), "certificate": None}
-        return {**found, "counterexample": _counterexample(asked, before, after, names, report), "seconds": seconds}
+        found = _refuted(asked, before, after, names, report)
+        seconds["locate"] = time.perf_counter() - compared
+        return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, before, after, names)
@@ -90,11 +92,25 @@ def prove(asked: Proving) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _compared(asked: Proving, before: Program, names: _Names) -> CheckReport:
+def _compared(asked: Proving, before: Program, after: Program, names: _Names) -> CheckReport:
     """Both programs on drawn inputs: by ONNX Runtime where it runs both as they are called."""
-    if is_stablehlo(asked.before) or is_stablehlo(asked.after) or names.head is not None:
-        return compare_files(str(asked.before), str(asked.after), asked.dims)
-    return Oracle(str(asked.before), before, asked.dims).compare(str(asked.after), exact=False)
+    own = [name for name, _ in before.outputs] == [name for name, _ in after.outputs] and names.head is None
+    if own and not is_stablehlo(asked.before) and not is_stablehlo(asked.after):
+        return Oracle(str(asked.before), before, asked.dims).compare(str(asked.after), exact=False)
+    return against_reference(before, _second(asked, after, names), asked.dims)
+
+
+def _second(asked: Proving, after: Program, names: _Names) -> Callable[[Feed], Feed]:
+    """The second program as a function of inputs, and with outputs, that are called as in the first."""
+    session = None if is_stablehlo(asked.after) else Session(str(asked.after))
+    inputs = [(term.attribute("name"), names.inputs.get(term.attribute("name"), term.attribute("name"))) for term in after.inputs]
+
+    def run(feed: Feed) -> Feed:
+        given = {theirs: feed[ours] for theirs, ours in inputs}
+        results = values_of(after, given) if session is None else session.run(given)
+        return {names.outputs.get(name, name): value for name, value in results.items()}
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -165,21 +181,27 @@ def _shown(asked: Proving, before: Program, after: Program, names: _Names) -> tu
     return certificate, accepted(certificate, before, after, phases)
 
 
-def _counterexample(asked: Proving, before: Program, after: Program, names: _Names, report: CheckReport) -> str | None:
-    """Where the inputs on which the programs differ most were written, with what both give; None where nobody asked."""
-    if asked.counterexample is None or report.worst is None:
-        return None
-    feed = next((case.feed for case in cases(before, report.binding) if case.name == report.worst.case), None)
-    if feed is None:
-        return None
-    called = {ours: theirs for theirs, ours in names.inputs.items()}
+def _refuted(asked: Proving, before: Program, after: Program, names: _Names, report: CheckReport) -> dict[str, Any]:
+    """What is said of programs that differ, on the plainest inputs that show it: how far, from which node on, and where it was written."""
+    shown = next(each for each in report.differences if not each.ok)
+    failing = [each.output for each in report.differences if each.case == shown.case and not each.ok]
+    (feed,) = (case.feed for case in cases(before, report.binding) if case.name == shown.case)
+    try:
+        parting = first_difference(before, after, feed, failing, inputs=names.inputs, outputs=names.outputs)
+        place, values = parting.summary(), parting.values
+    except CosetError as error:  # the runtime has values where the evaluator has none
+        place, values = {"unknown": error.message}, {}
+    found = {"difference": str(shown), "first_difference": place, "counterexample": None}
+    if asked.counterexample is None:
+        return found
+    runs = {"first": lambda given: values_of(before, given), "second": _second(asked, after, names)}
+    if not is_stablehlo(asked.before):
+        runs["first"] = Session(str(asked.before)).run
     arrays: dict[str, Any] = {f"input {name}": value for name, value in feed.items()}
-    for what, program, given in (
-        ("first", before, feed),
-        ("second", after, {called.get(name, name): value for name, value in feed.items()}),
-    ):
-        arrays |= {f"{what} {name}": value for name, value in values_of(program, given).items()}
+    for what, run in runs.items():
+        arrays |= {f"{what} {name}": value for name, value in run(feed).items()}
+    arrays |= {f"node {what}": value for what, value in values.items()}
     file = BytesIO()
     np.savez(file, **arrays)
     save_bytes(asked.counterexample, file.getvalue())
-    return str(asked.counterexample)
+    return {**found, "counterexample": str(asked.counterexample)}
