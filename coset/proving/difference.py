@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,16 +30,18 @@ Sums = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Node:
-    """A term in words: `place` is its number among the `of` ops of its program, operands first."""
+    """A term in words: `place` is its number among the `of` ops of its program, operands first; `name` what its source calls its value,
+    or, where that has no name, the first one that has and is computed from it (`toward`)."""
 
     op: str
     name: str | None
+    toward: bool
     place: int
     of: int
     type: str
 
     def __str__(self) -> str:
-        called = f"`{self.name}`, " if self.name else ""
+        called = f"{'on the way to ' if self.toward else ''}`{self.name}`, " if self.name else ""
         return f"`{self.op}` ({called}op {self.place} of {self.of}) {self.type}"
 
 
@@ -75,7 +77,7 @@ class Parting:
         }
 
     def __str__(self) -> str:
-        text = f"{self.here}: its operands have equals in the other program, its value has none"
+        text = f"{self.here}: what it computes with has equals in the other program, its value has none"
         if self.there is not None:
             text += f"; there stands {self.there}"
         return text + (f" ({'; '.join(self.apart)})" if self.apart else "")
@@ -100,9 +102,7 @@ def first_difference(
     ends = [_frontier([side.outputs[name] for name in failing], own, found) for side, own, found in zip(sides, values, equal, strict=True)]
     here = ends[0][0]
     there = _in_place_of(here, ends[1])
-    apart: list[str] = []
-    if there is not None:
-        apart = _apart(here, there, lambda one, other: one is other or _close(one, other, values, allowed))
+    apart = [] if there is None else _apart(here, there, values, allowed)
     shown = {"first": sides[0].value(here, feed)} | ({} if there is None else {"second": sides[1].value(there, feed)})
     return Parting(sides[0].node(here), None if there is None else sides[1].node(there), apart, len(ends[0]) - 1, shown)
 
@@ -136,7 +136,14 @@ class _Side:
         """A term in words."""
         ops = [each for each in self.program.terms() if not each.op.has("leaf")]
         place = ops.index(term) + 1 if term in ops else 0
-        return Node(describe(term), self.names.get(term), place, len(ops), str(term.type))
+        above = {term}
+        named = None
+        for each in self.program.terms():
+            if each in above or any(operand in above for operand in each.operands):
+                above.add(each)
+                named = each if named is None and each in self.names else named
+        name = None if named is None else self.names[named]
+        return Node(describe(term), name, named is not term and named is not None, place, len(ops), str(term.type))
 
     def value(self, term: Term, feed: Feed) -> Any:
         """What a term gives."""
@@ -266,12 +273,8 @@ def _in_place_of(here: Term, others: Sequence[Term]) -> Term | None:
     return next((term for term in alike if describe(term) == describe(here)), alike[0] if alike else None)
 
 
-def _close(one: Term, other: Term, values: Sequence[Prints], allowed: Mapping[Term, float]) -> bool:
-    return one in values[0] and other in values[1] and values[0][one].close(values[1][other], allowed[one])
-
-
-def _apart(here: Term, there: Term, same: Callable[[Term, Term], bool]) -> list[str]:
-    """What tells two terms from each other: their ops, attributes, or operands."""
+def _apart(here: Term, there: Term, values: Sequence[Prints], allowed: Mapping[Term, float]) -> list[str]:
+    """What tells two terms of one op from each other: attributes, or operands."""
     if here.op is not there.op:
         return []
     found = []
@@ -279,5 +282,8 @@ def _apart(here: Term, there: Term, same: Callable[[Term, Term], bool]) -> list[
         if one != other:
             short = max(len(str(one)), len(str(other))) <= SHOWN
             found.append(f"{name} is {one} here and {other} there" if short else f"{name} is another")
-    pairs = zip(here.operands, there.operands, strict=False)
-    return found + [f"operand {place} is another" for place, pair in enumerate(pairs, start=1) if not same(*pair)]
+    for place, (left, right) in enumerate(zip(here.operands, there.operands, strict=False), start=1):
+        ours, theirs = values[0].get(left), values[1].get(right)
+        if left is not right and (ours is None or theirs is None or not ours.close(theirs, allowed[left])):
+            found.append(f"operand {place} is another {'constant' if ours is None else 'value'}")
+    return found
