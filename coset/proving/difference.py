@@ -129,7 +129,13 @@ class _Side:
         introduces: Mapping[str, Term] = program.source.get("introduces", {})
         source = {**program.source, "introduces": dict(zip(introduces, put.all(list(introduces.values())), strict=True))}
         same = replace(program.with_roots(put.all(program.roots)), inputs=put.all(program.inputs), source=source)
-        names = {put.known[term]: name for term, name in program.source.get("names", {}).items() if term in put.known}
+        names: dict[Term, str] = {}
+        for exact in (True, False):  # what was only moved, and is not needed as such, names what it was moved from
+            for term, name in program.source.get("names", {}).items():
+                while not exact and term not in put.known and term.op.has("movement") and len(term.operands) == 1:
+                    term = term.operands[0]
+                if term in put.known:
+                    names.setdefault(put.known[term], name)
         return _Side(same, {outputs.get(name, name): term for name, term in same.outputs}, names)
 
     def node(self, term: Term) -> Node:
@@ -268,9 +274,10 @@ def _frontier(roots: Iterable[Term], varying: Prints, equal: Collection[Term]) -
 
 
 def _in_place_of(here: Term, others: Sequence[Term]) -> Term | None:
-    """The term of the other program that stands where `here` does: of one type, of the same op before others."""
-    alike = [term for term in others if term.type == here.type]
-    return next((term for term in alike if describe(term) == describe(here)), alike[0] if alike else None)
+    """The term of the other program that stands where `here` does: of one op and type, else of one type, else of one op."""
+    op = [term for term in others if describe(term) == describe(here)]
+    type = [term for term in others if term.type == here.type]
+    return next(iter([*(term for term in type if term in op), *type, *op]), None)
 
 
 def _apart(here: Term, there: Term, values: Sequence[Prints], allowed: Mapping[Term, float]) -> list[str]:
