@@ -54,6 +54,10 @@ class Sites:
         for node in self.model.graph.node:
             for name in node.input:
                 self.readers.setdefault(name, []).append(node)
+        self.constant = {*self.tensors, ""}  # values that are made of constants alone
+        for node in self.model.graph.node:
+            if self.constant.issuperset(node.input):
+                self.constant |= set(node.output)
         self.by_kind: dict[str, list[Edit]] = {}
         for edit in self._all():
             self.by_kind.setdefault(edit.kind, []).append(edit)
@@ -70,9 +74,13 @@ class Sites:
         return None
 
     def near(self, edit: Edit) -> set[str]:
-        """The values that an edit changes directly, and those that are computed from them."""
-        found = set(edit.values)
-        return found | {name for value in edit.values for node in self.readers.get(value, ()) for name in node.output}
+        """The values that an edit changes directly, and those computed from them; what is made of constants alone does not count."""
+        found, ends = set(edit.values), list(edit.values)
+        for value in ends:
+            readers = [name for node in self.readers.get(value, ()) for name in node.output if name not in found]
+            found |= set(readers)
+            ends += [name for name in readers if value in self.constant or name in self.constant]
+        return found
 
     def _valid(self, model: onnx.ModelProto) -> bool:
         """Whether the checker takes the model, and every value has the type that it had."""

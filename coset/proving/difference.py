@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from coset.check import MOST_NOISE, NOISE_FACTOR, ROUNDINGS
 from coset.feeds import Feed
 from coset.fold import fallback_for
 from coset.ir.evaluate import describe, evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import INPUT, Term, input_term, topological
+from coset.ir.term import INPUT, Term, input_term
 from coset.noise import floating, largest_step, nudge, wide
 from coset.prove.certificate import hashed
 from coset.proving.steps import Mapped
 
 SEGMENTS = 32  # of a value, each of which is known by a sum; what has no more elements is compared one by one
+# How many times the noise of a rounding error in every node, and how many roundings, equal values are apart: less than two outputs may be,
+# since who is wrong here names another node and not another answer
+NOISE_FACTOR, ROUNDINGS = 4.0, 16.0
 SHOWN = 40  # letters of an attribute that is shown
 Sums = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -47,9 +49,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Parting:
-    """The first node of one program whose value the other has not, though it has all of its operands; `there` is the node in its place,
-    where one is seen, and `apart` what tells the two from each other. `others`: nodes of the first program of which the same is true.
-    `values`: what both nodes give."""
+    """The first node of one program whose value the other has not, though it has what that is computed from; `there` is the node in its
+    place, where one is seen, and `apart` what tells the two from each other. `others`: nodes of the first program of which the same is
+    true. `values`: what both nodes give."""
 
     here: Node
     there: Node | None
@@ -77,9 +79,8 @@ class Parting:
         }
 
     def __str__(self) -> str:
-        text = f"{self.here}: what it computes with has equals in the other program, its value has none"
-        if self.there is not None:
-            text += f"; there stands {self.there}"
+        text = f"{self.here}"
+        text += " has no equal in the other program" if self.there is None else f", and in the other program {self.there}"
         return text + (f" ({'; '.join(self.apart)})" if self.apart else "")
 
 
@@ -94,17 +95,13 @@ def first_difference(
         CosetError: the evaluator has no value for one of them.
     """
     sides = _Side.of(before, {}, {}), _Side.of(after, inputs, outputs)
-    values = [_known_by(side, feed) for side in sides]
-    moved = _known_by(sides[0], feed, noisy=True)
-    allowed = {term: own.allowed(moved.get(term)) for term, own in values[0].items()}
-    common = set(values[0]) & set(values[1])
-    equal = tuple(found | common for found in _equal(values[0], allowed, values[1]))
-    ends = [_frontier([side.outputs[name] for name in failing], own, found) for side, own, found in zip(sides, values, equal, strict=True)]
-    here = ends[0][0]
-    there = _in_place_of(here, ends[1])
-    apart = [] if there is None else _apart(here, there, values, allowed)
+    values = _Values.of(*sides, feed)
+    found = values.partings([(sides[0].outputs[name], sides[1].outputs[name]) for name in failing])
+    places = {term: place for place, term in enumerate(sides[0].program.terms())}
+    here, there = min(found, key=lambda pair: places[pair[0]])
+    apart = [] if there is None else values.apart(here, there)
     shown = {"first": sides[0].value(here, feed)} | ({} if there is None else {"second": sides[1].value(there, feed)})
-    return Parting(sides[0].node(here), None if there is None else sides[1].node(there), apart, len(ends[0]) - 1, shown)
+    return Parting(sides[0].node(here), None if there is None else sides[1].node(there), apart, len(found) - 1, shown)
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ class _Print:
             return 0.0
         scale = float(np.max(np.abs(self.sums)))
         noise = 0.0 if moved is None or moved.key != self.key else float(np.max(np.abs(moved.sums - self.sums)))
-        return min(NOISE_FACTOR * noise, MOST_NOISE * scale) + ROUNDINGS * self.epsilon * scale
+        return NOISE_FACTOR * noise + ROUNDINGS * self.epsilon * scale
 
     def close(self, other: _Print, allowed: float) -> bool:
         """Whether this may be the print of the same value."""
@@ -256,8 +253,82 @@ def _first(own: _Print) -> float:
     return float(own.sums[0]) if own.sums.size else 0.0
 
 
+@dataclass(frozen=True)
+class _Values:
+    """The prints of both programs. `allowed`: how far equal values may be from those of the first; `equal`: the terms of each side that
+    have an equal one on the other."""
+
+    ours: Prints
+    theirs: Prints
+    allowed: Mapping[Term, float]
+    equal: tuple[Collection[Term], Collection[Term]]
+
+    @staticmethod
+    def of(before: _Side, after: _Side, feed: Feed) -> _Values:
+        """The prints of both on `feed`."""
+        ours, theirs, moved = _known_by(before, feed), _known_by(after, feed), _known_by(before, feed, noisy=True)
+        allowed = {term: own.allowed(moved.get(term)) for term, own in ours.items()}
+        return _Values(ours, theirs, allowed, _equal(ours, allowed, theirs))
+
+    def differ(self, one: Term, other: Term) -> bool:
+        """Whether the first term, which is no constant, has another value than the second."""
+        if one is other or one not in self.ours:
+            return False
+        return other not in self.theirs or not self.ours[one].close(self.theirs[other], self.allowed[one])
+
+    def partings(self, ends: Sequence[tuple[Term, Term]]) -> list[tuple[Term, Term | None]]:
+        """The terms under `ends`, which differ, at which the first program parts from the second, with what stands there in that.
+
+        Both are walked down side by side as long as they have the same ops, to where all operands have equals, or the second has a value
+        that the first has elsewhere. Where the ops are others it is the terms without an equal whose operands have one.
+        """
+        found: list[tuple[Term, Term | None]] = []
+        others: tuple[list[Term], list[Term]] = ([], [])
+        seen: set[Term] = set()
+        stack = list(ends)
+        while stack:
+            one, other = stack.pop()
+            if one in seen:
+                continue
+            seen.add(one)
+            below = self._below(one, other)
+            if below:
+                stack += below
+            elif below is not None or other not in self.theirs or other in self.equal[1]:
+                found.append((one, other))
+            else:
+                others[0].append(one)
+                others[1].append(other)
+        there = _frontier(others[1], self.theirs, self.equal[1])
+        return found + [(here, _in_place_of(here, there)) for here in _frontier(others[0], self.ours, self.equal[0])]
+
+    def _below(self, one: Term, other: Term) -> list[tuple[Term, Term]] | None:
+        """The pairs of operands of which the first has no equal; None where the terms are of other ops."""
+        if one.op is not other.op or len(one.operands) != len(other.operands):
+            return None
+        orders = [other.operands, other.operands[::-1]] if one.op.has("commutative") else [other.operands]
+        order = min(orders, key=lambda order: sum(map(self.differ, one.operands, order)))
+        return [pair for pair in zip(one.operands, order, strict=True) if pair[0] in self.ours and pair[0] not in self.equal[0]]
+
+    def apart(self, here: Term, there: Term) -> list[str]:
+        """What tells two terms of one op from each other: attributes, or operands."""
+        if here.op is not there.op:
+            return []
+        found = []
+        for (name, one), (_, other) in zip(here.attributes, there.attributes, strict=True):
+            if one != other:
+                short = max(len(str(one)), len(str(other))) <= SHOWN
+                found.append(f"{name} is {one} here and {other} there" if short else f"{name} is another")
+        for place, (left, right) in enumerate(zip(here.operands, there.operands, strict=False), start=1):
+            if left not in self.ours and left is not right:
+                found.append(f"operand {place} is another constant")
+            elif self.differ(left, right):
+                found.append(f"operand {place} is another value")
+        return found
+
+
 def _frontier(roots: Iterable[Term], varying: Prints, equal: Collection[Term]) -> list[Term]:
-    """The terms under `roots`, which differ, that have no equal and are made of such as have one, in the order of the program."""
+    """The terms under `roots`, which have no equal, that have none either and are made of such as have one."""
     found: list[Term] = []
     seen: set[Term] = set()
     stack = list(roots)
@@ -269,8 +340,7 @@ def _frontier(roots: Iterable[Term], varying: Prints, equal: Collection[Term]) -
         below = [operand for operand in term.operands if operand in varying and operand not in equal]
         stack += below
         found += [] if below else [term]
-    places = {term: place for place, term in enumerate(topological(roots))}
-    return sorted(found, key=places.__getitem__)
+    return found
 
 
 def _in_place_of(here: Term, others: Sequence[Term]) -> Term | None:
@@ -278,19 +348,3 @@ def _in_place_of(here: Term, others: Sequence[Term]) -> Term | None:
     op = [term for term in others if describe(term) == describe(here)]
     type = [term for term in others if term.type == here.type]
     return next(iter([*(term for term in type if term in op), *type, *op]), None)
-
-
-def _apart(here: Term, there: Term, values: Sequence[Prints], allowed: Mapping[Term, float]) -> list[str]:
-    """What tells two terms of one op from each other: attributes, or operands."""
-    if here.op is not there.op:
-        return []
-    found = []
-    for (name, one), (_, other) in zip(here.attributes, there.attributes, strict=True):
-        if one != other:
-            short = max(len(str(one)), len(str(other))) <= SHOWN
-            found.append(f"{name} is {one} here and {other} there" if short else f"{name} is another")
-    for place, (left, right) in enumerate(zip(here.operands, there.operands, strict=False), start=1):
-        ours, theirs = values[0].get(left), values[1].get(right)
-        if left is not right and (ours is None or theirs is None or not ours.close(theirs, allowed[left])):
-            found.append(f"operand {place} is another {'constant' if ours is None else 'value'}")
-    return found
