@@ -114,8 +114,8 @@ class Oracle:
     moved results of every node, which tells what other sums inside the nodes may do.
     """
 
-    def __init__(self, model: Any, program: Program, given: Mapping[str, int]) -> None:
-        """Find numbers for the free dims that the original runs with, and its outputs on the cases.
+    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0) -> None:
+        """Find numbers for the free dims that the original runs with, and its outputs on the cases that `seed` draws.
 
         Raises:
             CosetError: the original does not load or does not run on any drawn input.
@@ -123,7 +123,7 @@ class Oracle:
         self.skipped: list[str] = []
         self.runs: list[Run] = []
         self.binding: dict[str, int] = {}
-        self._model, self._program = model, program
+        self._model, self._program, self._seed = model, program, seed
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
         self._usual = {name: _largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
@@ -139,7 +139,7 @@ class Oracle:
         session = _session(model)
         for binding in bindings(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
-            for case in cases(program, binding):
+            for case in cases(program, binding, self._seed):
                 try:
                     outputs = session.run(case.feed)
                 except CosetError as error:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from coset.ir import dims
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.program import Program
+from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
 
 Feed = dict[str, np.ndarray[Any, Any]]
@@ -21,7 +25,7 @@ BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan)."""
+    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, wide)."""
 
     name: str
     feed: Feed
@@ -49,20 +53,82 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
 
 
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """Inputs of growing nastiness. Integers stay small, so that what is an index into a table stays in it."""
-    for name in ("normal", "second", "negative", "zeros", "huge", "nan"):
+    """Inputs of growing nastiness. Integers stay small, so that what is an index into a table stays in it; where the tables are seen, all
+    of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
+    tables = _tables(program, binding)
+    for name in ("normal", "second", "negative", "zeros", "huge", "nan", "wide"):
         rng = np.random.default_rng([seed, *name.encode()])
         feed: Feed = {}
-        floats = False
+        floats = wider = False
         for term in program.inputs:
-            type = term.type
+            type, called = term.type, term.attribute("name")
             if not isinstance(type, TensorType) or type.shape is None:
-                raise CosetError(f"input `{term.attribute('name')}` is {type}: such a program cannot be run on drawn inputs")
+                raise CosetError(f"input `{called}` is {type}: such a program cannot be run on drawn inputs")
             shape = tuple(dims.evaluate(dim, binding) for dim in type.shape)
             floats = floats or type.dtype.kind in ("float", "complex")
-            feed[term.attribute("name")] = _draw(rng, name, type.dtype, shape)
-        if floats or name in ("normal", "second", "zeros"):
+            span = _span(type.dtype, tables.get(called, ())) if name == "wide" else None
+            wider = wider or span is not None
+            feed[called] = _draw(rng, name, type.dtype, shape) if span is None else _spread(span, type.dtype, shape, seed)
+        if wider or name in ("normal", "second", "zeros") or (floats and name != "wide"):
             yield Case(name, feed)
+
+
+def seeds_for(program: Program, binding: Mapping[str, int]) -> int:
+    """How many seeds read all rows of the tables that are seen."""
+    tables, shapes = _tables(program, binding), {term.attribute("name"): term.tensor.dims for term in program.inputs}
+    counts = {name: prod(dims.evaluate(dim, binding) for dim in shapes[name]) for name in tables}
+    return max((-(-min(rows) // max(counts[name], 1)) for name, rows in tables.items() if rows), default=0)
+
+
+def _tables(program: Program, binding: Mapping[str, int]) -> dict[str, list[int]]:
+    """The sizes of `tables_of` that are known."""
+    found = tables_of(program).items()
+    return {name: [dims.evaluate(rows, binding) for rows in each if dims.symbols(rows) <= binding.keys()] for name, each in found}
+
+
+def tables_of(program: Program) -> dict[str, list[Dim]]:
+    """For each input of integers the sizes of the axes that its elements are seen to be positions on."""
+    found: dict[str, list[Dim]] = {}
+    origins: dict[Term, set[str]] = {}  # the inputs that an index is made of, element by element
+    for term in program.terms():
+        if not isinstance(term.type, TensorType):
+            continue
+        index = term.operands[1] if describe(term).split(".")[-1].lower() == "gather" else None
+        for name in origins.get(index, ()) if index is not None else ():
+            found.setdefault(name, []).extend(_axes(term))
+        if term.type.dtype.kind not in ("int", "uint"):
+            continue
+        if term.op is INPUT:
+            origins[term] = {term.attribute("name")}
+        elif term.op.has("elementwise") or term.op.has("movement"):
+            origins[term] = set().union(*(origins.get(operand, set()) for operand in term.operands))
+    return found
+
+
+def _axes(gather: Term) -> list[Dim]:
+    """The sizes of the axes that a gather's indices point into."""
+    table = gather.operands[0].tensor.dims
+    attributes = dict(gather.attributes)
+    if "start_index_map" in attributes:
+        return [table[axis] for axis in attributes["start_index_map"]]
+    return [table[dict(attributes.get("given", ()), **attributes).get("axis", 0)]]
+
+
+def _span(dtype: DType, tables: Sequence[int]) -> tuple[int, int] | None:
+    """From where to where integers reach that are more than small ones: to the end of the smallest table, or all of 8 bits."""
+    if dtype.kind not in ("int", "uint"):
+        return None
+    if tables:
+        return 0, max(min(tables), 1)
+    whole = np.iinfo(dtype.numpy) if dtype.numpy.kind in "iu" and dtype.numpy.itemsize == 1 else None
+    return None if whole is None else (int(whole.min), int(whole.max) + 1)
+
+
+def _spread(span: tuple[int, int], dtype: DType, shape: Sequence[int], seed: int) -> np.ndarray[Any, Any]:
+    """Numbers of the span in a drawn order, each once before one comes again; the next seed goes on where this one stops."""
+    order = np.random.default_rng(span[1]).permutation(np.arange(*span))
+    count = prod(shape)
+    return order[(seed * count + np.arange(count)) % len(order)].reshape(shape).astype(dtype.numpy)
 
 
 def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:

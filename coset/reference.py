@@ -41,10 +41,10 @@ def read_program(model: Any) -> Program:
 
 
 def against_reference(
-    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False
+    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False, seed: int = 0
 ) -> CheckReport:
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
-    operand of a product may be off; `exact`: every bit counts.
+    operand of a product may be off; `exact`: every bit counts; `seed`: of the inputs.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
@@ -52,7 +52,7 @@ def against_reference(
     refusal = ""
     for binding in bindings(program, given):
         report = CheckReport(dict(binding))
-        for case, expected, noise in expected_values(program, binding, report):
+        for case, expected, noise in expected_values(program, binding, report, seed):
             report.cases.append(case.name)
             results = run(case.feed)
             for name, value in expected.items():
@@ -63,10 +63,10 @@ def against_reference(
     raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
 
 
-def expected_values(program: Program, binding: Mapping[str, int], report: CheckReport) -> Iterator[tuple[Case, Feed, Feed]]:
+def expected_values(program: Program, binding: Mapping[str, int], report: CheckReport, seed: int = 0) -> Iterator[tuple[Case, Feed, Feed]]:
     """Each case with the outputs and how far one rounding error on every number that goes in moves them."""
     shaken = [nudged(program, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
-    for case in cases(program, binding):
+    for case in cases(program, binding, seed):
         try:
             outputs = values_of(program, case.feed)
         except (CosetError, ValueError) as error:

@@ -42,6 +42,9 @@ def show_proved(result: Mapping[str, Any]) -> None:
         )
     else:
         print_line(f"           {result.get('difference') or result.get('reason')}", markup=False)
+    if "first_difference" in result:
+        place = result["first_difference"]
+        print_line(f"first      {place.get('words') or 'no node is named: ' + place['unknown']}", markup=False)
     for key in ("certificate", "counterexample"):
         if result[key] is not None:
             print_line(f"{key:14s} {result[key]}", markup=False)

@@ -23,6 +23,7 @@ Evaluated = Array | tuple[Array, ...]
 Fallback = Callable[[Term, Sequence[Any]], Any]
 Exchange = tuple[Term, list[Any]]  # a term that needs all processes, and what this one gives to it
 Run = Generator[Exchange, Any, list[Any]]  # is sent the term's value here
+Tap = Callable[[Term, Any], Any]  # is given each term with its value, and says what is taken for it
 
 
 def evaluate(
@@ -40,13 +41,15 @@ def evaluate(
     return _alone(_started(roots, inputs, fallback, binding or {}), fallback)
 
 
-def _started(roots: Sequence[Term], inputs: Mapping[str, Array], fallback: Fallback | None, binding: Mapping[str, int]) -> Run:
+def _started(
+    roots: Sequence[Term], inputs: Mapping[str, Array], fallback: Fallback | None, binding: Mapping[str, int], tap: Tap | None = None
+) -> Run:
     order = list(topological(roots))
     known = dict(binding)
     for term in order:
         if term.op.name == "builtin.input" and term.attribute("name") in inputs:
             bind(term.type, inputs[term.attribute("name")], known)
-    return _run(order, _uses(order, roots), roots, {}, inputs, known, fallback)
+    return _run(order, _uses(order, roots), roots, {}, inputs, known, fallback, tap)
 
 
 def _alone(run: Run, fallback: Fallback | None) -> list[Any]:
@@ -61,15 +64,18 @@ def _alone(run: Run, fallback: Fallback | None) -> list[Any]:
         answer = term.op.joint(term, [operands], (1, 1), fallback)[0]
 
 
-def evaluate_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> list[Any]:
-    """The values of the program's roots under `inputs` (by name), as `evaluate` gives them.
+def evaluate_program(
+    program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None, tap: Tap | None = None
+) -> list[Any]:
+    """The values of the program's roots under `inputs` (by name), as `evaluate` gives them. `tap` sees, and may change, the value of each
+    term on the way, but not of those inside functions.
 
     Dim symbols get their numbers from all inputs, and where no root needs the term that introduces one, from that term.
     """
-    return _alone(run_program(program, inputs, fallback=fallback), fallback)
+    return _alone(run_program(program, inputs, fallback=fallback, tap=tap), fallback)
 
 
-def run_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None) -> Run:
+def run_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fallback | None = None, tap: Tap | None = None) -> Run:
     """The run of one process: see `evaluate_program`."""
     binding: dict[str, int] = {}
     for term in program.inputs:
@@ -79,7 +85,7 @@ def run_program(program: Program, inputs: Mapping[str, Array], *, fallback: Fall
     roots = list(program.roots)
     while True:
         try:
-            values = yield from _started(roots, inputs, fallback, binding)
+            values = yield from _started(roots, inputs, fallback, binding, tap)
             return values[: len(program.roots)]
         except UnboundDim as missing:
             more = [introduces[name] for name in missing.names if name in introduces]
@@ -122,6 +128,7 @@ def _run(
     inputs: Mapping[str, Array],
     binding: dict[str, int],
     fallback: Fallback | None,
+    tap: Tap | None = None,
 ) -> Run:
     """Compute the terms of `order` into `values`; one that `uses` does not count any more is freed.
 
@@ -149,6 +156,8 @@ def _run(
                 waiting.append(term)
                 continue
             bind(term.type, values[term], binding)
+            if tap is not None:
+                values[term] = tap(term, values[term])
             for operand in term.operands:
                 left[operand] -= 1
                 if not left[operand]:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import coset.dialects
 from coset.answer import save_bytes
-from coset.check import CheckReport, Oracle
+from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import cases
-from coset.hub_pipeline import compare_files
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.prove.certificate import Certificate, by_content, renamed
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import PIECE, join
+from coset.proving.refute import Names, Pair
 from coset.proving.steps import Uncertified
-from coset.reference import is_stablehlo, read_program, values_of
+from coset.reference import read_program
 from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -61,17 +57,22 @@ def prove(asked: Proving) -> dict[str, Any]:
     names = _names(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
-    report = _compared(asked, before, names)
+    pair = Pair((asked.before, asked.after), before, after, names, asked.dims)
+    report = pair.compared()
     compared = time.perf_counter()
     seconds = {"read": read - started, "compare": compared - read}
     if not report.ok:
-        found = {"answer": REFUTED, "method": "inputs", "difference": str(report.worst), "certificate": None}
-        return {**found, "counterexample": _counterexample(asked, before, after, names, report), "seconds": seconds}
+        return _refuted(asked, pair, report, 0, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, before, after, names)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
+        asked.progress("looking for inputs on which they differ")
+        found = pair.hunted(report.binding, asked.seconds)
+        seconds["look"] = time.perf_counter() - compared - seconds["prove"]
+        if found is not None:
+            return _refuted(asked, pair, *found, seconds)
         return {
             "answer": UNKNOWN,
             "method": "search",
@@ -90,27 +91,15 @@ def prove(asked: Proving) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _compared(asked: Proving, before: Program, names: _Names) -> CheckReport:
-    """Both programs on drawn inputs: by ONNX Runtime where it runs both as they are called."""
-    if is_stablehlo(asked.before) or is_stablehlo(asked.after) or names.head is not None:
-        return compare_files(str(asked.before), str(asked.after), asked.dims)
-    return Oracle(str(asked.before), before, asked.dims).compare(str(asked.after), exact=False)
+def _refuted(asked: Proving, pair: Pair, report: CheckReport, seed: int, seconds: dict[str, float]) -> dict[str, Any]:
+    started = time.perf_counter()
+    asked.progress("looking for the first node that differs")
+    found = pair.refuted(report, seed, asked.counterexample)
+    seconds["locate"] = time.perf_counter() - started
+    return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
 
 
-@dataclass(frozen=True)
-class _Names:
-    """What inputs and outputs of the second program are called in the first."""
-
-    inputs: Mapping[str, str]
-    outputs: Mapping[str, str]
-
-    @property
-    def head(self) -> dict[str, Any] | None:
-        """What the certificate says of them; None where all names are the same."""
-        return {"inputs": dict(self.inputs), "outputs": dict(self.outputs)} if self.inputs or self.outputs else None
-
-
-def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> _Names:
+def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> Names:
     """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order.
 
     Raises:
@@ -137,10 +126,10 @@ def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> _Names:
             if types[said[name]] != type:
                 raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
         found.append({name: said[name] for name, _ in other if said[name] != name})
-    return _Names(*found)
+    return Names(*found)
 
 
-def _in_order(before: Program, after: Program, names: _Names) -> Program:
+def _in_order(before: Program, after: Program, names: Names) -> Program:
     """The second program with the names and in the order of the first."""
     same = renamed(after, names.inputs, names.outputs)
     outputs = dict(same.outputs)
@@ -151,7 +140,7 @@ def _in_order(before: Program, after: Program, names: _Names) -> Program:
     )  # fmt: skip
 
 
-def _shown(asked: Proving, before: Program, after: Program, names: _Names) -> tuple[Certificate, dict[str, Any]]:
+def _shown(asked: Proving, before: Program, after: Program, names: Names) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it.
 
     Raises:
@@ -163,23 +152,3 @@ def _shown(asked: Proving, before: Program, after: Program, names: _Names) -> tu
     steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits)
     certificate = certificate_of(one, by_content(after), steps, names=names.head, shown=other)
     return certificate, accepted(certificate, before, after, phases)
-
-
-def _counterexample(asked: Proving, before: Program, after: Program, names: _Names, report: CheckReport) -> str | None:
-    """Where the inputs on which the programs differ most were written, with what both give; None where nobody asked."""
-    if asked.counterexample is None or report.worst is None:
-        return None
-    feed = next((case.feed for case in cases(before, report.binding) if case.name == report.worst.case), None)
-    if feed is None:
-        return None
-    called = {ours: theirs for theirs, ours in names.inputs.items()}
-    arrays: dict[str, Any] = {f"input {name}": value for name, value in feed.items()}
-    for what, program, given in (
-        ("first", before, feed),
-        ("second", after, {called.get(name, name): value for name, value in feed.items()}),
-    ):
-        arrays |= {f"{what} {name}": value for name, value in values_of(program, given).items()}
-    file = BytesIO()
-    np.savez(file, **arrays)
-    save_bytes(asked.counterexample, file.getvalue())
-    return str(asked.counterexample)

@@ -151,3 +151,76 @@ def test_interfaces_that_do_not_correspond_are_said(tmp_path: Path, capsys: pyte
     assert run(["prove", str(one), str(tmp_path / "two.onnx")]) == 2
     assert "1 inputs, the second 2" in capsys.readouterr().err
     assert run(["prove", str(one), str(tmp_path / "absent.onnx")]) == 2
+
+
+# ---------------------------------------------------------------- the first node that differs
+
+
+FIRST = {"operands swapped": "centered", "an axis": "mean", "no root": "deviation", "no shift": "h"}
+
+
+@pytest.mark.parametrize("edit", WRONG)
+def test_the_first_node_that_differs_is_named(edit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What comes after it differs too, and is not what is named."""
+    for ends in (end, lambda nodes: layers(nodes, 1)):
+        one, other = saved(tmp_path, "one", ends(NORMAL)), saved(tmp_path, "other", ends(WRONG[edit]))
+        assert run(["prove", str(one), str(other), "--json"]) == 1
+        place = json.loads(capsys.readouterr().out)["first_difference"]
+        assert place["name"].rstrip("0") == FIRST[edit] and place["others"] == 0
+
+
+def test_both_values_of_the_first_node_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(WRONG["an axis"]))
+    assert run(["prove", str(one), str(other), "--dim", "n=3", "--counterexample", str(tmp_path / "c.npz")]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "first `onnx.ReduceMean` (`mean`, op 1 of" in said and "dimensions is (1,) here and (0,) there" in said
+    with np.load(tmp_path / "c.npz") as arrays:
+        x = arrays["input x"]
+        assert np.allclose(arrays["node first"], x.mean(1), atol=1e-6) and np.allclose(arrays["node second"], x.mean(0), atol=1e-6)
+
+
+def test_what_was_written_in_another_way_is_not_what_differs(tmp_path: Path) -> None:
+    """Two spellings of a normalization: what only one of them computes has equals further on."""
+    changed = WEIGHTS["w"].copy()
+    changed[3, 3] += 0.5
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(ONE), w=changed)
+    place = prove(Proving(one, other))["first_difference"]
+    assert (place["name"], place["others"], place["apart"]) == ("p", 0, ["operand 2 is another constant"])
+
+
+def test_rows_of_a_table_are_read_before_nothing_is_known(tmp_path: Path) -> None:
+    """A row of an embedding that no plain case reads."""
+
+    def table(name: str, rows: np.ndarray) -> Path:
+        graph = helper.make_graph(
+            [helper.make_node("Gather", ["table", "x"], ["y"])], "g",
+            [helper.make_tensor_value_info("x", TensorProto.INT64, ["s"])], [value_info("y")], [numpy_helper.from_array(rows, "table")],
+        )  # fmt: skip
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / name)
+        return tmp_path / name
+
+    rows = np.random.default_rng(0).normal(size=(900, 4)).astype(np.float32)
+    changed = rows.copy()
+    changed[833] = 0
+    one, other = table("one.onnx", rows), table("other.onnx", changed)
+    found = prove(Proving(one, other, counterexample=tmp_path / "c.npz"))
+    assert found["answer"] == "refuted" and found["first_difference"]["name"] == "y"
+    with np.load(tmp_path / "c.npz") as arrays:
+        assert 833 in arrays["input x"]
+
+
+def test_outputs_correspond_as_they_are_named(tmp_path: Path) -> None:
+    """In another order, or paired by the user against the order."""
+
+    def two(name: str, ends: list[str]) -> Path:
+        nodes = [helper.make_node("Tanh", ["x"], [ends[0]]), helper.make_node("Relu", ["x"], [ends[1]])]
+        outputs = [value_info(each, ["n", 16]) for each in sorted(ends, reverse=name == "turned")]
+        graph = helper.make_graph(nodes, "g", [value_info("x", ["n", 16])], outputs)
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+        return path
+
+    one, turned, named = two("one", ["a", "b"]), two("turned", ["a", "b"]), two("named", ["d", "c"])
+    assert prove(Proving(one, turned))["answer"] == "proved"
+    assert prove(Proving(one, named, pairs={"d": "a", "c": "b"}))["answer"] == "proved"
+    assert prove(Proving(one, named))["answer"] == "refuted"

@@ -1,0 +1,123 @@
+"""Two programs side by side on drawn inputs: whether they differ, on which inputs, and from which node on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coset.answer import save_bytes
+from coset.backends.onnxruntime import Session
+from coset.check import CheckReport, Oracle, difference
+from coset.feeds import Feed, cases, seeds_for
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.proving.difference import first_difference
+from coset.reference import against_reference, is_stablehlo, values_of
+
+ROUNDS = 8  # seeds of which all cases are tried
+
+
+@dataclass(frozen=True)
+class Names:
+    """What inputs and outputs of the second program are called in the first, where that is another name."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    @property
+    def head(self) -> dict[str, Any] | None:
+        """What the certificate says of them; None where all names are the same."""
+        return {"inputs": dict(self.inputs), "outputs": dict(self.outputs)} if self.inputs or self.outputs else None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two programs that were read from these files."""
+
+    files: tuple[Path, Path]
+    before: Program
+    after: Program
+    names: Names
+    dims: Mapping[str, int]
+
+    def compared(self, seed: int = 0) -> CheckReport:
+        """Both on the inputs that `seed` draws: by ONNX Runtime where it runs both as they are called.
+
+        Raises:
+            CosetError: the first runs on none of them, or the second fails on some.
+        """
+        as_called = self.names.head is None and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
+        if as_called and not any(map(is_stablehlo, self.files)):
+            return Oracle(str(self.files[0]), self.before, self.dims, seed=seed).compare(str(self.files[1]), exact=False)
+        return against_reference(self.before, self._second(), self.dims, seed=seed)
+
+    def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int] | None:
+        """The comparison on further inputs that shows a difference, with their seed; None where none is found in `seconds`.
+
+        All rows of tables are read. What differs by more than a few roundings is compared again, beside the noise of the original.
+        """
+        end = time.perf_counter() + seconds
+        first, second = self._first(), self._second()
+        for seed in range(1, max(ROUNDS, seeds_for(self.before, binding)) + 1):
+            for case in cases(self.before, binding, seed):
+                if time.perf_counter() > end:
+                    return None
+                if seed > ROUNDS and case.name != "wide":
+                    continue
+                try:
+                    expected = first(case.feed)
+                except CosetError:
+                    continue  # no input of the original
+                found = second(case.feed)
+                if all(difference(case.name, name, value, found[name], 0.0, exact=False).ok for name, value in expected.items()):
+                    continue
+                report = self.compared(seed)
+                if not report.ok:
+                    return report, seed
+                break
+        return None
+
+    def refuted(self, report: CheckReport, seed: int, counterexample: Path | None) -> dict[str, Any]:
+        """What is said of programs that differ, on the plainest inputs of a report that show it: how far and from which node on. The inputs
+        are written to `counterexample`, with both outputs and what both nodes give."""
+        shown = next(each for each in report.differences if not each.ok)
+        failing = [each.output for each in report.differences if each.case == shown.case and not each.ok]
+        (feed,) = (case.feed for case in cases(self.before, report.binding, seed) if case.name == shown.case)
+        try:
+            names = self.names
+            parting = first_difference(self.before, self.after, feed, failing, inputs=names.inputs, outputs=names.outputs)
+            place, values = parting.summary(), parting.values
+        except CosetError as error:  # the runtime has values where the evaluator has none
+            place, values = {"unknown": error.message}, {}
+        if counterexample is not None:
+            arrays: dict[str, Any] = {f"input {name}": value for name, value in feed.items()}
+            for what, run in (("first", self._first()), ("second", self._second())):
+                arrays |= {f"{what} {name}": value for name, value in run(feed).items()}
+            arrays |= {f"node {what}": value for what, value in values.items()}
+            file = BytesIO()
+            np.savez(file, **arrays)
+            save_bytes(counterexample, file.getvalue())
+        written = None if counterexample is None else str(counterexample)
+        return {"difference": str(shown), "first_difference": place, "counterexample": written}
+
+    def _first(self) -> Callable[[Feed], Feed]:
+        """The first program as a function."""
+        return (lambda feed: values_of(self.before, feed)) if is_stablehlo(self.files[0]) else Session(self.files[0]).run
+
+    def _second(self) -> Callable[[Feed], Feed]:
+        """The second program as a function of inputs, and with outputs, that are called as in the first."""
+        session = None if is_stablehlo(self.files[1]) else Session(self.files[1])
+        own = [term.attribute("name") for term in self.after.inputs]
+
+        def run(feed: Feed) -> Feed:
+            given = {name: feed[self.names.inputs.get(name, name)] for name in own}
+            results = values_of(self.after, given) if session is None else session.run(given)
+            return {self.names.outputs.get(name, name): value for name, value in results.items()}
+
+        return run
