@@ -162,11 +162,14 @@ def _ways(value: Term, like: Term) -> Iterator[Term]:
 def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
     """The step that a term of constants has the value of a constant, `rounded` otherwise at most; None where it has not."""
     value = _array(term)
-    if value is None:
-        return None
-    if term is not wanted and hashed(constant(constant_of(value, term.tensor.dtype))) is hashed(wanted):
-        return Step(COMPUTED, (term,), (wanted,))
-    return Step(ROUNDED, (term,), (wanted,)) if rounded and apart(value, wanted.attribute("value").array()) is not None else None
+    reason = None if value is None else _reason(value, wanted.attribute("value").array(), rounded=rounded)
+    return None if reason is None or (term is wanted) else Step(reason, (term,), (wanted,))
+
+
+def _reason(value: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], *, rounded: bool) -> str | None:
+    if value.shape == wanted.shape and value.tobytes() == wanted.tobytes():
+        return COMPUTED
+    return ROUNDED if rounded and apart(value, wanted) is not None else None
 
 
 # ---------------------------------------------------------------- constants that someone else has computed
@@ -175,23 +178,31 @@ def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
 def recomputed(
     classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool
 ) -> Iterator[Step]:
-    """That terms of constants are constants of `wanted`. `classes`: terms that are known to be equal, of which one is computed; `actual`:
+    """That terms of constants have the values of `wanted`. `classes`: terms that are known to be equal, of which one is computed; `actual`:
     what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count."""
-    by_type: dict[Type, list[Term]] = {}
+    by_type: dict[Type, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
     for term in wanted:
-        by_type.setdefault(term.type, []).append(term)
+        value = _array(actual(term))
+        if value is not None:
+            by_type.setdefault(term.type, []).append((term, value))
     left = dict.fromkeys(by_type, MOST_CANDIDATES)
     for members in classes:
         type = members[0].type
-        places = [place for place in by_type.get(type, ()) if place not in members]
+        places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
         made = next(filter(_is_constant, members), None) if places and left[type] else None
-        if made is None:
+        own = None if made is None else _array(actual(made))
+        if made is None or own is None:
             continue
         left[type] -= 1
-        for place in places:
-            found = same_value(actual(made), actual(place), rounded=rounded)
-            if found is not None:
-                yield Step(found.reason, (made,), (place,))
+        for place, value in places:
+            reason = _reason(own, value, rounded=rounded)
+            if reason is None:
+                continue
+            if place.op is not CONSTANT:  # its value is in neither program
+                stored = hashed(constant(constant_of(value, place.tensor.dtype)))
+                yield Step(COMPUTED, (place,), (stored,))
+                place = stored
+            yield Step(reason, (made,), (place,))
 
 
 def _is_constant(term: Term) -> bool:
@@ -213,8 +224,11 @@ def is_large(term: Term) -> bool:
     return term.op is CONSTANT and term.tensor.dtype.kind == "float" and prod(term.tensor.static or ()) > INLINE_ELEMENTS
 
 
-def wanted_constants(goals: Sequence[Goal]) -> list[Term]:
-    """The constants that only one side of the goals has, in order."""
+def wanted_constants(goals: Sequence[Goal], meanings: Sequence[Term]) -> list[Term]:
+    """The constants that only one side of the goals has, in order, and what is computed from such in what their ops mean."""
     sides = [list(topological(side)) for side in zip(*goals, strict=True)]
     shared = set(sides[0]) & set(sides[1])
-    return [term for side in sides for term in side if term.op is CONSTANT and term not in shared and term.tensor.rank]
+    own = [term for side in sides for term in side if term not in shared]
+    further = [term for term in topological(meanings) if term.operands and term.op.name != BROADCAST]
+    found = [term for term in own if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
+    return [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType) and term.tensor.rank]

@@ -156,7 +156,7 @@ class _Side:
 
 
 @dataclass(frozen=True)
-class _Print:
+class Print:
     """What a value is known by: equal ones have one `key`, and `sums` that are nearly the same."""
 
     key: Hashable
@@ -164,38 +164,52 @@ class _Print:
     epsilon: float
 
     @staticmethod
-    def of(value: Any) -> _Print:
+    def of(value: Any) -> Print:
         """The print of any value of a term."""
         if isinstance(value, list | tuple):
-            parts = [_Print.of(part) for part in value]
+            parts = [Print.of(part) for part in value]
             sums = np.concatenate([np.zeros(0), *(part.sums for part in parts)])
-            return _Print(tuple(part.key for part in parts), sums, max((part.epsilon for part in parts), default=0.0))
+            return Print(tuple(part.key for part in parts), sums, max((part.epsilon for part in parts), default=0.0))
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind in "OUS":
-            return _Print(repr(value.tolist() if isinstance(value, np.ndarray) else value), np.zeros(0), 0.0)
+            return Print(repr(value.tolist() if isinstance(value, np.ndarray) else value), np.zeros(0), 0.0)
         array = np.ascontiguousarray(value)
         if not floating(array):
-            return _Print((array.size, array.dtype.kind, _digest(array)), np.zeros(0), 0.0)
+            return Print((array.size, array.dtype.kind, _digest(array)), np.zeros(0), 0.0)
         flat = np.ascontiguousarray(wide(array)).reshape(-1)
         flat = flat.view(flat.real.dtype).astype(np.float64, copy=False)
         finite = np.isfinite(flat)
         odd = b"" if finite.all() else _digest(np.where(finite, 0.0, flat))
         epsilon = float(np.finfo(array.dtype).eps) if array.dtype.kind in "fc" else 2.0**-7
-        return _Print((flat.size, odd), _sums(np.where(finite, flat, 0.0)), epsilon)
+        return Print((flat.size, odd), _sums(np.where(finite, flat, 0.0)), epsilon)
 
-    def allowed(self, moved: _Print | None) -> float:
+    def allowed(self, moved: Print | None) -> float:
         """How far the sums of an equal value may be from these, of which `moved` are those after a rounding error in each node."""
         if not self.sums.size:
             return 0.0
-        scale = float(np.max(np.abs(self.sums)))
+        scale = self.largest
         noise = 0.0 if moved is None or moved.key != self.key else float(np.max(np.abs(moved.sums - self.sums)))
         return NOISE_FACTOR * noise + ROUNDINGS * self.epsilon * scale
 
-    def close(self, other: _Print, allowed: float) -> bool:
+    @property
+    def first(self) -> float:
+        """The first of the sums, by which prints are ordered."""
+        return float(self.sums[0]) if self.sums.size else 0.0
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a sum."""
+        return float(np.max(np.abs(self.sums))) if self.sums.size else 0.0
+
+    def distance(self, other: Print) -> float:
+        """How far the sums of another print of this key are from these."""
+        return float(np.max(np.abs(self.sums - other.sums), initial=0.0))
+
+    def close(self, other: Print, allowed: float) -> bool:
         """Whether this may be the print of the same value."""
         return self.key == other.key and bool(np.all(np.abs(self.sums - other.sums) <= allowed))
 
 
-Prints = Mapping[Term, _Print]
+Prints = Mapping[Term, Print]
 
 
 def _digest(array: np.ndarray[Any, Any]) -> bytes:
@@ -212,9 +226,9 @@ def _sums(flat: Sums) -> Sums:
     return found
 
 
-def _known_by(side: _Side, feed: Feed, *, noisy: bool = False) -> dict[Term, _Print]:
+def known_by(program: Program, feed: Feed, *, noisy: bool = False) -> dict[Term, Print]:
     """The prints of what a program computes from its inputs, and of those; with `noisy` each moved by a rounding error."""
-    varying: dict[Term, _Print] = {}
+    varying: dict[Term, Print] = {}
     draw = np.random.default_rng(0)
 
     def tap(term: Term, value: Any) -> Any:
@@ -222,35 +236,31 @@ def _known_by(side: _Side, feed: Feed, *, noisy: bool = False) -> dict[Term, _Pr
             return value
         if noisy and isinstance(value, np.ndarray):
             value = nudge(value, draw)
-        varying[term] = _Print.of(value)
+        varying[term] = Print.of(value)
         return value
 
     with np.errstate(all="ignore"):
-        evaluate_program(side.program, feed, fallback=fallback_for(side.program.source), tap=tap)
+        evaluate_program(program, feed, fallback=fallback_for(program.source), tap=tap)
     return varying
 
 
 def _equal(ours: Prints, allowed: Mapping[Term, float], theirs: Prints) -> tuple[set[Term], set[Term]]:
     """The terms of each side that have an equal value on the other. Only those are compared whose first sums are near."""
-    rows: dict[Hashable, dict[bytes, tuple[float, _Print, list[Term]]]] = {}
+    rows: dict[Hashable, dict[bytes, tuple[float, Print, list[Term]]]] = {}
     for term, own in theirs.items():
         alike = rows.setdefault(own.key, {})
-        alike.setdefault(own.sums.tobytes(), (_first(own), own, []))[2].append(term)
+        alike.setdefault(own.sums.tobytes(), (own.first, own, []))[2].append(term)
     ordered = {key: sorted(alike.values(), key=lambda row: row[0]) for key, alike in rows.items()}
     found: tuple[set[Term], set[Term]] = set(), set()
     for term, own in ours.items():
         near = ordered.get(own.key, [])
-        place = bisect_left(near, _first(own) - allowed[term], key=lambda row: row[0])
-        while place < len(near) and near[place][0] <= _first(own) + allowed[term]:
+        place = bisect_left(near, own.first - allowed[term], key=lambda row: row[0])
+        while place < len(near) and near[place][0] <= own.first + allowed[term]:
             if own.close(near[place][1], allowed[term]):
                 found[0].add(term)
                 found[1].update(near[place][2])
             place += 1
     return found
-
-
-def _first(own: _Print) -> float:
-    return float(own.sums[0]) if own.sums.size else 0.0
 
 
 @dataclass(frozen=True)
@@ -266,7 +276,8 @@ class _Values:
     @staticmethod
     def of(before: _Side, after: _Side, feed: Feed) -> _Values:
         """The prints of both on `feed`."""
-        ours, theirs, moved = _known_by(before, feed), _known_by(after, feed), _known_by(before, feed, noisy=True)
+        ours, theirs = known_by(before.program, feed), known_by(after.program, feed)
+        moved = known_by(before.program, feed, noisy=True)
         allowed = {term: own.allowed(moved.get(term)) for term, own in ours.items()}
         return _Values(ours, theirs, allowed, _equal(ours, allowed, theirs))
 

@@ -1,7 +1,8 @@
-"""Two programs that are nearly the same term, shown equal piece by piece: between ops that both have in the same order.
+"""Two programs shown equal piece by piece: between terms of both that are taken for the same, from the inputs up.
 
-What lies below such an op on both sides is one stand-in, as are large weights, so that equal pieces (the layers of a network) are one
-search; each piece is shown from the stand-ins up, and congruence does the rest.
+Which those are is said by their values on an input, or, where nobody gives one, by their order. What lies below such a term on both sides
+is one stand-in, as are large weights, so that equal pieces (the layers of a network) are one search; each piece is shown from the stand-ins
+up, and congruence does the rest. A pair that is not shown is no end of a piece: those above it reach through it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,15 @@ from coset.proving.constants import Goal, in_one_form, is_large, paired, recompu
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
-ATTEMPTS = 3  # at cutting: ops above what is not joined are no ends of pieces in the next
+MOST_FAILURES = 12  # searches that join nothing, until no more pieces are tried
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 
 
-def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE) -> list[Step]:
+Alike = Callable[[Sequence[Goal]], Sequence[Goal]]
+"""Terms of both sides that are probably equal, each pair behind those below it."""
+
+
+def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIECE, alike: Alike | None = None) -> list[Step]:
     """The steps that join each pair, by the rules of `phases`; exact ones are tried alone first.
 
     Raises:
@@ -44,13 +49,26 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
         return begun
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
     joining = _Joining(goals, (exact, phases), limits, [step for step in moved if step.left[0].operands], rounded)
-    for _ in range(ATTEMPTS):
-        found = joining.by_pieces()
-        if found is not None:
-            return [*begun, *found]
-        if not joining.stuck:
-            break
-    return [*begun, *joining.whole()]
+    found = joining.by_pieces(in_order(goals) if alike is None else alike(goals))
+    return [*begun, *(joining.whole() if found is None else found)]
+
+
+def in_order(goals: Sequence[Goal]) -> list[Goal]:
+    """Ops of both sides that are taken for the same because both have as many of the kind, in the order in which they stand."""
+    orders = [list(topological(roots)) for roots in zip(*goals, strict=True)]
+    shared = set(orders[0]) & set(orders[1])
+    kinds: tuple[dict[Hashable, list[Term]], dict[Hashable, list[Term]]] = ({}, {})
+    for side, order in zip(kinds, orders, strict=True):
+        for term in order:
+            if term not in shared and is_anchor(term):
+                side.setdefault(kind_of(term), []).append(term)
+    pairs = {
+        other: one
+        for kind, terms in kinds[0].items()
+        if len(terms) == len(kinds[1].get(kind, ()))
+        for one, other in zip(terms, kinds[1][kind], strict=True)
+    }
+    return [(pairs[term], term) for term in orders[1] if term in pairs]
 
 
 def _with_own_constants(goals: Sequence[Goal], *, rounded: bool) -> tuple[list[Goal], list[Step]]:
@@ -70,8 +88,10 @@ class _Joining:
     rounded: bool  # whether values may be rounded otherwise
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
-    stuck: list[Term] = field(default_factory=list)  # what stands above pieces that were not joined: taken for the same by mistake, maybe
-    joined: int = 0  # pieces, in the last attempt
+    at: tuple[dict[Term, int], dict[Term, int]] = field(default_factory=lambda: ({}, {}))  # of each side: joined pairs by number
+    ends: list[Term] = field(default_factory=list)  # of joined pairs: the left terms
+    stuck: list[Goal] = field(default_factory=list)  # pairs that were not joined
+    failures: int = 0  # searches that joined nothing
 
     def __post_init__(self) -> None:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
@@ -85,51 +105,59 @@ class _Joining:
         large = len(self.sides[0] | self.sides[1]) > WHOLE
         steps = None if large else self._searched(self.goals, self.moved, lambda term: term)
         if steps is None:
-            above = f", the first that was not is below `{describe(self.stuck[0])}`" if self.stuck else ""
-            raise Uncertified(f"the two programs are not seen to be equal: {self.joined} pieces were joined{above}")
+            words = [describe(term) for term in self.stuck[0]] if self.stuck else []
+            first = f"; the first pair that was not is `{words[0]}` and `{words[1]}`" if words else ""
+            raise Uncertified(f"the two programs are not seen to be equal: {len(self.ends)} pairs of terms were joined{first}")
         return steps
 
-    def by_pieces(self) -> list[Step] | None:
-        """The steps, piece by piece; None where the programs have no ops in common to cut at, or a piece is not joined."""
-        banned = {_kind(term) for term in self.stuck}
-        pairs = [pair for pair in self._anchors() if _kind(pair[0]) not in banned]
+    def by_pieces(self, pairs: Sequence[Goal]) -> list[Step] | None:
+        """The steps, piece by piece: what lies between the pairs, and the goals; None where a goal is not joined."""
         if not pairs:
             return None
-        at = {one: number for number, (one, _) in enumerate(pairs)}
-        other_at = {other: number for number, (_, other) in enumerate(pairs)}
-        steps: list[Step] = []
-        self.joined = 0
-        below = [(one, *pair) for one, other in pairs for pair in zip(one.operands, other.operands, strict=True)]
-        for user, one, other in [*below, *((None, *goal) for goal in self.goals)]:
-            if one is not other and (at.get(one), other_at.get(other)) != (at.get(one, -1), at.get(one, -1)):
-                found = self._piece(one, other, at, other_at, pairs)
-                if found is None:
-                    self.stuck += [] if user is None else [user]
+        steps: dict[Step, None] = {}
+        for one, other in pairs:
+            found = self._pair(one, other)
+            if found is None:
+                self.stuck.append((one, other))
+                if self.failures > MOST_FAILURES:
                     return None
-                steps += found
-            self.joined += 1
-        return list(dict.fromkeys(steps))
+                continue
+            steps.update(dict.fromkeys(found))
+            if one not in self.at[0]:
+                self.at[0][one] = len(self.ends)
+                self.ends.append(one)
+            self.at[1][other] = self.at[0][one]
+        for one, other in self.goals:
+            found = self._pair(one, other)
+            if found is None:
+                self.stuck.append((one, other))
+                return None
+            steps.update(dict.fromkeys(found))
+        return list(steps)
 
-    def _anchors(self) -> list[Goal]:
-        """Ops of both sides that are taken for the same, in order: those of one kind, of which both have as many."""
-        left, right = self.sides
-        kinds: tuple[dict[Hashable, list[Term]], dict[Hashable, list[Term]]] = ({}, {})
-        for side, roots, own in zip(kinds, zip(*self.goals, strict=True), (left - right, right - left), strict=True):
-            for term in topological(roots):
-                if term in own and _is_anchor(term):
-                    side.setdefault(_kind(term), []).append(term)
-        return [
-            pair
-            for kind, terms in kinds[0].items()
-            if len(terms) == len(kinds[1].get(kind, ()))
-            for pair in zip(terms, kinds[1][kind], strict=True)
-        ]
+    def _pair(self, one: Term, other: Term) -> list[Step] | None:
+        """The steps that join two terms: of one kind by their operands, else, or where those are not equal, from the pairs below them; from
+        those that are more than arithmetic, where that does not do."""
+        if self._are_joined(one, other):
+            return []
+        if kind_of(one) == kind_of(other) and len(one.operands) == len(other.operands):
+            found: list[Step] = []
+            for pair in zip(one.operands, other.operands, strict=True):
+                steps = [] if self._are_joined(*pair) else self._piece(*pair, coarse=False)
+                if steps is None:
+                    break
+                found += steps
+            else:
+                return found
+        steps = self._piece(one, other, coarse=False)
+        return self._piece(one, other, coarse=True) if steps is None else steps
 
-    def _piece(
-        self, one: Term, other: Term, at: Mapping[Term, int], other_at: Mapping[Term, int], pairs: Sequence[Goal]
-    ) -> list[Step] | None:
-        stand = _StandIns(self.sides[0] & self.sides[1], pairs)
-        goal = (stand.cut(one, at), stand.cut(other, other_at))
+    def _are_joined(self, one: Term, other: Term) -> bool:
+        return one is other or (one in self.at[0] and self.at[0][one] == self.at[1].get(other))
+
+    def _piece(self, one: Term, other: Term, *, coarse: bool) -> list[Step] | None:
+        stand = _StandIns(self.sides[0] & self.sides[1], self.ends, coarse)
+        goal = (stand.cut(one, self.at[0]), stand.cut(other, self.at[1]))
         moved = [
             Step(step.reason, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
             for step in self.moved
@@ -143,6 +171,7 @@ class _Joining:
         if known is None and key in self.solved:
             return None
         found = self.solved[key] = self._searched([goal], moved, lambda term: put.all([term])[0])
+        self.failures += found is None
         return None if found is None else [put.step(step) for step in found]
 
     def _reused(self, steps: Sequence[Step], put: Mapped) -> list[Step] | None:
@@ -179,7 +208,7 @@ class _Joining:
 
 def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term], *, rounded: bool) -> list[Step]:
     """Steps about constants that one side has and the other computes, which are entered into what was played."""
-    wanted = wanted_constants(goals)
+    wanted = wanted_constants(goals, [step.right[0] for step in played.steps if step.reason == MEANING])
     if not wanted:
         return []
     closure = played.closure
@@ -193,8 +222,9 @@ def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term
 class _StandIns:
     """A piece of both programs: what lies below its ends are inputs, large constants are any of their type, by order of first use."""
 
-    def __init__(self, shared: AbstractSet[Term], pairs: Sequence[Goal]) -> None:
-        self.shared, self.pairs = shared, pairs
+    def __init__(self, shared: AbstractSet[Term], ends: Sequence[Term], coarse: bool) -> None:
+        """`ends`: left terms of joined pairs, by number. `coarse`: only those count that are more than arithmetic and movement."""
+        self.shared, self.ends, self.coarse = shared, ends, coarse
         self.known: dict[Term, Term] = {}  # a term (of a pair: the left one) -> what stands for it
 
     def cut(self, root: Term, at: Mapping[Term, int]) -> Term:
@@ -205,7 +235,7 @@ class _StandIns:
             term, ready = stack.pop()
             if term in made:
                 continue
-            end = self._end(term, at)
+            end = None if term is root and term.operands else self._end(term, at)
             if end is not None:
                 made[term] = end
             elif ready:
@@ -220,13 +250,13 @@ class _StandIns:
         return self.known.get(term) or rebuild(term, list(map(self.over, term.operands)))
 
     def _end(self, term: Term, at: Mapping[Term, int]) -> Term | None:
-        if term in at:
-            return self._standing(self.pairs[at[term]][0])
+        if term in at and (not self.coarse or is_anchor(term)):
+            return self._standing(self.ends[at[term]])
         if term.op is CONSTANT:
             return self._standing(term) if is_large(term) else None  # definitions look at whole numbers
         if not isinstance(term.type, TensorType):
             return None
-        return self._standing(term) if term.op is INPUT or (term in self.shared and _is_anchor(term)) else None
+        return self._standing(term) if term.op is INPUT or (term in self.shared and is_anchor(term)) else None
 
     def _standing(self, term: Term) -> Term:
         found = self.known.get(term)
@@ -237,11 +267,12 @@ class _StandIns:
         return found
 
 
-def _kind(term: Term) -> Hashable:
+def kind_of(term: Term) -> Hashable:
+    """What a term is but for its operands."""
     return term.op, exact_key(term.attributes), term.regions, term.type
 
 
-def _is_anchor(term: Term) -> bool:
+def is_anchor(term: Term) -> bool:
     """True for an op that is more than arithmetic element by element or movement: printing and reading keep those in order."""
     plain = term.op.has("elementwise") or term.op.has("movement") or term.op.has("leaf") or term.op.has("effect")
     return bool(term.operands) and not plain and isinstance(term.type, TensorType) and not term.op.has("foreign")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
+from coset.feeds import cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.prove.certificate import Certificate, by_content, renamed
+from coset.proving.alike import by_values
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Names, Pair
@@ -65,7 +68,7 @@ def prove(asked: Proving) -> dict[str, Any]:
         return _refuted(asked, pair, report, 0, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
-        certificate, verdict = _shown(asked, before, after, names)
+        certificate, verdict = _shown(asked, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
         asked.progress("looking for inputs on which they differ")
@@ -140,15 +143,16 @@ def _in_order(before: Program, after: Program, names: Names) -> Program:
     )  # fmt: skip
 
 
-def _shown(asked: Proving, before: Program, after: Program, names: Names) -> tuple[Certificate, dict[str, Any]]:
-    """A certificate that the checker accepts, and what it says of it.
+def _shown(asked: Proving, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
+    """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
     Raises:
         Uncertified: there is none.
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
-    one, other = by_content(before), by_content(_in_order(before, after, names))
+    one, other = by_content(pair.before), by_content(_in_order(pair.before, pair.after, pair.names))
+    feed = next(iter(cases(pair.before, binding))).feed
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
-    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits)
-    certificate = certificate_of(one, by_content(after), steps, names=names.head, shown=other)
-    return certificate, accepted(certificate, before, after, phases)
+    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feed))
+    certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
+    return certificate, accepted(certificate, pair.before, pair.after, phases)
