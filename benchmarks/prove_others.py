@@ -19,15 +19,30 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks import headroom, models, rivals
+from benchmarks import feeds, headroom, models, rivals
+from coset.ir.dims import alone
+from coset.reference import read_program
 
 ANSWERS = {0: "proved", 1: "refuted", 3: "unknown"}
 LONGEST = 600  # s for a proof; none is known to take as long
 
 
-def proved(before: Path, after: Path) -> dict[str, Any]:
+def dims_of(model: models.Model) -> dict[str, int]:
+    """Numbers for the free dims of a model that needs certain ones (sizes of images, of sounds), from what it is fed in benchmarks."""
+    shapes = feeds.SHAPES.get(Path(model.name).name, {})
+    found: dict[str, int] = {}
+    for term in read_program(model.path).inputs if shapes else ():
+        for dim, number in zip(term.tensor.shape or (), shapes.get(term.attribute("name"), ()), strict=False):
+            name = alone(dim)
+            if name is not None:
+                found[name] = number
+    return found
+
+
+def proved(before: Path, after: Path, dims: dict[str, int]) -> dict[str, Any]:
     """What `coset prove` says of two files."""
     command = [sys.executable, "-m", "coset.cli", "prove", str(before), str(after), "--json"]
+    command += [f"--dim={name}={number}" for name, number in dims.items()]
     started = time.perf_counter()
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
@@ -63,7 +78,7 @@ def main() -> None:
             if wanted and model.name not in wanted:
                 continue
             made, reason = rivals.converted(kind, model.path)
-            row = {"answer": "not made", "reason": reason, "seconds": 0.0} if made is None else proved(model.path, made)
+            row = {"answer": "not made", "reason": reason, "seconds": 0.0} if made is None else proved(model.path, made, dims_of(model))
             rows.append({"by": kind, "model": model.name, **row})
             print(f"{kind:14s} {model.name:40s} {row['answer']:9s} {row['seconds']:6.1f} s  {said(row)}", file=out, flush=True)
     for kind in given.by.split(","):

@@ -19,6 +19,7 @@ from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, re
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
 from coset.frontends.onnx_results import Dims, bounds_of, defined_types, note_likely, result_dims
+from coset.frontends.onnx_sequences import element
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
 from coset.ir import dims
@@ -276,6 +277,9 @@ class _Importer:
         """The results of `node` as hub or named terms, up to the last one that is used; None where it is to stay as it is."""
         if node.results == 1 and (folded := self._folded(node.name, node.operands, node.host, node.attributes)) is not None:
             return (folded,)
+        part = element(node.operands[0], node.host[1]) if node.name == "SequenceAt" else None
+        if part is not None:
+            return (part,)
         built = dialect.build(node)
         bound = bounds_of(node) if built is None else None
         if bound is not None and self.facts.most.get(bound[0], bound[1] + 1) > bound[1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from coset.feeds import Feed
@@ -18,16 +18,22 @@ from coset.proving.join import in_order, kind_of
 NEAR = 1e-3  # of the largest sum: how far two may be apart; more than roundings, as a wrong pair costs a search and no more
 
 
-def by_values(one: Program, other: Program, feed: Feed, goals: Sequence[Goal]) -> Sequence[Goal]:
-    """Pairs of terms below the goals, which are terms of the two programs; as `in_order` where they cannot be evaluated."""
-    try:
-        values = [
-            known_by(replace(program, outputs=tuple((str(place), root) for place, root in enumerate(roots)), effects=None), feed)
-            for program, roots in zip((one, other), zip(*goals, strict=True), strict=True)
-        ]
-    except (CosetError, ValueError):
-        return in_order(goals)
-    ours, theirs = ({term: own for term, own in side.items() if _counts(term)} for side in values)
+def by_values(one: Program, other: Program, feeds: Iterable[Feed], goals: Sequence[Goal]) -> Sequence[Goal]:
+    """Pairs of terms below the goals, which are terms of the two programs, on the first of `feeds` on which both have values; as `in_order`
+    where they have none on any."""
+    sides = [
+        replace(program, outputs=tuple((str(place), root) for place, root in enumerate(roots)), effects=None)
+        for program, roots in zip((one, other), zip(*goals, strict=True), strict=True)
+    ]
+    for feed in feeds:
+        try:
+            return _pairs(*({term: own for term, own in known_by(side, feed).items() if _counts(term)} for side in sides))
+        except (CosetError, ValueError):
+            continue
+    return in_order(goals)
+
+
+def _pairs(ours: Mapping[Term, Print], theirs: Mapping[Term, Print]) -> list[Goal]:
     rows: dict[Hashable, list[tuple[float, Print, Term]]] = {}
     for term, own in ours.items():
         rows.setdefault((term.type, own.key), []).append((own.first, own, term))

@@ -13,7 +13,7 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import cases
+from coset.feeds import bindings, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.prove.certificate import Certificate, by_content, renamed
@@ -151,8 +151,8 @@ def _shown(asked: Proving, pair: Pair, binding: Mapping[str, int]) -> tuple[Cert
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
     one, other = by_content(pair.before), by_content(_in_order(pair.before, pair.after, pair.names))
-    feed = next(iter(cases(pair.before, binding))).feed
+    feeds = (next(iter(cases(pair.before, each))).feed for each in (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
-    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feed))
+    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feeds))
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
     return certificate, accepted(certificate, pair.before, pair.after, phases)

@@ -229,6 +229,22 @@ def test_sequences_and_values_without_a_rank() -> None:
     assert "SequenceAt" in kept(program)
 
 
+@pytest.mark.parametrize("position", [0, 1, -1])
+@pytest.mark.parametrize(
+    ("split", "keepdims"),
+    [(None, 0), (None, 1), (np.array(2), 1), (np.array(3), 1), (np.array([1, 2, 1]), 1), (np.array([1, 3]), 0)],
+    ids=str,
+)
+def test_known_elements_of_sequences_are_slices(split: np.ndarray | None, position: int, keepdims: int) -> None:
+    operands = ["x"] if split is None else ["x", "split"]
+    constants = {"i": np.array(position), **({} if split is None else {"split": split})}
+    split_up = node("SplitToSequence", operands, ["s"], axis=-1, keepdims=keepdims)
+    nodes = [split_up, node("SequenceAt", ["s", "i"], ["h"]), node("Relu", ["h"], ["y"])]
+    model = model_of(nodes, [value("x", FLOAT, 2, 3, 4)], [helper.make_tensor_value_info("y", FLOAT, None)], weights=constants)
+    program, _ = round_trip(model, {"x": X})
+    assert kept(program) == []
+
+
 def test_random_ops_are_effects_in_their_order() -> None:
     nodes = [node("RandomNormal", [], ["a"], shape=[3]), node("RandomNormal", [], ["b"], shape=[3]), node("Sub", ["a", "b"], ["y"])]
     program, result = exported(model_of(nodes, [], [value("y", FLOAT, 3)]))
