@@ -12,6 +12,7 @@ from coset.frontends.onnx_types import UNKNOWN
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
+from coset.ir.term import ABSENT
 from coset.ir.types import TensorType, Type
 
 Dims = Sequence[Dim | None] | None  # None: no rank is known, or a dim is not
@@ -36,25 +37,38 @@ def result_dims(node: Node) -> Dims:
 
 
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
-    """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them."""
-    if not any(type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None) for type in types):
+    """`types` of the results of `node`, with those unknown, of unknown rank or of dims that nothing says taken from its op's definition
+    where that knows them."""
+    operands = [operand.type for operand in node.operands if operand.op is not ABSENT]
+    if not all(isinstance(type, TensorType) and type.shape is not None for type in operands):
         return list(types)
-    operands = [operand.type for operand in node.operands if isinstance(operand.type, TensorType)]
-    if any(type.shape is None for type in operands):
+    spelled = frozenset[str]().union(*(_symbols(type) for type in operands))
+    if not any(_is_open(type, spelled) for type in types):
         return list(types)
     try:
         found = define(node) or ()
     except CosetError:
         return list(types)
-    spelled = frozenset[str]().union(*(dims.symbols(dim) for type in operands for dim in type.shape or ()))
     result = list(types)
     for index, (type, term) in enumerate(zip(types, found, strict=False)):
-        if not isinstance(term.type, TensorType):
+        if not isinstance(term.type, TensorType) or not _is_open(type, spelled):
             continue
+        own = _symbols(term.type) <= spelled  # symbols of the data's own have no meaning here
         if type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None and term.type.dtype == type.dtype):
-            own = all(dims.symbols(dim) <= spelled for dim in term.type.dims)  # symbols of the data's own have no meaning here
             result[index] = term.type if own else TensorType(term.type.dtype, None)
+        elif own and isinstance(type, TensorType) and (type.dtype, type.rank) == (term.type.dtype, term.type.rank):
+            result[index] = term.type
     return result
+
+
+def _is_open(type: Type, spelled: frozenset[str]) -> bool:
+    """True for the type of a result whose shape is not said by those of the operands, which speak of the symbols `spelled`."""
+    return type == UNKNOWN or (isinstance(type, TensorType) and (type.shape is None or not _symbols(type) <= spelled))
+
+
+def _symbols(type: Type) -> frozenset[str]:
+    shape = type.shape if isinstance(type, TensorType) else None
+    return frozenset[str]().union(*(dims.symbols(dim) for dim in shape or ()))
 
 
 def bounds_of(node: Node) -> tuple[str, int] | None:

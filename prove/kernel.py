@@ -18,7 +18,7 @@ from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, topological
+from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Term, constant, exact_key, topological
 from coset.ir.types import TensorType, dtype_of
 from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term, renamed
 from coset.prove.laws import support
@@ -87,7 +87,10 @@ def verify(certificate: Certificate, before: Program, after: Program, find: Call
 
 
 def meaning_of(term: Term) -> Term | None:
-    """The term that the definition of a term's op gives for it, one step; None where there is none."""
+    """The term that the definition of a term's op gives for it, one step; None where there is none. An item of a tuple means that item."""
+    if term.op is GET and term.operands[0].op is TUPLE:
+        index: int = term.attribute("index")
+        return term.operands[0].operands[index]
     if term.op.name == "onnx.node":
         return opened(term)
     return expand(term) if is_defined(term.op) else None

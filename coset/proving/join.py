@@ -11,12 +11,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from coset.dialects.onnx_kept import KEPT
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
-from coset.ir.term import CONSTANT, INPUT, Term, constant, exact_key, input_term, rebuild, topological
+from coset.ir.term import CONSTANT, INPUT, TUPLE, Term, constant, exact_key, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
 from coset.prove.kernel import meaning_of
 from coset.proving.constants import Goal, in_one_form, is_large, paired, recomputed, same_value, wanted_constants
@@ -256,7 +257,8 @@ class _StandIns:
             return self._standing(term) if is_large(term) else None  # definitions look at whole numbers
         if not isinstance(term.type, TensorType):
             return None
-        return self._standing(term) if term.op is INPUT or (term in self.shared and is_anchor(term)) else None
+        alike = term in self.shared and (is_anchor(term) or (term.op is KEPT and bool(term.operands)))
+        return self._standing(term) if term.op is INPUT or alike else None
 
     def _standing(self, term: Term) -> Term:
         found = self.known.get(term)
@@ -287,5 +289,6 @@ def _meanings(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
         if term in found or (meaning := meaning_of(term)) is None:
             continue
         found[term] = Step(MEANING, (term,), (meaning,))
+        stack += [get(meaning, index) for index in range(len(meaning.operands))] if meaning.op is TUPLE else []
         stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
     return list(found.values())
