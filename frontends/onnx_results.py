@@ -37,8 +37,8 @@ def result_dims(node: Node) -> Dims:
 
 
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
-    """`types` of the results of `node`, with those unknown, of unknown rank or of dims that nothing says taken from its op's definition
-    where that knows them."""
+    """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them; for an
+    op of ONNX Runtime those of dims that nothing says, too: the standard leaves one open for good reasons."""
     operands = [operand.type for operand in node.operands if operand.op is not ABSENT]
     if not all(isinstance(type, TensorType) and type.shape is not None for type in operands):
         return list(types)
@@ -56,7 +56,7 @@ def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
         own = _symbols(term.type) <= spelled  # symbols of the data's own have no meaning here
         if type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None and term.type.dtype == type.dtype):
             result[index] = term.type if own else TensorType(term.type.dtype, None)
-        elif own and isinstance(type, TensorType) and (type.dtype, type.rank) == (term.type.dtype, term.type.rank):
+        elif own and "." in node.name and isinstance(type, TensorType) and (type.dtype, type.rank) == (term.type.dtype, term.type.rank):
             result[index] = term.type
     return result
 

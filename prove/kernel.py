@@ -67,6 +67,11 @@ def apart(value: Any, other: Any) -> float | None:
     return distance if distance <= ROUNDINGS * eps else None
 
 
+def computes(term: Term) -> bool:
+    """True where a term does more than to move the elements of its leaves."""
+    return any(each.operands and not each.op.has("movement") for each in topological([term]))
+
+
 def text_hash(rule: Rule) -> str:
     """The hash that a certificate names a rule's text by."""
     return hashlib.sha256(rule.text.encode()).hexdigest()
@@ -241,8 +246,9 @@ class _Checker:
         self.folded += 1
 
     def _rounded(self, term: Term, other: Term) -> None:
-        """A term of constants alone is a constant but for roundings."""
+        """A term of constants alone is a constant but for roundings: those of what it computes, so it must compute something."""
         self._require(other.op is CONSTANT and term.type == other.type, "it is no constant of this type")
+        self._require(computes(term), "nothing is computed, so that nothing rounds")
         distance = apart(self._value(term), other.attribute("value").array())
         self._require(distance is not None, "the constant is not what is computed")
         assert distance is not None

@@ -3,7 +3,7 @@ whole or as a number that is broadcast, transposed, or rounded otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import permutations
 from math import prod
@@ -19,8 +19,8 @@ from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, Type
 from coset.prove.certificate import hashed
-from coset.prove.kernel import CONSTANTS, apart, meaning_of
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, hashed_value
+from coset.prove.kernel import CONSTANTS, apart, computes, meaning_of
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Step, hashed_value
 
 MOST_AXES = 4  # of a constant whose orders are tried
 MOST_ELEMENTS = 1 << 26  # of a value that is computed
@@ -109,14 +109,12 @@ def _filling(term: Term) -> Term | None:
 # ---------------------------------------------------------------- the same elements, in another order or rounded otherwise
 
 
-def paired(one: AbstractSet[Term], other: AbstractSet[Term], *, rounded: bool) -> list[Step]:
-    """For each constant that only the second side has, one of the first that has its elements: as they are, or in another order or shape
-    (then the left term of the step moves it). `rounded`: whether values count that were rounded otherwise."""
-    own = [
-        [term for term in side if term.op is CONSTANT and term.tensor.rank and term not in rest]
-        for side, rest in ((one, other), (other, one))
-    ]
-    candidates, wanted = (sorted(terms, key=lambda term: str(term.attribute("value").key)) for terms in own)
+def paired(one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[Step], *, rounded: bool) -> list[tuple[Step, Term, Term]]:
+    """For each constant that only the second side has, one of the first that has its elements, as they are or in another order or shape:
+    the step that says so, the constant of the first or the term that moves it, and that of the second. `rounded`: whether values count that
+    were rounded otherwise, of constants that the steps `computed` say how to compute."""
+    sources = {step.right[0]: step.left[0] for step in computed if computes(step.left[0])}
+    candidates, wanted = _own_constants(one, other), _own_constants(other, one)
     by_size: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
     for term in candidates:
         by_size.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append((term, _moments(term)))
@@ -126,12 +124,20 @@ def paired(one: AbstractSet[Term], other: AbstractSet[Term], *, rounded: bool) -
         moments = _moments(term) if near else None
         alike = [each for each, own in near if moments is not None and np.allclose(own, moments, rtol=1e-4, atol=1e-30, equal_nan=True)]
         ways = [way for each in alike for way in _ways(each, term)]
-        step = next((found for way in ways if (found := same_value(way, term, rounded=False)) is not None), None)
-        if step is None and rounded:
-            step = next((found for way in ways if (found := same_value(way, term, rounded=True)) is not None), None)
-        if step is not None:
-            steps.append(step)
+        found = next(((step, way, term) for way in ways if (step := same_value(way, term, rounded=False)) is not None), None)
+        if found is None and rounded:
+            found = next(((step, way, term) for way in ways if (step := _rounded(way, term, sources)) is not None), None)
+        if found is not None:
+            steps.append(found)
     return steps
+
+
+def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> Step | None:
+    """The step that what one of two constants is computed from is the other but for roundings."""
+    (leaf,) = (each for each in topological([way]) if not each.operands)
+    if leaf in sources:
+        return same_value(Mapped({leaf: sources[leaf]}).all([way])[0], wanted, rounded=True)
+    return same_value(sources[wanted], way, rounded=True) if wanted in sources and way is leaf else None
 
 
 def _own_constants(side: AbstractSet[Term], rest: AbstractSet[Term]) -> list[Term]:
@@ -162,6 +168,7 @@ def _ways(value: Term, like: Term) -> Iterator[Term]:
 def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
     """The step that a term of constants has the value of a constant, `rounded` otherwise at most; None where it has not."""
     value = _array(term)
+    rounded = rounded and computes(term)
     reason = None if value is None else _reason(value, wanted.attribute("value").array(), rounded=rounded)
     return None if reason is None or (term is wanted) else Step(reason, (term,), (wanted,))
 
@@ -189,13 +196,14 @@ def recomputed(
     for members in classes:
         type = members[0].type
         places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
-        made = next(filter(_is_constant, members), None) if places and left[type] else None
+        constants = list(filter(_is_constant, members)) if places and left[type] else []
+        made = next(filter(computes, constants), constants[0] if constants else None)
         own = None if made is None else _array(actual(made))
         if made is None or own is None:
             continue
         left[type] -= 1
         for place, value in places:
-            reason = _reason(own, value, rounded=rounded)
+            reason = _reason(own, value, rounded=rounded and computes(made))
             if reason is None:
                 continue
             if place.op is not CONSTANT:  # its value is in neither program

@@ -43,13 +43,13 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
     if not goals:
         return []
     goals, begun = in_one_form(goals)
-    goals, moved = _with_own_constants(goals, rounded=rounded)
-    begun += [step for step in moved if not step.left[0].operands]
+    goals, moved, same = _with_own_constants(goals, begun, rounded=rounded)
+    begun += same
     goals = [goal for goal in goals if goal[0] is not goal[1]]
     if not goals:
         return begun
     exact = [Phase(phase.name, tuple(rule for rule in phase.rules if rule.numerics.word == "exact")) for phase in phases]
-    joining = _Joining(goals, (exact, phases), limits, [step for step in moved if step.left[0].operands], rounded)
+    joining = _Joining(goals, (exact, phases), limits, moved, rounded)
     found = joining.by_pieces(in_order(goals) if alike is None else alike(goals))
     return [*begun, *(joining.whole() if found is None else found)]
 
@@ -72,12 +72,15 @@ def in_order(goals: Sequence[Goal]) -> list[Goal]:
     return [(pairs[term], term) for term in orders[1] if term in pairs]
 
 
-def _with_own_constants(goals: Sequence[Goal], *, rounded: bool) -> tuple[list[Goal], list[Step]]:
-    """The goals, constants of the second side that are some of the first but for roundings replaced by those; and what `paired` says."""
-    sides = [set(topological(side)) for side in zip(*goals, strict=True)]
-    moved = paired(*sides, rounded=rounded)
-    put = Mapped({step.right[0]: step.left[0] for step in moved if not step.left[0].operands})
-    return [(one, put.all([other])[0]) for one, other in goals], moved
+def _with_own_constants(goals: Sequence[Goal], computed: Sequence[Step], *, rounded: bool) -> tuple[list[Goal], list[Step], list[Step]]:
+    """The goals, constants of the second side that are such of the first but for roundings replaced by those; the steps about constants
+    that are moved, and those about the ones that were replaced. `computed`: how constants are computed."""
+    one, other = (set(topological(side)) for side in zip(*goals, strict=True))
+    found = paired(one, other, computed, rounded=rounded)
+    put = Mapped({term: way for step, way, term in found if step.reason == ROUNDED})
+    replaced = [(left, put.all([right])[0]) for left, right in goals]
+    moved, same = ([step for step, _, _ in found if (step.reason == ROUNDED) is which] for which in (False, True))
+    return replaced, moved, same
 
 
 @dataclass
