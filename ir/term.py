@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -234,11 +234,12 @@ def absent() -> Term:
     return make(ABSENT)
 
 
-def topological(roots: Iterable[Term]) -> Iterator[Term]:
-    """Every term under `roots` once, operands before users, in an order that depends on the structure only."""
+def topological(roots: Iterable[Term], *, known: Container[Term] = ()) -> Iterator[Term]:
+    """Every term under `roots` once, operands before users, in an order that depends on the structure only. Those that are `known` when
+    they are come upon are left out, with all that only they have below them."""
     done: set[Term] = set()
     for root in roots:
-        stack: list[tuple[Term, int]] = [(root, 0)]
+        stack: list[tuple[Term, int]] = [] if root in known else [(root, 0)]
         while stack:
             term, position = stack.pop()
             if term in done:
@@ -246,7 +247,7 @@ def topological(roots: Iterable[Term]) -> Iterator[Term]:
             if position < len(term.operands):
                 stack.append((term, position + 1))
                 child = term.operands[position]
-                if child not in done:
+                if child not in done and child not in known:
                     stack.append((child, 0))
                 continue
             done.add(term)

@@ -220,7 +220,7 @@ class Numbered:
 
     def enter(self, root: Term) -> None:
         """Add the term with all below it, operands first."""
-        for term in topological([root]):
+        for term in topological([root], known=self.number):
             self.add(term)
 
     def __getitem__(self, number: object) -> Term:

@@ -298,17 +298,16 @@ class _Closure:
         self.known: dict[Any, Term] = {}
 
     def enter(self, terms: Sequence[Term]) -> None:
-        for term in topological(terms):
-            if term not in self.number:
-                self.number[term] = len(self.parent)
-                self.parent.append(len(self.parent))
-                self.own.append([term])
-                self.users.append([])
-                for operand in term.operands:
-                    self.users[self.find(operand)].append(term)
-                other = self.known.setdefault(self._sign(term), term)
-                if other is not term:
-                    self.join(term, other)
+        for term in topological(terms, known=self.number):
+            self.number[term] = len(self.parent)
+            self.parent.append(len(self.parent))
+            self.own.append([term])
+            self.users.append([])
+            for operand in term.operands:
+                self.users[self.find(operand)].append(term)
+            other = self.known.setdefault(self._sign(term), term)
+            if other is not term:
+                self.join(term, other)
 
     def same(self, one: Term, other: Term) -> bool:
         return self.find(one) == self.find(other)

@@ -38,10 +38,9 @@ def certificate_of(
     lines: list[Line] = []
 
     def numbers(terms: Sequence[Term]) -> list[int]:
-        for term in topological(terms):
-            if term not in numbered.number:
-                lines.append(term_line(term, numbered, alike))
-                numbered.add(term)
+        for term in topological(terms, known=numbered.number):
+            lines.append(term_line(term, numbered, alike))
+            numbered.add(term)
         return [numbered.number[term] for term in terms]
 
     try:

@@ -24,7 +24,7 @@ from coset.proving.constants import Goal, in_one_form, is_large, paired, recompu
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
-MOST_FAILURES = 12  # searches that join nothing, until no more pieces are tried
+MOST_FAILURES = 24  # searches that join nothing, until no more pieces are tried
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 
 
@@ -91,6 +91,7 @@ class _Joining:
     moved: Sequence[Step]  # constants of the second side as movements of some of the first
     rounded: bool  # whether values may be rounded otherwise
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
+    shared: AbstractSet[Term] = field(init=False)
     solved: dict[Hashable, list[Step] | None] = field(default_factory=dict)
     at: tuple[dict[Term, int], dict[Term, int]] = field(default_factory=lambda: ({}, {}))  # of each side: joined pairs by number
     ends: list[Term] = field(default_factory=list)  # of joined pairs: the left terms
@@ -99,6 +100,7 @@ class _Joining:
 
     def __post_init__(self) -> None:
         self.sides = (set(topological(one for one, _ in self.goals)), set(topological(other for _, other in self.goals)))
+        self.shared = self.sides[0] & self.sides[1]
 
     def whole(self) -> list[Step]:
         """The steps, everything in one search.
@@ -140,27 +142,29 @@ class _Joining:
         return list(steps)
 
     def _pair(self, one: Term, other: Term) -> list[Step] | None:
-        """The steps that join two terms: of one kind by their operands, else, or where those are not equal, from the pairs below them; from
-        those that are more than arithmetic, where that does not do."""
+        """The steps that join two terms: of one kind by their operands, else, or where those are not equal, from the pairs below; where
+        that does not do, from those of them that are more than arithmetic, and from those that are below the ones next to it."""
         if self._are_joined(one, other):
             return []
         if kind_of(one) == kind_of(other) and len(one.operands) == len(other.operands):
             found: list[Step] = []
             for pair in zip(one.operands, other.operands, strict=True):
-                steps = [] if self._are_joined(*pair) else self._piece(*pair, coarse=False)
+                steps = [] if self._are_joined(*pair) else self._piece(*pair, _StandIns(self.shared, self.ends))
                 if steps is None:
                     break
                 found += steps
             else:
                 return found
-        steps = self._piece(one, other, coarse=False)
-        return self._piece(one, other, coarse=True) if steps is None else steps
+        near = _StandIns(self.shared, self.ends)
+        steps = self._piece(one, other, near)
+        if steps is None:
+            steps = self._piece(one, other, _StandIns(self.shared, self.ends, coarse=True))
+        return self._piece(one, other, _StandIns(self.shared, self.ends, passed=frozenset(near.known))) if steps is None else steps
 
     def _are_joined(self, one: Term, other: Term) -> bool:
         return one is other or (one in self.at[0] and self.at[0][one] == self.at[1].get(other))
 
-    def _piece(self, one: Term, other: Term, *, coarse: bool) -> list[Step] | None:
-        stand = _StandIns(self.sides[0] & self.sides[1], self.ends, coarse)
+    def _piece(self, one: Term, other: Term, stand: _StandIns) -> list[Step] | None:
         goal = (stand.cut(one, self.at[0]), stand.cut(other, self.at[1]))
         moved = [
             Step(step.reason, tuple(map(stand.over, step.left)), tuple(map(stand.over, step.right)))
@@ -226,9 +230,12 @@ def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term
 class _StandIns:
     """A piece of both programs: what lies below its ends are inputs, large constants are any of their type, by order of first use."""
 
-    def __init__(self, shared: AbstractSet[Term], ends: Sequence[Term], coarse: bool) -> None:
-        """`ends`: left terms of joined pairs, by number. `coarse`: only those count that are more than arithmetic and movement."""
-        self.shared, self.ends, self.coarse = shared, ends, coarse
+    def __init__(
+        self, shared: AbstractSet[Term], ends: Sequence[Term], *, coarse: bool = False, passed: AbstractSet[Term] = frozenset()
+    ) -> None:
+        """`ends`: left terms of joined pairs, by number. `coarse`: only those count that are more than arithmetic and movement; those
+        `passed` do not."""
+        self.shared, self.ends, self.coarse, self.passed = shared, ends, coarse, passed
         self.known: dict[Term, Term] = {}  # a term (of a pair: the left one) -> what stands for it
 
     def cut(self, root: Term, at: Mapping[Term, int]) -> Term:
@@ -254,13 +261,13 @@ class _StandIns:
         return self.known.get(term) or rebuild(term, list(map(self.over, term.operands)))
 
     def _end(self, term: Term, at: Mapping[Term, int]) -> Term | None:
-        if term in at and (not self.coarse or is_anchor(term)):
+        if term in at and (not self.coarse or is_anchor(term)) and self.ends[at[term]] not in self.passed:
             return self._standing(self.ends[at[term]])
         if term.op is CONSTANT:
             return self._standing(term) if is_large(term) else None  # definitions look at whole numbers
         if not isinstance(term.type, TensorType):
             return None
-        alike = term in self.shared and (is_anchor(term) or (term.op is KEPT and bool(term.operands)))
+        alike = term in self.shared and term not in self.passed and (is_anchor(term) or (term.op is KEPT and bool(term.operands)))
         return self._standing(term) if term.op is INPUT or alike else None
 
     def _standing(self, term: Term) -> Term:
