@@ -22,7 +22,7 @@ rule planted
   "True, but said to be more."
   for x, y: F[S..]
   hlo.negate(x - y) => y - x
-  numerics exact except zero_sign
+  numerics exact except signed_zero
 """
 
 
