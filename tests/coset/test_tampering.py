@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -79,18 +80,22 @@ def test_lines_that_cannot_be_looked_at_are_refused(what: str, case: Case, tmp_p
     assert answer(case, tmp_path, gzip.compress("\n".join(changed).encode())) == code
 
 
-BYTES: dict[str, Callable[[bytes], bytes]] = {
-    "cut off": lambda data: data[: len(data) // 2],
-    "a bit": lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 4]) + data[len(data) // 2 + 1 :],
-    "no text": lambda data: gzip.compress(gzip.decompress(data).replace(b'"term"', b'"ter\xff"', 1)),
-    "a bomb": lambda data: gzip.compress(b"0" * (LARGEST + 2), 1),
-    "a bomb of values": lambda data: gzip.compress(gzip.decompress(data).splitlines(True)[0] + b"[" + b"[]," * (5 << 20), 1),
+BYTES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "cut off": ("ended before", lambda data: data[: len(data) // 2]),
+    "another byte": ("CRC|length", lambda data: data[:-6] + bytes([data[-6] ^ 4]) + data[-5:]),
+    "no deflate": ("invalid block", lambda data: data[:10] + b"\xff" * 20),
+    "no text": ("utf-8", lambda data: gzip.compress(gzip.decompress(data).replace(b'"term"', b'"ter\xff"', 1))),
+    "a bomb": ("larger than", lambda data: gzip.compress(b"0" * (LARGEST + 2), 1)),
+    "a bomb of values": ("values", lambda data: gzip.compress(b'{"a":[' + b"[]," * (5 << 20) + b"[]]}", 1)),
 }
 
 
 @pytest.mark.parametrize("what", BYTES)
-def test_damaged_bytes_are_no_certificate(what: str, case: Case, tmp_path: Path) -> None:
-    assert answer(case, tmp_path, BYTES[what](case.certificate.packed())) == 2
+def test_damaged_bytes_are_no_certificate(what: str, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    message, damage = BYTES[what]
+    assert answer(case, tmp_path, damage(case.certificate.packed())) == 2
+    said = capsys.readouterr().err
+    assert "is no certificate" in said and re.search(message, said)
 
 
 def answer(case: Case, folder: Path, data: bytes) -> int:
