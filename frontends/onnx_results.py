@@ -40,7 +40,7 @@ def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
     if not any(type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None) for type in types):
         return list(types)
     operands = [operand.type for operand in node.operands if isinstance(operand.type, TensorType)]
-    if any(type.shape is None for type in operands):
+    if any(type.shape is None for type in operands) or any(operand.type == UNKNOWN for operand in node.operands):
         return list(types)
     try:
         found = define(node) or ()
