@@ -20,7 +20,7 @@ from coset.fold import fallback_for
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
-from coset.ir.program import Program
+from coset.ir.program import Program, tensors_in
 from coset.ir.term import Term
 from coset.noise import floating
 from coset.proving.difference import first_difference
@@ -67,8 +67,8 @@ class Pair:
     def sizes(self) -> Mapping[str, int]:
         """Numbers for the free dims with which no value on the way is empty (the mean of no numbers is another one in each run), `FEW` for
         leading ones; what the user gave where there are none, or the evaluator does not know the values."""
-        shapes = [term.tensor.dims for term in self.before.inputs]
-        leading = [dims.alone(shape[0]) for shape in shapes if len(shape) > 1]
+        shapes = [type.shape for term in self.before.inputs for type in tensors_in(term.type)]
+        leading = [dims.alone(shape[0]) for shape in shapes if shape is not None and len(shape) > 1]
         few = {name: FEW for name in leading if name is not None and name not in self.dims}
         for natural in bindings(self.before, self.dims) if self.before.symbols() else ():
             binding = {**natural, **few}
