@@ -164,6 +164,9 @@ def tampered(case: Case, kind: str, draw: random.Random) -> dict[str, Any] | Non
     if not case.accepted(certificate):
         return {"kind": kind, "answer": "refused"}
     same = all(certificate.head[key] == digest(program) for key, program in (("before", case.before), ("after", case.after)))
+    named = certificate.head.get("names") or {"inputs": {}, "outputs": {}}
+    ends = {*(term.attribute("name") for term in case.after.inputs), *(name for name, _ in case.after.outputs)}
+    same = same and ends.isdisjoint([*named["inputs"], *named["outputs"]])
     return {"kind": kind, "answer": "the same claim" if same else "UNSOUND"}
 
 
