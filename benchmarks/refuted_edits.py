@@ -62,7 +62,7 @@ class Bounded:
         return [(feed, *found) for feed in feeds_ if (found := self.outputs(feed)) is not None]
 
     def outputs(self, feed: Feed) -> tuple[Feed, dict[str, float]] | None:
-        """What the original gives, and how far one rounding error on inputs, or on weights, moves that; None where it refuses the inputs."""
+        """What the original gives, and how far one rounding error on inputs, or on weights, moves it; None where it refuses them."""
         noisy = self.folder / "noisy.onnx"
         if not noisy.exists():
             write(nudged(self.program, 1), noisy)
