@@ -194,14 +194,15 @@ def prove(
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
+@click.option("--prove", "prove_rules", is_flag=True, help="do not believe the lock files: test and prove the rules that are used anew")
 @_NATIVE
 @_JSON
-def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], as_json: bool) -> int:
+def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], prove_rules: bool, as_json: bool) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
     from coset.proving.verify import verify_files
     from coset.show import show_verified
 
-    result = verify_files(Path(certificate), Path(before), Path(after), rule_files)
+    result = verify_files(Path(certificate), Path(before), Path(after), rule_files, prove_rules=prove_rules)
     if as_json:
         _print_json(result)
     else:

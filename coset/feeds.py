@@ -75,8 +75,8 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
 
 def seeds_for(program: Program, binding: Mapping[str, int]) -> int:
     """How many seeds read all rows of the tables that are seen."""
-    tables, shapes = _tables(program, binding), {term.attribute("name"): term.tensor.dims for term in program.inputs}
-    counts = {name: prod(dims.evaluate(dim, binding) for dim in shapes[name]) for name in tables}
+    tables, inputs = _tables(program, binding), {term.attribute("name"): term for term in program.inputs}
+    counts = {name: prod(dims.evaluate(dim, binding) for dim in inputs[name].tensor.dims) for name in tables}
     return max((-(-min(rows) // max(counts[name], 1)) for name, rows in tables.items() if rows), default=0)
 
 

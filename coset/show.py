@@ -60,6 +60,10 @@ def show_verified(result: Mapping[str, Any]) -> None:
     print_line = _CONSOLE.print
     print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
     print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
+    if "proved_anew" in result:
+        print_line(
+            f"anew       {result['proved_anew']} rules were shown again to be what they are locked as, {result['seconds']['prove']:.2f} s"
+        )
     for promise, names in result["promises"].items():
         print_line(f"promise    {promise}: {', '.join(names)}", markup=False)
 

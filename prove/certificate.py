@@ -10,6 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,7 +28,12 @@ from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constan
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
 
 FORMAT, VERSION = "coset certificate", 1
-LARGEST = 1 << 28  # B of a certificate, unpacked, at most
+LARGEST = 1 << 26  # B of a certificate, unpacked, at most
+MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
+LONGEST_DIM, MOST_FACTORS = (
+    300,
+    2,
+)  # letters of a dim, and sums in it that are multiplied: written out they may be as many as there are atoms
 MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 CHUNK = 1 << 22  # B that are hashed at once
 
@@ -182,6 +188,8 @@ def decode(value: Any) -> Any:
     if kind == "float":
         return float("nan") if inner == "nan" else float.fromhex(inner)
     if kind == "dim":
+        if len(inner) > LONGEST_DIM or inner.replace(" ", "").count("*(") > MOST_FACTORS:
+            raise ValueError("a dim is too long")
         return dims.parse(inner)
     if kind == "dtype":
         return DTYPES[inner]
@@ -291,7 +299,7 @@ def read_certificate(path: Path) -> Certificate:
     """
     try:
         lines = list(_lines(path))
-    except (OSError, EOFError, ValueError, RecursionError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise CosetError(
             f"{path} is no certificate: {error}", help="one that `coset optimize --certificate` or `coset prove` wrote"
         ) from None
@@ -309,10 +317,14 @@ def _lines(path: Path) -> Iterator[Line]:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    if sum(map(data.count, (b",", b"[", b"{", b"\n"))) > MOST_VALUES:
+        raise ValueError(f"it has more than {MOST_VALUES} values")
     for text in data.splitlines():
         line = json.loads(text)
         if not isinstance(line, dict):
             raise ValueError("a line is no object")
+        if b"\\u" in text:
+            json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
         yield line
 
 

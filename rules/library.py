@@ -26,6 +26,7 @@ from coset.rules.written import WrittenRule
 
 DEFAULT = (Path(__file__).resolve().parent / "library",)
 FIRST_PHASE = "algebra"
+Stamps = tuple[tuple[Path, int, int], ...]  # files, when they were changed, and their bytes
 FORWARD, REVERSE = "forward", "reverse"
 
 
@@ -88,8 +89,10 @@ def load(paths: Sequence[Path] = DEFAULT, *, written: Sequence[WrittenRule] = ()
     Raises:
         RuleError: the first mistake; `check_files` reports all.
     """
-    stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in rule_files(paths))
-    rule_set, errors = _load_cached(stamps, tuple(written), with_definitions, definition_texts())
+    files = rule_files(paths)
+    locks = sorted({path.parent / NAME for path in files})
+    stamps = [tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in own if path.exists()) for own in (files, locks)]
+    rule_set, errors = _load_cached(stamps[0], stamps[1], tuple(written), with_definitions, definition_texts())
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more mistakes: run `coset check`)" if len(errors) > 1 else ""
@@ -108,9 +111,9 @@ def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, l
 
 @lru_cache(maxsize=8)
 def _load_cached(
-    stamps: tuple[tuple[Path, int, int], ...], written: tuple[WrittenRule, ...], with_definitions: bool, _: frozenset[str]
+    stamps: Stamps, _: Stamps, written: tuple[WrittenRule, ...], with_definitions: bool, __: frozenset[str]
 ) -> tuple[RuleSet, list[RuleError]]:
-    """Keyed by the files as they are and by the ops that are defined when they are read."""
+    """Keyed by the files and lock files as they are, and by the ops that are defined when they are read."""
     with no_collection():
         return _load([*(path for path, _, _ in stamps), *written], with_definitions=with_definitions, trust_lock=True)
 

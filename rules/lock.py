@@ -1,4 +1,8 @@
-"""The lock file beside the rules: what each entry was shown to be, by which prover, and the hash of its text."""
+"""The lock file beside the rules: what each entry was shown to be, by which prover, the hash of its text, and a seal over all of that.
+
+A seal is no signature: it tells a line that `coset check` wrote from one that was edited or damaged, not from one that was forged with
+care. Against that there are proofs made anew (`coset check --all`, `coset verify --prove`) and the comparison on numbers.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +36,17 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(f"{PROVER}\n{text}".encode(), digest_size=12).hexdigest()
 
 
+def seal(name: str, line: Locked) -> str:
+    """The hash of all that a line says, and of the prover that said it."""
+    told = json.dumps([PROVER, name, line.hash, line.assurance, line.method])
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
+
+
 def read_lock(path: Path) -> dict[str, Locked]:
-    """The lines of the lock file at `path`, by entry; none where there is no file.
+    """The sealed lines of the lock file at `path`, by entry; none where there is no file.
 
     Raises:
-        CosetError: the file is no lock file.
+        CosetError: the file is no lock file, or a line is not what was sealed.
     """
     if not path.exists():
         return {}
@@ -48,15 +58,27 @@ def read_lock(path: Path) -> dict[str, Locked]:
 def _read(path: Path, _: int, __: int) -> dict[str, Locked]:
     """The lines of a file that has not changed since."""
     try:
-        lines = json.loads(path.read_text())["rules"]
-        return {name: Locked(line["hash"], line["assurance"], line.get("method", "")) for name, line in lines.items()}
-    except (ValueError, KeyError, TypeError) as error:
+        file = json.loads(path.read_text())
+        if file["prover"] != PROVER:
+            return {}  # what another prover said
+        lines = {name: Locked(line["hash"], line["assurance"], line.get("method", "")) for name, line in file["rules"].items()}
+        seals = {name: line.get("seal") for name, line in file["rules"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CosetError(f"{path} is no lock file: {error}", help="remove it and run `coset check`") from None
+    for name, line in lines.items():
+        if seals[name] is not None and seals[name] != seal(name, line):
+            raise CosetError(
+                f"{path}: the line of `{name}` is not what `coset check` wrote: its seal does not fit",
+                help="take the line out, or the whole file, and run `coset check`: what is missing is shown anew",
+            )
+    return {name: line for name, line in lines.items() if seals[name] is not None}
 
 
 def save_lock(path: Path, lines: Mapping[str, Locked]) -> None:
     """Write a lock file, sorted, so that it reads well as a diff."""
-    rules = {name: {key: value for key, value in vars(lines[name]).items() if value} for name in sorted(lines)}
+    rules = {}
+    for name, line in sorted(lines.items()):
+        rules[name] = {**{key: value for key, value in vars(line).items() if value}, "seal": seal(name, line)}
     path.write_text(json.dumps({"prover": PROVER, "rules": rules}, indent=1) + "\n")
 
 

@@ -15,7 +15,7 @@ from coset.proving.constants import Goal
 from coset.proving.difference import Print, known_by
 from coset.proving.join import in_order, kind_of
 
-NEAR = 1e-3  # of the largest sum: how far two may be apart; more than roundings, as a wrong pair costs a search and no more
+NEAR = 1e-3  # of the size of the elements: how far sums may be apart; more than roundings, as a wrong pair costs a search and no more
 
 
 def by_values(one: Program, other: Program, feeds: Iterable[Feed], goals: Sequence[Goal]) -> Sequence[Goal]:
@@ -55,11 +55,11 @@ def _pairs(ours: Mapping[Term, Print], theirs: Mapping[Term, Print]) -> list[Goa
 
 def _near(row: Sequence[tuple[float, Print, Term]], own: Print) -> list[tuple[float, Term]]:
     """The terms whose print may be that of the same value, with how far theirs is away."""
-    allowed = NEAR * own.largest
-    place = bisect_left(row, own.first - allowed, key=lambda entry: entry[0])
+    around = NEAR * float(own.scales[0]) if own.scales.size else 0.0
+    place = bisect_left(row, own.first - around, key=lambda entry: entry[0])
     found = []
-    while place < len(row) and row[place][0] <= own.first + allowed:
-        if own.close(row[place][1], allowed):
+    while place < len(row) and row[place][0] <= own.first + around:
+        if own.close(row[place][1], NEAR * own.scales):
             found.append((own.distance(row[place][1]), row[place][2]))
         place += 1
     return found

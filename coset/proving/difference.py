@@ -28,6 +28,7 @@ SEGMENTS = 32  # of a value, each of which is known by a sum; what has no more e
 NOISE_FACTOR, ROUNDINGS = 4.0, 16.0
 SHOWN = 40  # letters of an attribute that is shown
 Sums = np.ndarray[Any, np.dtype[np.float64]]
+NOTHING: Sums = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,11 @@ class _Side:
 
 @dataclass(frozen=True)
 class Print:
-    """What a value is known by: equal ones have one `key`, and `sums` that are nearly the same."""
+    """What a value is known by: equal ones have one `key`, and `sums` that are nearly the same, for elements of the size of `scales`."""
 
     key: Hashable
     sums: Sums
+    scales: Sums
     epsilon: float
 
     @staticmethod
@@ -168,43 +170,38 @@ class Print:
         """The print of any value of a term."""
         if isinstance(value, list | tuple):
             parts = [Print.of(part) for part in value]
-            sums = np.concatenate([np.zeros(0), *(part.sums for part in parts)])
-            return Print(tuple(part.key for part in parts), sums, max((part.epsilon for part in parts), default=0.0))
+            sums, scales = (np.concatenate([NOTHING, *(getattr(part, each) for part in parts)]) for each in ("sums", "scales"))
+            return Print(tuple(part.key for part in parts), sums, scales, max((part.epsilon for part in parts), default=0.0))
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind in "OUS":
-            return Print(repr(value.tolist() if isinstance(value, np.ndarray) else value), np.zeros(0), 0.0)
+            return Print(repr(value.tolist() if isinstance(value, np.ndarray) else value), NOTHING, NOTHING, 0.0)
         array = np.ascontiguousarray(value)
         if not floating(array):
-            return Print((array.size, array.dtype.kind, _digest(array)), np.zeros(0), 0.0)
+            return Print((array.size, array.dtype.kind, _digest(array)), NOTHING, NOTHING, 0.0)
         flat = np.ascontiguousarray(wide(array)).reshape(-1)
         flat = flat.view(flat.real.dtype).astype(np.float64, copy=False)
         finite = np.isfinite(flat)
         odd = b"" if finite.all() else _digest(np.where(finite, 0.0, flat))
         epsilon = float(np.finfo(array.dtype).eps) if array.dtype.kind in "fc" else 2.0**-7
-        return Print((flat.size, odd), _sums(np.where(finite, flat, 0.0)), epsilon)
+        return Print((flat.size, odd), *_sums(np.where(finite, flat, 0.0)), epsilon)
 
-    def allowed(self, moved: Print | None) -> float:
+    def allowed(self, moved: Print | None) -> Sums:
         """How far the sums of an equal value may be from these, of which `moved` are those after a rounding error in each node."""
-        if not self.sums.size:
-            return 0.0
-        scale = self.largest
-        noise = 0.0 if moved is None or moved.key != self.key else float(np.max(np.abs(moved.sums - self.sums)))
-        return NOISE_FACTOR * noise + ROUNDINGS * self.epsilon * scale
+        noise = 0.0
+        if moved is not None and moved.key == self.key:
+            relative = np.abs(moved.sums - self.sums) / np.where(self.scales, self.scales, np.inf)
+            noise = float(np.max(relative, initial=0.0))
+        return (NOISE_FACTOR * noise + ROUNDINGS * self.epsilon) * self.scales
 
     @property
     def first(self) -> float:
         """The first of the sums, by which prints are ordered."""
         return float(self.sums[0]) if self.sums.size else 0.0
 
-    @property
-    def largest(self) -> float:
-        """The largest size of a sum."""
-        return float(np.max(np.abs(self.sums))) if self.sums.size else 0.0
-
     def distance(self, other: Print) -> float:
         """How far the sums of another print of this key are from these."""
         return float(np.max(np.abs(self.sums - other.sums), initial=0.0))
 
-    def close(self, other: Print, allowed: float) -> bool:
+    def close(self, other: Print, allowed: Sums) -> bool:
         """Whether this may be the print of the same value."""
         return self.key == other.key and bool(np.all(np.abs(self.sums - other.sums) <= allowed))
 
@@ -216,14 +213,14 @@ def _digest(array: np.ndarray[Any, Any]) -> bytes:
     return hashlib.blake2b(array.tobytes(), digest_size=16).digest()
 
 
-def _sums(flat: Sums) -> Sums:
-    """The sums of the segments of a value under signs that its size decides, in the unit of an element."""
+def _sums(flat: Sums) -> tuple[Sums, Sums]:
+    """The sums of the segments of a value under signs that its size decides, in the unit of an element, and the size of these elements."""
     signs = np.unpackbits(np.frombuffer(np.random.default_rng(flat.size).bytes((flat.size + 7) // 8), np.uint8), count=flat.size)
     width = -(-flat.size // SEGMENTS) if flat.size else 1
     padded = np.zeros(-(-flat.size // width) * width)
     padded[: flat.size] = np.where(signs, flat, -flat)
-    found: Sums = padded.reshape(-1, width).sum(1) / np.sqrt(width)
-    return found
+    rows = padded.reshape(-1, width)
+    return rows.sum(1) / np.sqrt(width), np.sqrt((rows * rows).sum(1) / width)
 
 
 def known_by(program: Program, feed: Feed, *, noisy: bool = False) -> dict[Term, Print]:
@@ -244,7 +241,7 @@ def known_by(program: Program, feed: Feed, *, noisy: bool = False) -> dict[Term,
     return varying
 
 
-def _equal(ours: Prints, allowed: Mapping[Term, float], theirs: Prints) -> tuple[set[Term], set[Term]]:
+def _equal(ours: Prints, allowed: Mapping[Term, Sums], theirs: Prints) -> tuple[set[Term], set[Term]]:
     """The terms of each side that have an equal value on the other. Only those are compared whose first sums are near."""
     rows: dict[Hashable, dict[bytes, tuple[float, Print, list[Term]]]] = {}
     for term, own in theirs.items():
@@ -254,8 +251,9 @@ def _equal(ours: Prints, allowed: Mapping[Term, float], theirs: Prints) -> tuple
     found: tuple[set[Term], set[Term]] = set(), set()
     for term, own in ours.items():
         near = ordered.get(own.key, [])
-        place = bisect_left(near, own.first - allowed[term], key=lambda row: row[0])
-        while place < len(near) and near[place][0] <= own.first + allowed[term]:
+        around = float(allowed[term][0]) if own.sums.size else 0.0
+        place = bisect_left(near, own.first - around, key=lambda row: row[0])
+        while place < len(near) and near[place][0] <= own.first + around:
             if own.close(near[place][1], allowed[term]):
                 found[0].add(term)
                 found[1].update(near[place][2])
@@ -270,7 +268,7 @@ class _Values:
 
     ours: Prints
     theirs: Prints
-    allowed: Mapping[Term, float]
+    allowed: Mapping[Term, Sums]
     equal: tuple[Collection[Term], Collection[Term]]
 
     @staticmethod

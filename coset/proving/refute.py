@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,19 @@ import numpy as np
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Feed, cases, seeds_for
+from coset.feeds import Feed, bindings, cases, seeds_for
+from coset.fold import fallback_for
+from coset.ir import dims
 from coset.ir.errors import CosetError
-from coset.ir.program import Program
+from coset.ir.evaluate import evaluate_program
+from coset.ir.program import Program, tensors_in
+from coset.ir.term import Term
+from coset.noise import floating
 from coset.proving.difference import first_difference
 from coset.reference import against_reference, is_stablehlo, values_of
 
 ROUNDS = 8  # seeds of which all cases are tried
+FEW = 2  # rows of a batch: what mixes them shows, and more take longer
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,16 @@ class Names:
         return {"inputs": dict(self.inputs), "outputs": dict(self.outputs)} if self.inputs or self.outputs else None
 
 
+class _Empty(Exception):
+    """A value has no elements."""
+
+
+def _full(term: Term, value: Any) -> Any:
+    if term.operands and isinstance(value, np.ndarray) and floating(value) and not value.size:
+        raise _Empty
+    return value
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two programs that were read from these files."""
@@ -46,6 +63,22 @@ class Pair:
     names: Names
     dims: Mapping[str, int]
 
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Numbers for the free dims with which no value on the way is empty (the mean of no numbers is another one in each run), `FEW` for
+        leading ones; what the user gave where there are none, or the evaluator does not know the values."""
+        shapes = [type.shape for term in self.before.inputs for type in tensors_in(term.type)]
+        leading = [dims.alone(shape[0]) for shape in shapes if shape is not None and len(shape) > 1]
+        few = {name: FEW for name in leading if name is not None and name not in self.dims}
+        for natural in bindings(self.before, self.dims) if self.before.symbols() else ():
+            binding = {**natural, **few}
+            try:
+                evaluate_program(self.before, next(cases(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
+                return binding
+            except (_Empty, CosetError):
+                continue
+        return self.dims
+
     def compared(self, seed: int = 0) -> CheckReport:
         """Both on the inputs that `seed` draws: by ONNX Runtime where it runs both as they are called.
 
@@ -54,8 +87,8 @@ class Pair:
         """
         as_called = self.names.head is None and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
         if as_called and not any(map(is_stablehlo, self.files)):
-            return Oracle(str(self.files[0]), self.before, self.dims, seed=seed).compare(str(self.files[1]), exact=False)
-        return against_reference(self.before, self._second(), self.dims, seed=seed)
+            return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed).compare(str(self.files[1]), exact=False)
+        return against_reference(self.before, self._second(), self.sizes, seed=seed)
 
     def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int] | None:
         """The comparison on further inputs that shows a difference, with their seed; None where none is found in `seconds`.

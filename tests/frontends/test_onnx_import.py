@@ -499,3 +499,13 @@ def test_a_definition_gives_the_type_that_inference_does_not() -> None:
     model = model_of(nodes, [value("x", FLOAT, "N", 4, 5)], [value("z", FLOAT, "N", 4, 5)], opset=21, weights=weights, ir_version=10)
     program, _ = exported(model)
     assert kept(program) == [] and output(program).op.name == "stablehlo.add"
+
+
+@pytest.mark.parametrize("name", ["Elu", "HardSigmoid", "Celu", "Dropout", "MaxPool"])
+def test_what_is_computed_from_a_value_of_unknown_type_is_kept(name: str) -> None:
+    """A wrong edit of a model had left a value without a type, and the import ended in an assertion."""
+    attributes = {"kernel_shape": [2]} if name == "MaxPool" else {}
+    nodes = [node("Magic", ["x"], ["m"], domain="org.example"), node(name, ["m"], ["h"], **attributes), node("Relu", ["h"], ["y"])]
+    imports = [helper.make_opsetid("org.example", 5)]
+    _, result = exported(model_of(nodes, [value("x", FLOAT, 2, 4)], [value("y", FLOAT, 2, 4)], imports=imports))
+    assert [n.op_type for n in result.graph.node] == ["Magic", name, "Relu"]
