@@ -12,7 +12,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import Dim, Poly, size
 from coset.ir.op import Array
 from coset.ir.term import ABSENT, CONSTANT, Term
-from coset.ir.types import TensorType
+from coset.ir.types import ForeignType, TensorType
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,13 @@ def definition(*names: str) -> Callable[[Builder], Builder]:
 
 
 def define(node: Node) -> tuple[Term, ...] | None:
-    """The results of `node` by its op's definition; None where the op has none, or none that fits.
+    """The results of `node` by its op's definition; None where the op has none, or none that fits, or an operand is no tensor.
 
     Raises:
         TypeRuleError: the node is no valid one, or its shapes are not known well enough.
     """
+    if any(isinstance(operand.type, ForeignType) for operand in node.operands):
+        return None
     for table in (DEFINITIONS, BUILDERS):
         built = table[node.name](node) if node.name in table else None
         if built is not None:

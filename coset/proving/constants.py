@@ -110,26 +110,30 @@ def _filling(term: Term) -> Term | None:
 
 
 def paired(one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[Step], *, rounded: bool) -> list[tuple[Step, Term, Term]]:
-    """For each constant that only the second side has, one of the first that has its elements, as they are or in another order or shape:
-    the step that says so, the constant of the first or the term that moves it, and that of the second. `rounded`: whether values count that
-    were rounded otherwise, of constants that the steps `computed` say how to compute."""
+    """For each constant that only one side has, one of the other that has its elements, as they are or in another order or shape: the step
+    that says so, the other or the term that moves it, and the constant. `rounded`: whether values of the second side count that were
+    rounded otherwise, where the steps `computed` say how to compute them."""
     sources = {step.right[0]: step.left[0] for step in computed if computes(step.left[0])}
-    candidates, wanted = _own_constants(one, other), _own_constants(other, one)
-    by_size: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
-    for term in candidates:
-        by_size.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append((term, _moments(term)))
-    steps = []
-    for term in wanted:
-        near = by_size.get((term.tensor.dtype, prod(term.tensor.static or ())), ())
-        moments = _moments(term) if near else None
-        alike = [each for each, own in near if moments is not None and np.allclose(own, moments, rtol=1e-4, atol=1e-30, equal_nan=True)]
-        ways = [way for each in alike for way in _ways(each, term)]
-        found = next(((step, way, term) for way in ways if (step := same_value(way, term, rounded=False)) is not None), None)
-        if found is None and rounded:
-            found = next(((step, way, term) for way in ways if (step := _rounded(way, term, sources)) is not None), None)
-        if found is not None:
-            steps.append(found)
-    return steps
+    found: list[tuple[Step, Term, Term]] = []
+    for side, rest, back in ((other, one, False), (one, other, True)):
+        wanted = [term for term in _constants(side) if term not in rest]
+        taken = {term for _, way, term in found for term in (term, *topological([way]))}
+        candidates: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
+        for term in _constants(rest) if wanted else ():
+            candidates.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append((term, _moments(term)))
+        for term in wanted:
+            near = candidates.get((term.tensor.dtype, prod(term.tensor.static or ())), ())
+            if not near or (back and term in taken):
+                continue
+            moments = _moments(term)
+            alike = [each for each, own in near if np.allclose(own, moments, rtol=1e-4, atol=1e-30, equal_nan=True)]
+            ways = [way for each in alike for way in _ways(each, term)]
+            pair = next(((step, way, term) for way in ways if (step := same_value(way, term, rounded=False)) is not None), None)
+            if pair is None and rounded and not back:
+                pair = next(((step, way, term) for way in ways if (step := _rounded(way, term, sources)) is not None), None)
+            if pair is not None:
+                found.append(pair)
+    return found
 
 
 def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> Step | None:
@@ -140,8 +144,8 @@ def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> Step | No
     return same_value(sources[wanted], way, rounded=True) if wanted in sources and way is leaf else None
 
 
-def _own_constants(side: AbstractSet[Term], rest: AbstractSet[Term]) -> list[Term]:
-    found = (term for term in side if term.op is CONSTANT and term.tensor.rank and term not in rest)
+def _constants(side: AbstractSet[Term]) -> list[Term]:
+    found = (term for term in side if term.op is CONSTANT and (term.tensor.rank or term.tensor.dtype.kind == "float"))
     return sorted(found, key=lambda term: str(term.attribute("value").key))
 
 

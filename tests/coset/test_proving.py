@@ -131,6 +131,59 @@ def test_what_no_rule_shows_is_unknown(tmp_path: Path, capsys: pytest.CaptureFix
     assert not (tmp_path / "proof").exists()
 
 
+def folded(folder: Path, name: str, *, by: float = 1.0, axis: int = 0) -> list[Path]:
+    """A convolution with a batch normalization behind it, and with that in its weights as another optimizer may round it, times `by`."""
+    draw = np.random.default_rng(5)
+    weights = {key: draw.uniform(0.5, 1.5, shape).astype(np.float32) for key, shape in
+               {"k": (6, 6, 3, 3), "c": (6,), "scale": (6,), "shift": (6,), "mean": (6,), "var": (6,)}.items()}  # fmt: skip
+    factor = weights["scale"].astype(np.float64) / np.sqrt(weights["var"].astype(np.float64) + 1e-5)
+    shape = [1, 1, 1, 1]
+    shape[axis] = 6
+    whole = {
+        "k": (weights["k"] * factor.reshape(shape) * by).astype(np.float32),
+        "c": ((weights["c"] - weights["mean"].astype(np.float64)) * factor + weights["shift"]).astype(np.float32),
+    }
+    names = ["x", "k", "c"]
+    normal = helper.make_node("BatchNormalization", ["h", "scale", "shift", "mean", "var"], ["n"])
+    programs = [[helper.make_node("Conv", names, ["h"]), normal, helper.make_node("Tanh", ["n"], ["y"])],
+                [helper.make_node("Conv", names, ["n"]), helper.make_node("Tanh", ["n"], ["y"])]]  # fmt: skip
+    paths = []
+    for place, (nodes, held) in enumerate(zip(programs, (weights, whole), strict=True)):
+        stored = [numpy_helper.from_array(value, key) for key, value in held.items()]
+        graph = helper.make_graph(nodes, "g", [value_info("x", ["n", 6, 8, 8])], [value_info("y")], stored)
+        paths.append(folder / f"{name}{place}.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), paths[-1])
+    return paths
+
+
+def test_weights_that_someone_else_folded_are_proved_but_for_roundings(tmp_path: Path) -> None:
+    found = prove(Proving(*folded(tmp_path, "folded")))
+    assert (found["answer"], found["numerics"]) == ("proved", "reassociates")
+    assert found["rounded"] > 0 and 0 < found["apart"] < 4e-6
+    assert prove(Proving(*folded(tmp_path, "folded"), numerics="exact"))["answer"] == "unknown"
+
+
+@pytest.mark.parametrize("wrong", [{"by": 1.001}, {"axis": 1}], ids=str)
+def test_weights_that_were_folded_wrongly_are_refuted(tmp_path: Path, wrong: dict[str, float]) -> None:
+    assert prove(Proving(*folded(tmp_path, "wrong", **wrong)))["answer"] == "refuted"
+
+
+def test_constants_that_one_program_computes(tmp_path: Path) -> None:
+    """Positions that are looked up, a weight that is turned, a number that fills a tensor: stored by the other program."""
+    table, turned = WEIGHTS["w"], np.ascontiguousarray(WEIGHTS["w"].T)
+    numbers = {"table": table, "turned": turned, "rows": np.array([3, 1, 2]), "sixteen": np.array([16]), "half": np.float32(0.5)}
+    one = [
+        ("Transpose", ["turned"], ["w2"], {"perm": [1, 0]}), ("Expand", ["half", "sixteen"], ["halves"], {}),
+        ("Mul", ["x", "halves"], ["h"], {}),
+        ("Gather", ["table", "rows"], ["g"], {"axis": 0}), ("ReduceSum", ["g"], ["s"], {"keepdims": 0}), ("Mul", ["h", "s"], ["q"], {}),
+        ("MatMul", ["q", "w2"], ["y"], {}),
+    ]  # fmt: skip
+    other = [("Mul", ["x", "filled"], ["h"], {}), ("Mul", ["h", "summed"], ["q"], {}), ("MatMul", ["q", "w"], ["y"], {})]
+    stored = {"filled": np.full(16, 0.5, np.float32), "summed": np.float32(table[[3, 1, 2]].sum())}
+    found = prove(Proving(saved(tmp_path, "one", one, **numbers), saved(tmp_path, "other", other, **stored)))
+    assert found["answer"] == "proved"
+
+
 def test_exact_steps_do_not_reorder(tmp_path: Path) -> None:
     """(x * 0.1) * 0.3 is x * 0.03 over the reals, not in floats."""
     numbers = {"tenth": np.float32(0.1), "third": np.float32(0.3)}

@@ -17,12 +17,12 @@ from coset.fold import fallback_for
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import Term, constant, input_term, make, rebuild, topological
+from coset.ir.term import Term, constant, get, input_term, make, rebuild, topological
 from coset.ir.types import F32, TensorType
 from coset.prove.certificate import Certificate, by_content, decode, digest, encode, read_certificate
 from coset.prove.kernel import Rejected, Verdict, meaning_of, verify
 from coset.proving.certify import certificate_of
-from coset.proving.steps import COMPUTED, MEANING, Step
+from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.library import load
 from coset.rules.rule import Rule
@@ -273,6 +273,37 @@ def test_a_computed_value_is_computed_again() -> None:
     varying = certificate_of(before, before, [Step(COMPUTED, before.roots, (two,))])
     with pytest.raises(Rejected, match="not constant"):
         check(varying, before, before)
+
+
+def test_only_what_is_computed_may_be_rounded_otherwise() -> None:
+    """A third of three as someone else rounds it is one; a number that is further away is not, nor a weight for another weight."""
+    x, three = x_("x", 2), constant(np.float32([3, 3e4]))
+    third = make("stablehlo.divide", (constant(np.float32([1, 1e4])), three))
+
+    def claimed(term: Term, value: Term) -> Verdict:
+        before, after = program(make("stablehlo.add", (x, term))), program(make("stablehlo.add", (x, value)))
+        return check(certificate_of(before, after, [Step(ROUNDED, (term,), (value,))]), before, after)
+
+    verdict = claimed(third, constant(np.nextafter(np.float32([1 / 3, 1 / 3]), np.float32(1))))
+    assert (verdict.rounded, verdict.numerics) == (1, "reassociates") and 0 < verdict.apart < 1e-6
+    with pytest.raises(Rejected, match="not what is computed"):
+        claimed(third, constant(np.float32([1 / 3, 0.3334])))
+    with pytest.raises(Rejected, match="nothing is computed"):
+        claimed(three, constant(np.nextafter(np.float32([3, 3e4]), np.float32(9))))
+    with pytest.raises(Rejected, match="no constant"):
+        claimed(third, make("stablehlo.negate", (three,)))
+
+
+def test_an_item_of_a_tuple_is_that_item() -> None:
+    x, y = x_("x", 2), x_("y", 2)
+    pair = make("builtin.tuple", (x, y))
+    one, other = (make("stablehlo.subtract", (get(pair, 0), get(pair, place))) for place in (1, 0))
+    before, after = program(one), program(make("stablehlo.subtract", (x, y)))
+    items = [Step(MEANING, (get(pair, place),), (item,)) for place, item in enumerate((x, y))]
+    assert check(certificate_of(before, after, items), before, after).steps == 2
+    wrong = Program(after.inputs, (("y0", other),))
+    with pytest.raises(Rejected):
+        check(certificate_of(wrong, after, items), wrong, after)
 
 
 def test_definitions_are_meanings() -> None:
