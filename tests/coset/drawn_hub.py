@@ -188,6 +188,8 @@ class Drawing:
         if not pairs:
             return None
         root = pairs[0][0] if self.chance(0.8) else pairs[0][1]
+        if any(term.op.dialect not in ("stablehlo", "chlo", "builtin") for term in topological([root])):
+            return None
         facts = {name: fact for fact, name in rule.facts}
         sizes = sorted({dim for term in topological([root]) if isinstance(term.type, TensorType) for dim in term.type.static or () if dim > 1})
         if sizes and self.chance(0.4):
@@ -362,7 +364,9 @@ def drawn_program(number: int) -> Program:
     used = {operand for term in topological(drawing.pool) for operand in term.operands}
     ends = [term for term in drawing.pool if term not in used]
     roots = [*ends[-6:], *drawing.random.sample(drawing.pool, min(2, len(drawing.pool)))]
-    return Program(tuple(drawing.inputs), tuple((f"y{place}", root) for place, root in enumerate(roots)))
+    spelled = {dims.alone(dim) for term in drawing.inputs for dim in term.tensor.dims}
+    more = [input_term(f"of_{name}", TensorType(DTYPES["f32"], (symbol(name),))) for name in LARGEST if name not in spelled]
+    return Program((*drawing.inputs, *more), tuple((f"y{place}", root) for place, root in enumerate(roots)))
 
 
 # ---------------------------------------------------------------- terms made of terms
