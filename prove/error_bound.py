@@ -26,6 +26,8 @@ def roundoff(dtype: Any) -> float:
     kind = np.dtype(dtype)
     if kind.kind in "biu?":
         return 0.0
+    if kind.kind == "c":
+        return float(np.finfo(kind).eps)
     try:
         return float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
@@ -34,6 +36,8 @@ def roundoff(dtype: Any) -> float:
 
 def underflow(dtype: Any) -> float:
     """The smallest number of a float dtype, which is how far a result near 0 may be off; 0 for exact ones."""
+    if np.dtype(dtype).kind == "c":
+        return float(np.finfo(dtype).smallest_subnormal)
     return float(ml_dtypes.finfo(dtype).smallest_subnormal) if roundoff(dtype) else 0.0  # type: ignore[no-untyped-call]
 
 
