@@ -476,6 +476,8 @@ def feed_of(program: Program, binding: Mapping[str, int], kind: str) -> dict[str
         dtype = term.tensor.dtype
         if isinstance(dtype, QuantizedType):
             found[name] = cast(np.asarray(generator.integers(dtype.minimum, dtype.maximum + 1, shape)), dtype.storage)
+        elif dtype.kind == "string":
+            found[name] = generator.choice(np.array(["", "a", "b"], object), shape)
         else:
             found[name] = draw_values(generator, dtype, shape, kind)
     return found

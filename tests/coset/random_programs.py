@@ -503,7 +503,8 @@ def try_number(number: int, account: Account, folder: Path | None, *, shrink: bo
     """Draw the program of that number and examine it; a failure is entered, and written to `folder`."""
     program, way = drawn_program(number), way_of(number)
     try:
-        examine(program, way, account, files=number % FILES == 0)
+        with failing("crash in the examination"):
+            examine(program, way, account, files=number % FILES == 0)
     except Failure as failure:
         account.failures.append((number, str(failure)))
         if folder is not None:
