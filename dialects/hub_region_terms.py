@@ -8,7 +8,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import splat
 from coset.ir.op import Attributes
-from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
+from coset.ir.term import CONSTANT, DIMS, PARAMETER, Region, Term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
 Body = Callable[..., Term | Sequence[Term]]
@@ -62,6 +62,29 @@ def _choice(name: str, choice: Term, captured: Sequence[Term], bodies: Sequence[
     regions = tuple(region(_types(captured), body) for body in bodies)
     results = tuple(_types(regions[0].results))
     return make(name, (choice, *captured), {**attributes, "results": results}, regions)
+
+
+def is_closed(term: Term) -> bool:
+    """True for a constant (perhaps repeated) and for numbers of dims: what a region of StableHLO text mentions from outside."""
+    core = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
+    return core.op in (CONSTANT, DIMS) or core.op.name == "stablehlo.iota"
+
+
+def closed_choice(term: Term) -> Term | None:
+    """An `if` or `case` with the constants that it captures inside its branches, as it is read from text; None where there are none."""
+    if term.op.name not in ("stablehlo.if", "stablehlo.case") or not any(map(is_closed, term.operands[1:])):
+        return None
+    kept = [operand for operand in term.operands[1:] if not is_closed(operand)]
+
+    def branch(own: Region) -> Body:
+        def body(*parameters: Term) -> Sequence[Term]:
+            left = iter(parameters)
+            return applied(own, [operand if is_closed(operand) else next(left) for operand in term.operands[1:]])
+
+        return body
+
+    regions = tuple(region(_types(kept), branch(own)) for own in term.regions)
+    return make(term.op, (term.operands[0], *kept), dict(term.attributes), regions)
 
 
 # ---------------------------------------------------------------- orders of floats

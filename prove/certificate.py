@@ -23,6 +23,7 @@ from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
+from coset.ir.specialized import specialized
 from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constant, exact_key, input_term, intern, rebuild, topological
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
 
@@ -84,6 +85,26 @@ def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, s
     ends = tuple((outputs.get(name, name), made[term]) for name, term in program.outputs)
     effects = None if program.effects is None else made[program.effects]
     return replace(program, inputs=tuple(made[term] for term in program.inputs), outputs=ends, effects=effects)
+
+
+def fitted(program: Program, other: Program) -> Program:
+    """The program for the dims that `other` gives to its inputs, by name, where its own are symbols: an input that nothing uses any more is
+    read from text with a size of its own.
+
+    Raises:
+        CosetError: the program has no types with these dims.
+    """
+    theirs = {term.attribute("name"): term.type for term in other.inputs}
+    sizes: dict[str, dims.Dim] = {}
+    for term in program.inputs:
+        one, type = term.type, theirs.get(term.attribute("name"))
+        if isinstance(one, TensorType) and isinstance(type, TensorType) and one.shape and type.shape and len(one.shape) == len(type.shape):
+            pairs = [(dims.alone(own), size) for own, size in zip(one.shape, type.shape, strict=True)]
+            sizes.update((name, size) for name, size in pairs if name is not None and name not in sizes)
+    if all(dims.alone(size) == name for name, size in sizes.items()):
+        return program
+    made = specialized((*program.inputs, *program.roots), sizes)
+    return replace(program.with_roots(tuple(made[len(program.inputs) :])), inputs=tuple(made[: len(program.inputs)]))
 
 
 def digest(program: Program) -> str:

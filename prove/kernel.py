@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.hub_region_terms import closed_choice
 from coset.dialects.onnx_kept import opened
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
@@ -19,7 +20,7 @@ from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, constant, exact_key, topological
 from coset.ir.types import TensorType
-from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term, renamed
+from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, fitted, hashed, read_term, renamed
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import expand, is_defined
@@ -66,9 +67,12 @@ def verify(certificate: Certificate, before: Program, after: Program, find: Call
 
 
 def meaning_of(term: Term) -> Term | None:
-    """The term that the definition of a term's op gives for it, one step; None where there is none."""
+    """The term that the definition of a term's op gives for it, one step, or a choice with its constants inside; None where there is
+    none."""
     if term.op.name == "onnx.node":
         return opened(term)
+    if (closed := closed_choice(term)) is not None:
+        return closed
     return expand(term) if is_defined(term.op) else None
 
 
@@ -88,7 +92,7 @@ class _Checker:
         for key, program in (("before", self.before), ("after", self.after)):
             if head.get(key) != digest(program):
                 raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
-        self.after = self._renamed(head.get("names"))
+        self.after = self._fitted(self._renamed(head.get("names")))
         goals = self._goals()
         self.rules = self._rules(head.get("rules"))
         self.numbered = Numbered(
@@ -118,6 +122,13 @@ class _Checker:
             return renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
         except (ValueError, TypeError, KeyError) as error:
             raise Rejected(f"the names of inputs and outputs are no pairs: {error}") from None
+
+    def _fitted(self, program: Program) -> Program:
+        """The program after for the dims that the one before gives to its inputs."""
+        try:
+            return fitted(program, self.before)
+        except CosetError as error:
+            raise Rejected(f"the program after has no types for the inputs of the one before: {error.message}") from None
 
     def _goals(self) -> list[tuple[str, Term, Term]]:
         """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coset.dialects.hub_region_terms import closed_choice
+from coset.dialects.hub_terms import literal
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
@@ -13,10 +15,10 @@ from coset.fold import computed, fallback_for, fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.join import join
-from coset.proving.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import COMPUTED, ENTERED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
@@ -190,7 +192,8 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     Raises:
         Uncertified: there is none, and why.
     """
-    before, after = by_content(way.before), by_content(way.after)
+    before, written = by_content(way.before), by_content(way.after)
+    after = fitted(written, before)
     put = Mapped({}, hashed)
     if put.all(way.program.roots) != before.roots:
         raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
@@ -209,5 +212,25 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
         return found
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
-    chosen = put.all(folded[: len(before.roots)])
-    return certificate_of(before, after, [*steps, *values, *join(list(zip(chosen, after.roots, strict=True)), phases)])
+    chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
+    joined = join(list(zip(chosen, after.roots, strict=True)), phases)
+    return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
+
+
+def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
+    """`roots` in the form that reading what was written gives to terms which are not in it: a constant of one number is a splat, and
+    constants that a choice captures are inside its branches."""
+    known = set(after.terms())
+    steps: list[Step] = []
+    made: dict[Term, Term] = {}
+    for term in topological(roots):
+        found = made[term] = rebuild(term, [made[operand] for operand in term.operands])
+        if found in known:
+            continue
+        if found.op is CONSTANT and (splat := literal(found.attribute("value"))).operands:
+            made[term] = splat
+            steps.append(Step(COMPUTED, (splat,), (found,)))
+        elif (closed := closed_choice(found)) is not None:
+            made[term] = closed
+            steps.append(Step(MEANING, (found,), (closed,)))
+    return tuple(made[root] for root in roots), steps

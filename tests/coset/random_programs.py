@@ -35,7 +35,8 @@ from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import bind, evaluate
 from coset.ir.program import Program
-from coset.ir.term import INPUT, Region, Term, input_term, make, topological
+from coset.ir.specialized import specialized
+from coset.ir.term import INPUT, Term, input_term, make, topological
 from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
 from coset.lowering.stablehlo import write_stablehlo
 from coset.proving.certify import Way, accepted, certify
@@ -223,7 +224,7 @@ def values(program: Program, feed: Mapping[str, Array]) -> list[Array] | None:
 def sound(order: Sequence[Term], binding: Mapping[str, int]) -> bool:
     """Whether the terms have types with these numbers for the dims."""
     try:
-        fixed(order, binding)
+        specialized(order, binding)
     except CosetError:
         return False
     return True
@@ -251,7 +252,7 @@ def within(
     before: Term, after: Term, feed: Mapping[str, Array], binding: Mapping[str, int], where: str, rules: Sequence[Rule], account: Account
 ) -> None:
     """The two values differ by no more than the error bounds of both programs."""
-    one, other = fixed((before, after), binding)
+    one, other = specialized((before, after), binding)
     (a, near), (b, far) = evaluate_bounded(one, feed), evaluate_bounded(other, feed)
     finite = np.isfinite(wide(a)) & np.isfinite(wide(b))
     bound = SAFETY * (near + far)
@@ -266,50 +267,6 @@ def within(
 
 def wide(array: Array) -> Array:
     return array if array.dtype.kind == "c" else array.astype(np.float64)
-
-
-def fixed(roots: Sequence[Term], binding: Mapping[str, int], put: Mapping[Term, Term] | None = None) -> list[Term]:
-    """The terms with numbers for dim symbols, also in functions; `put`: what stands for some of them.
-
-    Raises:
-        CosetError: they have no type with these numbers.
-    """
-
-    def number(value: Any) -> Any:
-        if isinstance(value, dims.Poly):
-            return dims.substitute(value, binding)
-        if isinstance(value, TensorType) and value.shape is not None:
-            return TensorType(value.dtype, tuple(map(number, value.dims)))
-        if isinstance(value, TupleType):
-            return TupleType(tuple(map(number, value.items)))
-        return tuple(map(number, value)) if type(value) is tuple else value
-
-    def region(each: Region) -> Region:
-        ends = fixed((*each.parameters, *each.results), binding)
-        return Region(tuple(ends[: len(each.parameters)]), tuple(ends[len(each.parameters) :]))
-
-    made = dict(put or {})
-    for term in below(roots, made):
-        attributes = {name: number(value) for name, value in term.attributes}
-        made[term] = make(term.op, [made[operand] for operand in term.operands], attributes, tuple(map(region, term.regions)))
-    return [made[root] for root in roots]
-
-
-def below(roots: Sequence[Term], known: Mapping[Term, Term]) -> list[Term]:
-    """The terms that `roots` need which are not known, operands first."""
-    order: list[Term] = []
-    done = set(known)
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        term, ready = stack.pop()
-        if term in done:
-            continue
-        if ready:
-            done.add(term)
-            order.append(term)
-        else:
-            stack += [(term, True), *((operand, False) for operand in reversed(term.operands))]
-    return order
 
 
 # ---------------------------------------------------------------- rules that fired
@@ -361,7 +318,7 @@ def instance(
     put = {term: input_term(name, TensorType(term.tensor.dtype, array.shape)) for (name, term), array in zip(given.items(), arrays, strict=True)}
     for one, other in pairs:
         with failing(f"crash in an instance of {rule.name}"):
-            left, right = fixed((one, other), binding, put)
+            left, right = specialized((one, other), binding, put)
             with np.errstate(all="ignore"):
                 a, b = evaluate((left, right), names, fallback=evaluate_defined)
         for place, (x, y) in enumerate(zip(items(a), items(b), strict=True)):
