@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from coset.dialects.hub_region_terms import closed_choice
-from coset.dialects.hub_terms import literal
+from coset.dialects.hub_terms import is_splat, literal
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, Term, rebuild, topological
+from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.join import join
@@ -217,9 +219,15 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
 
 
+def _whole(splat: Term) -> Term:
+    """A splat element by element."""
+    value = splat.operands[0] if splat.operands else splat
+    return hashed(constant(np.broadcast_to(value.attribute("value").array(), splat.tensor.static or ()), splat.tensor.dtype))
+
+
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
-    """`roots` in the form that reading what was written gives to terms which are not in it: a constant of one number is a splat, and
-    constants that a choice captures are inside its branches."""
+    """`roots` in the form that reading what was written gives to terms which are not in it: a constant of one number is a splat, a small
+    splat may be a constant, and constants that a choice captures are inside its branches."""
     known = set(after.terms())
     steps: list[Step] = []
     made: dict[Term, Term] = {}
@@ -230,6 +238,9 @@ def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], l
         if found.op is CONSTANT and (splat := literal(found.attribute("value"))).operands:
             made[term] = splat
             steps.append(Step(COMPUTED, (splat,), (found,)))
+        elif is_splat(found) is not None and found.tensor.static is not None and (whole := _whole(found)) in known:
+            made[term] = whole
+            steps.append(Step(COMPUTED, (found,), (whole,)))
         elif (closed := closed_choice(found)) is not None:
             made[term] = closed
             steps.append(Step(MEANING, (found,), (closed,)))
