@@ -70,21 +70,32 @@ def is_closed(term: Term) -> bool:
     return core.op in (CONSTANT, DIMS) or core.op.name == "stablehlo.iota"
 
 
-def closed_choice(term: Term) -> Term | None:
-    """An `if` or `case` with the constants that it captures inside its branches, as it is read from text; None where there are none."""
-    if term.op.name not in ("stablehlo.if", "stablehlo.case") or not any(map(is_closed, term.operands[1:])):
+def plain_choice(term: Term) -> Term | None:
+    """An `if` or `case` that captures what its branches use, once and in the order of use, and holds constants itself: as it is read from
+    text. None where it does already, and for any other op."""
+    if term.op.name not in ("stablehlo.if", "stablehlo.case"):
         return None
-    kept = [operand for operand in term.operands[1:] if not is_closed(operand)]
+    captured = term.operands[1:]
+    used = dict.fromkeys(captured[place] for own in term.regions for place in _uses(own) if not is_closed(captured[place]))
+    kept = list(used)
+    if kept == list(captured):
+        return None
 
     def branch(own: Region) -> Body:
         def body(*parameters: Term) -> Sequence[Term]:
-            left = iter(parameters)
-            return applied(own, [operand if is_closed(operand) else next(left) for operand in term.operands[1:]])
+            inner = dict(zip(kept, parameters, strict=True))
+            return applied(own, [inner.get(operand, operand) for operand in captured])
 
         return body
 
     regions = tuple(region(_types(kept), branch(own)) for own in term.regions)
     return make(term.op, (term.operands[0], *kept), dict(term.attributes), regions)
+
+
+def _uses(region: Region) -> list[int]:
+    """The parameters in the order in which a function uses them."""
+    terms = [operand for term in topological(region.results) for operand in term.operands]
+    return [term.attribute("index") for term in (*terms, *region.results) if term.op is PARAMETER]
 
 
 # ---------------------------------------------------------------- orders of floats

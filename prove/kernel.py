@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_region_terms import closed_choice
+from coset.dialects.hub_region_terms import plain_choice
 from coset.dialects.onnx_kept import opened
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
@@ -67,12 +67,12 @@ def verify(certificate: Certificate, before: Program, after: Program, find: Call
 
 
 def meaning_of(term: Term) -> Term | None:
-    """The term that the definition of a term's op gives for it, one step, or a choice with its constants inside; None where there is
+    """The term that the definition of a term's op gives for it, one step, or a choice that captures what it uses; None where there is
     none."""
     if term.op.name == "onnx.node":
         return opened(term)
-    if (closed := closed_choice(term)) is not None:
-        return closed
+    if (plain := plain_choice(term)) is not None:
+        return plain
     return expand(term) if is_defined(term.op) else None
 
 

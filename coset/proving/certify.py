@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_region_terms import closed_choice
+from coset.dialects.hub_region_terms import plain_choice
 from coset.dialects.hub_terms import is_splat, literal
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
@@ -227,7 +227,7 @@ def _whole(splat: Term) -> Term:
 
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
     """`roots` in the form that reading what was written gives to terms which are not in it: a constant of one number is a splat, a small
-    splat may be a constant, and constants that a choice captures are inside its branches."""
+    splat may be a constant, and a choice captures what its branches use."""
     known = set(after.terms())
     steps: list[Step] = []
     made: dict[Term, Term] = {}
@@ -241,7 +241,7 @@ def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], l
         elif is_splat(found) is not None and found.tensor.static is not None and (whole := _whole(found)) in known:
             made[term] = whole
             steps.append(Step(COMPUTED, (found,), (whole,)))
-        elif (closed := closed_choice(found)) is not None:
-            made[term] = closed
-            steps.append(Step(MEANING, (found,), (closed,)))
+        elif (plain := plain_choice(found)) is not None:
+            made[term] = plain
+            steps.append(Step(MEANING, (found,), (plain,)))
     return tuple(made[root] for root in roots), steps
