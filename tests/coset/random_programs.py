@@ -351,11 +351,15 @@ def through_files(program: Program, way: Way_, account: Account) -> None:
         before, after, proof = (str(Path(folder) / name) for name in ("before.mlir", "after.mlir", "proof"))
         try:
             write_stablehlo(program, before)
-        except CosetError as error:  # dims in a function that nothing in it has
+            read = read_program(before)
+        except CosetError as error:  # dims in a function that nothing in it has; collectives of several tensors
             account.unsaid[f"no text: {error.message}"] += 1
             return
+        if any(term.op.has("foreign") for term in read.terms()):  # loops whose text has other dims inside
+            account.unsaid["its text is kept as it came"] += 1
+            return
         said = io.StringIO()
-        dims_given = [f"--dim={name}={number}" for name, number in numbers_of(program, read_program(before)).items()]
+        dims_given = [f"--dim={name}={number}" for name, number in numbers_of(program, read).items()]
         arguments = [before, "-o", after, "--numerics", way.numerics, "--certificate", proof, *dims_given]
         with failing("crash in the command line"), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             code = command(["optimize", *arguments]) or command(["verify", proof, before, after])
