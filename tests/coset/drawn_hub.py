@@ -12,6 +12,7 @@ import random
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -52,6 +53,10 @@ CASES_OF_AN_OP = 60
 LEFT_OUT: Mapping[str, str] = {}  # ops with a meaning that no program is drawn with, and why
 STATED = {"shape", "low", "high", "interior", "start", "limit", "strides", "slice_sizes", "padding", "output_shape", "output_dimensions"}
 NEUTRAL = (0, 1, -1, 2, 0.5, -0.0, np.inf, -np.inf, np.nan)
+UNDOING = (
+    *((name, name) for name in ("negate", "not", "sqrt", "abs", "reverse", "transpose", "reshape", "convert")),
+    ("exponential", "log"), ("log", "exponential"),
+)  # fmt: skip
 BINARY = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor", "power", "remainder", "shift_left")
 
 
@@ -61,8 +66,8 @@ def drawn_ops() -> list[Op]:
 
 
 @cache
-def bank(op: Op) -> list[Term]:
-    """Terms of the op over inputs, drawn by Hypothesis: the same ones every time."""
+def bank(op: Op) -> list[Any]:
+    """Cases of the op (`hub_cases.Case`), drawn by Hypothesis: the same ones every time."""
     found: list[Any] = []
 
     @seed(zlib.crc32(op.name.encode()))
@@ -154,12 +159,12 @@ class Drawing:
 
     def case(self) -> Term | None:
         """Any op of the hub, as its tests have it."""
-        case = self.random.choice(bank(self.random.choice(drawn_ops())))
-        return self.placed(case.term, dict(zip(leaves(case.term), case.arrays, strict=False)))
+        return self.placed(self.random.choice(bank(self.random.choice(drawn_ops()))))
 
-    def placed(self, root: Term, arrays: Mapping[Term, Array]) -> Term | None:
-        """A term over inputs with terms of ours in their place."""
-        made: dict[Term, Term] = {}
+    def placed(self, case: Any) -> Term | None:
+        """The term of a case with terms of ours in the place of its inputs."""
+        root, made = case.term, dict[Term, Term]()
+        arrays = dict(zip(leaves(root), case.arrays, strict=False))
         for term in topological([root]):
             if term.op is not INPUT:
                 made[term] = again(term, [made[operand] for operand in term.operands])
@@ -177,7 +182,9 @@ class Drawing:
             stated = role.startswith(("shape", "output")) and len(shape) == len(numbers)
             return make(DIMS, (), {"dims": tuple(shape) if stated else tuple(numbers), "type": leaf.type})
         found = self.supply(leaf.tensor)
-        if root.op.name == "stablehlo.while" and leaf.tensor.dtype is I32 and leaf is root.operands[0]:  # a counter: not from the lowest one
+        if (
+            root.op.name == "stablehlo.while" and leaf.tensor.dtype is I32 and leaf is root.operands[0]
+        ):  # a counter: not from the lowest one
             return make("stablehlo.clamp", (splat(-1, I32, ()), found, splat(4, I32, ())))
         return found
 
@@ -191,12 +198,12 @@ class Drawing:
         if any(term.op.dialect not in ("stablehlo", "chlo", "builtin") for term in topological([root])):
             return None
         facts = {name: fact for fact, name in rule.facts}
-        sizes = sorted({dim for term in topological([root]) if isinstance(term.type, TensorType) for dim in term.type.static or () if dim > 1})
+        sizes = sorted(
+            {dim for term in topological([root]) if isinstance(term.type, TensorType) for dim in term.type.static or () if dim > 1}
+        )
         if sizes and self.chance(0.4):
-            try:
+            with suppress(CosetError):  # sizes that an op needs as numbers
                 root = lifted(root, {self.random.choice(sizes): symbol(self.random.choice(tuple(LARGEST)))})
-            except CosetError:
-                pass  # sizes that this op needs as numbers
         made: dict[Term, Term] = {}
         for term in topological([root]):
             if term.op is INPUT:
@@ -242,8 +249,7 @@ class Drawing:
         order = tuple(self.random.sample(range(rank), rank))
         back = tuple(sorted(range(rank), key=order.__getitem__))
         axes = tuple(axis for axis in range(rank) if self.chance(0.5))
-        first, second = self.random.choice((("negate",) * 2, ("not",) * 2, ("exponential", "log"), ("log", "exponential"), ("sqrt", "sqrt"),
-                                            ("abs", "abs"), ("reverse",) * 2, ("transpose",) * 2, ("reshape",) * 2, ("convert",) * 2))  # fmt: skip
+        first, second = self.random.choice(UNDOING)
         if first == "reverse":
             return make("stablehlo.reverse", (make("stablehlo.reverse", (x,), {"dimensions": axes}),), {"dimensions": axes})
         if first == "transpose":

@@ -30,28 +30,29 @@ from coset.cli import run as command
 from coset.egraph.limits import Limits
 from coset.extract.candidates import strayed
 from coset.fold import fallback_for
-from coset.hub_pipeline import _why_not as unprintable
+from coset.hub_pipeline import StableHloOut
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import bind, evaluate
 from coset.ir.program import Program
 from coset.ir.specialized import specialized
-from coset.ir.term import INPUT, Term, input_term, make, topological
-from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
+from coset.ir.term import Term, input_term, make
+from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.stablehlo import write_stablehlo
-from coset.proving.certify import Way, accepted, certify
-from coset.proving.steps import Uncertified
 from coset.prove.error_bound import evaluate_bounded
 from coset.prove.sample import difference_of
 from coset.prove.values import fits
+from coset.proving.certify import Way, accepted, certify
+from coset.proving.steps import Uncertified
 from coset.reference import read_program
 from coset.rules.applied import matched
 from coset.rules.definition import evaluate_defined
 from coset.rules.rule import Rule
 from coset.targets.target import get_target
-from coset.task import Job, Searched, Task, finish, keeps_every_bit, phases_for, solve_task, wanted_roots, with_witnesses
+from coset.task import Job, Task, finish, keeps_every_bit, phases_for, solve_task, wanted_roots, with_witnesses
 from coset.usage import used_rules
-from tests.coset.drawn_hub import BINDINGS, LARGEST, drawn_program, feed_of
+from tests.coset.drawn_hub import BINDINGS, drawn_program, feed_of
+from tests.coset.smaller_programs import shrunk, text_of
 
 Array = np.ndarray[Any, Any]
 LIMITS = Limits(seconds=3600.0, nodes=3_000, iterations=4)  # counts alone stop a search
@@ -61,7 +62,6 @@ EVERY_OPSET = 1 << 30
 SAFETY = 4.0  # on first-order bounds
 INSTANCES = 40  # of rules that fired in a search, each rule once first
 FILES = 25  # one program in so many goes through files and the command line, too
-SHRINKS = 200  # smaller programs that are tried
 TAME = (1e-3, 1e2)  # sizes of numbers of which sums and products of a few neither overflow nor vanish in any float type of 16 bits
 
 
@@ -92,34 +92,35 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Way_:
+class Means:
     """How a program is optimized."""
 
     numerics: str
     prices: int | None  # a number of other prices than the target's
 
 
-def way_of(number: int) -> Way_:
-    draw = random.Random(f"way {number}")
-    return Way_(draw.choice(NUMERICS), draw.choice((None, draw.randrange(100), draw.randrange(100))))
+def means_of(number: int) -> Means:
+    draw = random.Random(f"means {number}")
+    return Means(draw.choice(NUMERICS), draw.choice((None, draw.randrange(100), draw.randrange(100))))
 
 
 # ---------------------------------------------------------------- one program
 
 
-def examine(program: Program, way: Way_, account: Account, *, files: bool = False) -> None:
-    """Optimize, certify and compare one program.
+def examine(program: Program, means: Means, account: Account, *, files: bool = False, rules: Sequence[Path] = ()) -> None:
+    """Optimize, certify and compare one program; `rules` are files of further rules.
 
     Raises:
         Failure: something is not as it must be.
     """
     target = get_target("stablehlo")
-    job = Job(program, target, way.numerics, LIMITS, (), {}, lambda _: None, certified=True)
+    job = Job(program, target, means.numerics, LIMITS, rules, {}, lambda _: None, certified=True)
     binding = {name: BINDINGS[0][name] for name in program.symbols()}
     task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
-    prices = None if way.prices is None else strayed(target, way.prices)
+    printable = StableHloOut(job).printable(task)
+    prices = None if means.prices is None else strayed(target, means.prices)
     with failing("crash"):
-        solved, _ = solve_task(task, task.phases, unprintable, prices=prices)
+        solved, _ = solve_task(task, task.phases, printable, prices=prices)
         after, _ = finish(task, solved)
     if solved.saturation.stop not in ("saturated", "iterations", "nodes"):
         raise Failure("stop", f"the search stopped by {solved.saturation.stop}")
@@ -138,11 +139,10 @@ def examine(program: Program, way: Way_, account: Account, *, files: bool = Fals
             raise Failure("no certificate", error.message) from None
     account.certified += 1
     proof = {rule.name: rule for phase in phases for rule in phase.rules}
-    rules = [proof[name] for names in said["promises"].values() for name in names]
-    compare(program, after, rules, account)
+    compare(program, after, [proof[name] for names in said["promises"].values() for name in names], account)
     instances(program, solved.saturation, account)
-    if files and all(unprintable(t.op.name, dict(t.attributes), [o.type for o in t.operands]) is None for t in program.terms()):
-        through_files(program, way, account)
+    if files and all(printable(t.op.name, dict(t.attributes), [o.type for o in t.operands]) is None for t in program.terms()):
+        through_files(program, means, account)
 
 
 @contextlib.contextmanager
@@ -194,7 +194,7 @@ def compare(before: Program, after: Program, rules: Sequence[Rule], account: Acc
                 if one.shape != other.shape or one.dtype != other.dtype:
                     raise Failure("shape", f"{where}: {one.dtype}{one.shape} became {other.dtype}{other.shape}")
                 if bitwise and not same_bits(one, other):
-                    raise Failure("bits", f"{where}: {one.tolist()} became {other.tolist()}; rules {[r.name for r in rules]}")
+                    raise Failure("values", f"{where}: {one.tolist()} became {other.tolist()}; rules {[r.name for r in rules]}")
                 if bounded and not same_bits(one, other):
                     within(before.roots[place], after.roots[place], feed, binding, where, rules, account)
     account.compared += done
@@ -262,7 +262,9 @@ def within(
         beyond = finite & (np.abs(wide(a) - wide(b)) > bound + 1e-300)
     if beyond.any():
         at = tuple(int(i) for i in np.argwhere(beyond)[0])
-        raise Failure("bound", f"{where} at {at}: {a[at]} became {b[at]}, bounds {near[at]:.3g} + {far[at]:.3g}; {[r.name for r in rules]}")
+        raise Failure(
+            "values", f"{where} at {at}: {a[at]} became {b[at]}, bounds {near[at]:.3g} + {far[at]:.3g}; {[r.name for r in rules]}"
+        )
 
 
 def wide(array: Array) -> Array:
@@ -314,8 +316,11 @@ def instance(
     facts = {name: fact for fact, name in rule.facts}
     for name, array in names.items():
         if array.dtype.kind == "f" and not fits(array, facts.get(name, "")):
-            raise Failure("fact", f"`{name}` of {rule.name} is not {facts[name]} on {kind} inputs: {array.tolist()}")
-    put = {term: input_term(name, TensorType(term.tensor.dtype, array.shape)) for (name, term), array in zip(given.items(), arrays, strict=True)}
+            raise Failure("values", f"`{name}` of {rule.name} is not {facts[name]} on {kind} inputs: {array.tolist()}")
+    put = {
+        term: input_term(name, TensorType(term.tensor.dtype, array.shape))
+        for (name, term), array in zip(given.items(), arrays, strict=True)
+    }
     for one, other in pairs:
         with failing(f"crash in an instance of {rule.name}"):
             left, right = specialized((one, other), binding, put)
@@ -327,7 +332,7 @@ def instance(
             if difference is not None:
                 at, why = difference
                 shown = {name: array.tolist() for name, array in names.items()}
-                raise Failure(f"rule {rule.name}", f"{why} at {at} on {kind} inputs: {x[at]} and {y[at]}\n{left}\n{right}\n{shown}")
+                raise Failure("values", f"{rule.name}: {why} at {at} on {kind} inputs: {x[at]} and {y[at]}\n{left}\n{right}\n{shown}")
     account.instances += 1
 
 
@@ -345,7 +350,7 @@ def tame(array: Array) -> bool:
 # ---------------------------------------------------------------- through files
 
 
-def through_files(program: Program, way: Way_, account: Account) -> None:
+def through_files(program: Program, means: Means, account: Account) -> None:
     """`coset optimize --certificate` and `coset verify` on the program as text."""
     with tempfile.TemporaryDirectory(prefix="coset-") as folder:
         before, after, proof = (str(Path(folder) / name) for name in ("before.mlir", "after.mlir", "proof"))
@@ -360,7 +365,7 @@ def through_files(program: Program, way: Way_, account: Account) -> None:
             return
         said = io.StringIO()
         dims_given = [f"--dim={name}={number}" for name, number in numbers_of(program, read).items()]
-        arguments = [before, "-o", after, "--numerics", way.numerics, "--certificate", proof, *dims_given]
+        arguments = [before, "-o", after, "--numerics", means.numerics, "--certificate", proof, *dims_given]
         with failing("crash in the command line"), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             code = command(["optimize", *arguments]) or command(["verify", proof, before, after])
         if code:
@@ -379,108 +384,46 @@ def numbers_of(program: Program, written: Program) -> dict[str, int]:
     }
 
 
-# ---------------------------------------------------------------- smaller programs
-
-
-def smaller(program: Program) -> Iterator[Program]:
-    """Programs with one thing less."""
-    if len(program.outputs) > 1:
-        for place in range(len(program.outputs)):
-            yield pruned([program.roots[place]], program)
-    terms = [term for term in reversed(list(program.terms())) if term.operands and isinstance(term.type, TensorType)]
-    for term in terms:
-        for operand in dict.fromkeys(term.operands):
-            if operand.type == term.type:
-                yield replaced(program, term, operand)
-        fresh = input_term(f"z{sum(1 for _ in topological([term]))}", term.type)
-        if all(each.attribute("name") != fresh.attribute("name") for each in program.inputs):
-            yield replaced(program, term, fresh)
-
-
-def replaced(program: Program, term: Term, other: Term) -> Program:
-    made = {term: other}
-    for each in topological(program.roots):
-        if each not in made:
-            made[each] = each if not each.operands else make(each.op, [made[o] for o in each.operands], dict(each.attributes), each.regions)
-    return pruned([made[root] for root in program.roots], program)
-
-
-def pruned(roots: Sequence[Term], program: Program) -> Program:
-    """The program of these roots, with the inputs that they need or that spell their symbols."""
-    needed = {term for term in topological(roots) if term.op is INPUT}
-    spelled = {name for term in needed for dim in term.tensor.dims if (name := dims.alone(dim))}
-    more = [term for term in program.inputs if {name for dim in term.tensor.dims if (name := dims.alone(dim))} - spelled]
-    inputs = [term for term in (*program.inputs, *needed) if term in needed or term in more]
-    return Program(tuple(dict.fromkeys(inputs)), tuple((f"y{place}", root) for place, root in enumerate(roots)))
-
-
-def shrunk(program: Program, way: Way_, kind: str) -> Program:
-    """A smaller program that fails in the same way."""
-    left = SHRINKS
-    while True:
-        for other in smaller(program):
-            if not left:
-                return program
-            left -= 1
-            try:
-                examine(other, way, Account())
-            except Failure as failure:
-                if failure.kind == kind:
-                    program = other
-                    break
-            except Exception:  # smaller, and no program any more
-                continue
-        else:
-            return program
-
-
-def text_of(program: Program) -> str:
-    """The program for people, a line a term."""
-    lines: list[str] = []
-
-    def listed(roots: Sequence[Term], indent: str) -> None:
-        numbers: dict[Term, int] = {}
-        for term in topological(roots):
-            numbers[term] = len(numbers)
-            attributes = "".join(f" {name}={shown(value)}" for name, value in term.attributes)
-            operands = " ".join(f"%{numbers[operand]}" for operand in term.operands)
-            lines.append(f"{indent}%{numbers[term]} = {term.op.name} {operands}{attributes} : {term.type}")
-            for region in term.regions:
-                listed((*region.parameters, *region.results), indent + "    ")
-        lines.append(f"{indent}return {' '.join(f'%{numbers[root]}' for root in roots)}")
-
-    listed(program.roots, "")
-    return "\n".join(lines)
-
-
-def shown(value: Any) -> str:
-    return repr(value.array().tolist()) if hasattr(value, "array") else str(value)
-
-
 # ---------------------------------------------------------------- the command
+
+
+def fails(program: Program, means: Means, kind: str, rules: Sequence[Path] = ()) -> bool:
+    """Whether the program fails in this way; what is no program any more does not."""
+    try:
+        examine(program, means, Account(), rules=rules)
+    except Failure as failure:
+        return failure.kind == kind
+    except CosetError:
+        return False
+    return False
 
 
 def try_number(number: int, account: Account, folder: Path | None, *, shrink: bool = True) -> None:
     """Draw the program of that number and examine it; a failure is entered, and written to `folder`."""
-    program, way = drawn_program(number), way_of(number)
+    program, means = drawn_program(number), means_of(number)
     try:
         with failing("crash in the examination"):
-            examine(program, way, account, files=number % FILES == 0)
+            examine(program, means, account, files=number % FILES == 0)
     except Failure as failure:
+        kind = failure.kind
         account.failures.append((number, str(failure)))
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
-            small = shrunk(program, way, failure.kind) if shrink else program
-            text = f"{way}\n{failure}\n\n{text_of(small)}\n\nas it was drawn\n{text_of(program)}\n"
+            small = shrunk(program, lambda other: fails(other, means, kind)) if shrink else program
+            text = f"{means}\n{failure}\n\n{text_of(small)}\n\nas it was drawn\n{text_of(program)}\n"
             (folder / f"{number}.txt").write_text(text)
 
 
 def report(account: Account) -> str:
-    lines = [f"{account.programs} programs, {account.changed} changed, {account.certified} certified, {account.bitwise} compared bit by bit"]
+    lines = [
+        f"{account.programs} programs, {account.changed} changed, {account.certified} certified, {account.bitwise} compared bit by bit"
+    ]
     lines.append(f"{account.compared} evaluations compared, {account.instances} instances of rules, {account.files} through files")
     lines.append(f"{len(account.ops)} ops, {len(account.fired)} rules fired, {len(account.used)} rules in results")
     lines += [f"{count} times: {what}" for what, count in account.unsaid.items()]
-    lines.append(f"{len(account.failures)} failures" + "".join(f"\n  {number}: {said.splitlines()[0][:200]}" for number, said in account.failures))
+    lines.append(
+        f"{len(account.failures)} failures" + "".join(f"\n  {number}: {said.splitlines()[0][:200]}" for number, said in account.failures)
+    )
     return "\n".join(lines)
 
 
