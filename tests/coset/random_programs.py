@@ -62,6 +62,7 @@ EVERY_OPSET = 1 << 30
 SAFETY = 4.0  # on first-order bounds
 INSTANCES = 40  # of rules that fired in a search, each rule once first
 FILES = 25  # one program in so many goes through files and the command line, too
+EMPTY_WINDOW = "expects window to have positive value"  # a size that was symbolic and turned out to be 0
 TAME = (1e-3, 1e2)  # sizes of numbers of which sums and products of a few neither overflow nor vanish in any float type of 16 bits
 
 
@@ -368,6 +369,9 @@ def through_files(program: Program, means: Means, account: Account) -> None:
         arguments = [before, "-o", after, "--numerics", means.numerics, "--certificate", proof, *dims_given]
         with failing("crash in the command line"), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             code = command(["optimize", *arguments]) or command(["verify", proof, before, after])
+        if code == 2 and EMPTY_WINDOW in said.getvalue():
+            account.unsaid["the result is refused, and not handed out: MLIR takes no convolution over windows without elements"] += 1
+            return
         if code:
             lines = said.getvalue().strip().splitlines()
             raise Failure("command line", "\n".join([lines[-1], *lines]))
