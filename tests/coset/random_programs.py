@@ -256,6 +256,13 @@ def within(
     one, other = specialized((before, after), binding)
     (a, near), (b, far) = evaluate_bounded(one, feed), evaluate_bounded(other, feed)
     finite = np.isfinite(wide(a)) & np.isfinite(wide(b))
+    strict = all(rule.numerics.word != "real" and not rule.numerics.exceptions & {"nan", "inf", "overflow"} for rule in rules)
+    lost = np.isfinite(wide(a)) & np.isfinite(near) & ~np.isfinite(wide(b))
+    if strict and lost.any():
+        at = tuple(int(i) for i in np.argwhere(lost)[0])
+        raise Failure(
+            "values", f"{where} at {at}: {a[at]} became {b[at]}, with a bound of {near[at]:.3g} before; {[r.name for r in rules]}"
+        )
     bound = SAFETY * (near + far)
     if not np.isfinite(bound[finite]).all():
         account.unsaid["no finite bound"] += 1
