@@ -15,7 +15,7 @@ from coset.dialects.mlir_ops import SCATTER
 from coset.frontends.stablehlo_attributes import Foreign, dims_of, sized
 from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.frontends.stablehlo_opaque import captured
-from coset.ir.term import CONSTANT, DIMS, PARAMETER, Region, Term, get, make
+from coset.ir.term import PARAMETER, Region, Term, get, make
 from coset.ir.types import TensorType, TupleType, Type
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_region_terms import plain_choice
-from coset.dialects.hub_terms import is_splat, literal
+from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
+from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.join import join
-from coset.proving.steps import COMPUTED, ENTERED, MEANING, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import COMPUTED, ENTERED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
@@ -219,29 +220,22 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
 
 
-def _whole(splat: Term) -> Term:
-    """A splat element by element."""
-    value = splat.operands[0] if splat.operands else splat
-    return hashed(constant(np.broadcast_to(value.attribute("value").array(), splat.tensor.static or ()), splat.tensor.dtype))
-
-
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
-    """`roots` in the form that reading what was written gives to terms which are not in it: a constant of one number is a splat, a small
-    splat may be a constant, and a choice captures what its branches use."""
+    """`roots` with constants in place of small splats where `after` has them: a splat without elements is read as one."""
     known = set(after.terms())
     steps: list[Step] = []
     made: dict[Term, Term] = {}
     for term in topological(roots):
         found = made[term] = rebuild(term, [made[operand] for operand in term.operands])
-        if found in known:
-            continue
-        if found.op is CONSTANT and (splat := literal(found.attribute("value"))).operands:
-            made[term] = splat
-            steps.append(Step(COMPUTED, (splat,), (found,)))
-        elif is_splat(found) is not None and found.tensor.static is not None and (whole := _whole(found)) in known:
+        if found not in known and is_splat(found) is not None and (whole := _whole(found)) in known:
             made[term] = whole
             steps.append(Step(COMPUTED, (found,), (whole,)))
-        elif (plain := plain_choice(found)) is not None:
-            made[term] = plain
-            steps.append(Step(MEANING, (found,), (plain,)))
     return tuple(made[root] for root in roots), steps
+
+
+def _whole(splat: Term) -> Term | None:
+    """A small splat element by element."""
+    value, shape = is_splat(splat), splat.tensor.static
+    if value is None or shape is None or prod(shape) > INLINE_ELEMENTS:
+        return None
+    return hashed(constant(np.broadcast_to(value.array(), shape), splat.tensor.dtype))

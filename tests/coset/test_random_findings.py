@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch_mlir", reason="the extra `mlir` is not installed")
 
 from coset.check import difference
-from coset.dialects.hub_region_terms import if_term
+from coset.dialects.hub_region_terms import if_term, region
 from coset.dialects.hub_scalars import power
 from coset.dialects.hub_tensors import matmul
 from coset.dialects.hub_terms import broadcast, literal, reshape, splat
@@ -24,9 +24,13 @@ from coset.ir.types import BOOL, DTYPES, F32, F64, I8, I32, DType, TensorType, q
 from coset.prove.certificate import decode_function, encode_function
 from coset.prove.error_bound import evaluate_bounded, roundoff
 from coset.prove.values import has_pattern
+from coset.proving.join import join
+from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined, scalar_constant
+from coset.targets.target import get_target
+from coset.task import Job, phases_for, with_witnesses
 from tests.coset.drawn_hub import bank, drawn_ops
-from tests.coset.random_programs import Account, Means, examine
+from tests.coset.random_programs import LIMITS, Account, Means, examine
 from tests.coset.smaller_programs import text_of
 
 EXACT = Means("exact", None)
@@ -169,17 +173,26 @@ def test_numbers_of_shapes_are_read_as_they_are_written() -> None:
     through(both, inputs=(pred,))
 
 
+def test_a_splat_without_elements_is_read_as_a_constant() -> None:
+    start = input_term("s", TensorType(F32, ()))
+    body = region([start.type] * 2, lambda a, b: make("stablehlo.subtract", (b, a)))
+    wide = broadcast(literal(np.float32(2)), (2, 3), ())
+    nothing = make("stablehlo.slice", (wide,), {"start": (0, 1), "limit": (2, 1), "strides": (1, 1)})
+    through(make("stablehlo.reduce_region", (nothing, start), {"dimensions": (0, 1)}, (body,)), inputs=(start,))
+
+
 def test_a_broadcast_that_adds_dims_of_one_is_read_as_a_reshape() -> None:
     x = input_term("x", TensorType(F32, (1, 1)))
-    row = make("stablehlo.broadcast_in_dim", (reshape(x, (1,)),), {"shape": (1, 1, 1), "broadcast_dimensions": (2,)})
-    through(make("stablehlo.dot_general", (row, make("stablehlo.sine", (row,))), {
-        "lhs_batch": (0,), "rhs_batch": (0,), "lhs_contract": (2,), "rhs_contract": (1,)}), inputs=(x,))  # fmt: skip
+    spread = make("stablehlo.broadcast_in_dim", (reshape(x, (1,)),), {"shape": (1, 1, 1), "broadcast_dimensions": (2,)})
+    job = Job(None, get_target("stablehlo"), "exact", LIMITS, (), {}, lambda _: None, certified=True)
+    steps = join([(spread, reshape(x, (1, 1, 1)))], with_witnesses(phases_for(job, 1)))
+    assert "broadcast_adds_ones" in {step.reason.name for step in steps if isinstance(step.reason, Rule)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", [op for op in drawn_ops() if op.signatures is not None], ids=str)
 def test_certificates_say_every_function(op: Any) -> None:
     for case in bank(op):
-        for region in case.term.regions:
-            again = decode_function(encode_function(region))
-            assert again == region, text_of(Program((), tuple((f"y{i}", term) for i, term in enumerate(region.results))))
+        for function in case.term.regions:
+            again = decode_function(encode_function(function))
+            assert again == function, text_of(Program((), tuple((f"y{i}", term) for i, term in enumerate(function.results))))
