@@ -75,8 +75,8 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
 
 def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Any:
     if isinstance(value, tuple) or _shifts_integers(term, operands, errors):
-        moved = any(np.any(part) for error in errors for part in (error if isinstance(error, tuple) else (error,)) if part is not None)
-        found = tuple(_vague(part, moved) for part in (value if isinstance(value, tuple) else (value,)))
+        parts = [part for error in errors for part in (error if isinstance(error, tuple) else (error,)) if part is not None]
+        found = tuple(_vague(part, any(map(np.any, parts))) for part in (value if isinstance(value, tuple) else (value,)))
         return found if isinstance(value, tuple) else found[0]
     name, unit = term.op.name, roundoff(np.asarray(value).dtype)
     magnitude = np.abs(np.asarray(value, np.float64)) if np.asarray(value).dtype.kind != "c" else np.abs(value)
