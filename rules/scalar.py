@@ -72,7 +72,7 @@ def scalar_constant(value: Decimal, dtype: DType) -> Constant:
     """The rank-0 constant nearest to `value` in `dtype`, rounded once.
 
     Raises:
-        Undefined: an integer type that does not hold `value`, a float type where NaN is nearest, an element type without numbers, or none.
+        Undefined: an integer type that does not hold `value`, an element type without numbers, or none at all.
     """
     if not isinstance(dtype, DType):
         raise Undefined
@@ -97,10 +97,7 @@ def _constant(parts: Any, dtype: DType) -> Constant:
     nearest = float(value)
     with np.errstate(over="ignore"):
         exact = nearest if dtype.bits >= 64 else _to_odd(value, nearest)
-        rounded = np.array(exact).astype(dtype.numpy)
-    if np.isnan(rounded) and not value.is_nan():  # f8e8m0fnu has neither zeros nor signs, f8e4m3fn no infinities
-        raise Undefined
-    return constant_of(rounded, dtype)
+        return constant_of(np.array(exact).astype(dtype.numpy), dtype)
 
 
 def _to_odd(value: Decimal, nearest: float) -> float:

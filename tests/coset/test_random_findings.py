@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from coset.prove.error_bound import evaluate_bounded, roundoff
 from coset.prove.values import has_pattern
 from coset.proving.join import join
 from coset.rules.rule import Rule
-from coset.rules.scalar import Undefined, scalar_constant
 from coset.targets.target import get_target
 from coset.task import Job, phases_for, with_witnesses
 from tests.coset.drawn_hub import bank, drawn_ops
@@ -47,13 +45,6 @@ def through(*roots: Term, inputs: tuple[Term, ...] = (X,)) -> Account:
 
 
 # ---------------------------------------------------------------- rules and their language
-
-
-@pytest.mark.parametrize(("value", "dtype"), [("-0.0", SCALE), ("0", SCALE), ("-1", SCALE), ("Infinity", DTYPES["f8e4m3fn"])], ids=str)
-def test_a_number_whose_nearest_is_nan_is_none_of_the_type(value: str, dtype: DType) -> None:
-    with pytest.raises(Undefined):
-        scalar_constant(Decimal(value), dtype)
-    assert np.isnan(scalar_constant(Decimal("NaN"), dtype).array().astype(np.float64))
 
 
 @pytest.mark.parametrize("made", [
