@@ -61,6 +61,19 @@ def test_a_type_without_zeros_and_signs_has_no_laws_of_arithmetic(made: Any) -> 
     assert not {name for name in account.fired if "negat" in name or "subtract" in name}
 
 
+def test_the_type_of_scales_has_no_false() -> None:
+    x = input_term("x", TensorType(BOOL, (4,)))
+    there = make("stablehlo.convert", (x,), {"dtype": SCALE})
+    examine(Program((x,), (("y0", make("stablehlo.convert", (there,), {"dtype": BOOL})),)), EXACT, Account())
+
+
+def test_a_reshape_without_elements_does_not_move_past_a_fold() -> None:
+    """The search crashed: [2, 0] has as many elements as [0], but there are two folds of its rows."""
+    x = input_term("x", TensorType(F32, (2, 0)))
+    folded = make("stablehlo.reduce", (reshape(x, (0,)),), {"dimensions": (0,), "combiner": "maximum"})
+    examine(Program((x,), (("y0", folded),)), Means("reassociates", None), Account())
+
+
 def test_what_scales_along_a_dim_is_not_moved() -> None:
     """The search crashed: a broadcast moved past an op whose scales differ along a dim."""
     dtype = quantized(I8, F32, (0.25, 3.0, 0.7), (1, -128, 127), axis=1)
