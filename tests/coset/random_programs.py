@@ -179,7 +179,7 @@ def compare(before: Program, after: Program, rules: Sequence[Rule], account: Acc
     bounded = not bitwise and all(rule.numerics.word in ("exact", "reassociates", "real") for rule in rules)
     account.bitwise += bitwise
     done = 0
-    for binding in BINDINGS if before.symbols() else BINDINGS[:1]:
+    for binding in taken(before):
         for kind in KINDS if bitwise else KINDS[:2]:
             feed = feed_of(before, binding, kind)
             expected = values(before, feed)
@@ -220,6 +220,12 @@ def values(program: Program, feed: Mapping[str, Array]) -> list[Array] | None:
                 raise
             return None
     return [np.asarray(found[root]) for root in program.roots] if all(fitting(t.type, v, binding) for t, v in found.items()) else None
+
+
+def taken(program: Program) -> list[dict[str, int]]:
+    """The numbers for the dims with which the program has types; a branch that is not taken has no value that would show it."""
+    order = list(program.terms())
+    return [binding for binding in (BINDINGS if program.symbols() else BINDINGS[:1]) if sound(order, binding)]
 
 
 def sound(order: Sequence[Term], binding: Mapping[str, int]) -> bool:
@@ -292,16 +298,13 @@ def instances(program: Program, saturation: Any, account: Account) -> None:
     seen: set[str] = set()
     first = [each for each in listed if not (each.rule.name in seen or seen.add(each.rule.name))]
     chosen = [*first, *(each for each in listed if each not in first)][:INSTANCES]
-    binding = BINDINGS[1] if program.symbols() else {}
     for kind in KINDS:
-        feed = feed_of(program, binding, kind)
-        if values(program, feed) is None:
-            binding = BINDINGS[0]
+        for binding in taken(program)[1::-1]:  # the second one, where it can be
             feed = feed_of(program, binding, kind)
-            if values(program, feed) is None:
-                continue
-        for each in chosen:
-            instance(each.rule, each.pairs, feed, binding, kind, account)
+            if values(program, feed) is not None:
+                for each in chosen:
+                    instance(each.rule, each.pairs, feed, binding, kind, account)
+                break
 
 
 def instance(
