@@ -92,7 +92,7 @@ class _Checker:
         for key, program in (("before", self.before), ("after", self.after)):
             if head.get(key) != digest(program):
                 raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
-        self.after = self._fitted(self._renamed(head.get("names")))
+        self.after = self._renamed(head.get("names"))
         goals = self._goals()
         self.rules = self._rules(head.get("rules"))
         self.numbered = Numbered(
@@ -115,20 +115,13 @@ class _Checker:
     # ------------------------------------------------------------ what is claimed
 
     def _renamed(self, names: Any) -> Program:
-        """The program after with the names that its inputs and outputs have before, where the certificate says which is which."""
-        if names is None:
-            return self.after
+        """The program after with the names that its inputs and outputs have before, where the certificate says which is which, and for the
+        dims that its inputs have before."""
         try:
-            return renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
-        except (ValueError, TypeError, KeyError) as error:
+            own = self.after if names is None else renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
+            return fitted(own, self.before)
+        except (CosetError, ValueError, TypeError, KeyError) as error:
             raise Rejected(f"the names of inputs and outputs are no pairs: {error}") from None
-
-    def _fitted(self, program: Program) -> Program:
-        """The program after for the dims that the one before gives to its inputs."""
-        try:
-            return fitted(program, self.before)
-        except CosetError as error:
-            raise Rejected(f"the program after has no types for the inputs of the one before: {error.message}") from None
 
     def _goals(self) -> list[tuple[str, Term, Term]]:
         """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""
