@@ -121,7 +121,7 @@ class _Checker:
             own = self.after if names is None else renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
             return fitted(own, self.before)
         except (CosetError, ValueError, TypeError, KeyError) as error:
-            raise Rejected(f"the names of inputs and outputs are no pairs: {error}") from None
+            raise Rejected(f"the inputs and outputs of the program after cannot be those before: {error}") from None
 
     def _goals(self) -> list[tuple[str, Term, Term]]:
         """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""
