@@ -16,6 +16,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.onnx import write
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
+from coset.prove.error_bound import roundoff
 from coset.targets.running import Running
 
 # How many times its own rounding noise an output may move. The noise is what moving every float input and constant by one rounding
@@ -240,7 +241,7 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
     left, right = wide(expected), wide(got)
     finite = np.isfinite(left)
     if exact:
-        same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(np.signbit(left[finite]), np.signbit(right[finite])))
+        same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(_signs(left[finite]), _signs(right[finite])))
     # where the original is not finite its value says nothing about rounding; but what was finite must stay so, and NaN stay NaN
     problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
     if case == "nan" and np.isnan(left).any() and not np.isnan(right[np.isnan(left)]).all():
@@ -251,12 +252,17 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
     max_abs = float(np.max(step, initial=0.0))
     if exact:
         return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, 0.0, "" if same else problem or "other bits")
-    epsilon = float(np.finfo(expected.dtype).eps) if expected.dtype.kind == "f" else 2.0**-7
     allowed = NOISE_FACTOR * float(noise if noise is not None else 0.0)
     if usual is not None:
         allowed = min(allowed, MOST_NOISE * max(scale, usual))
-    tolerance = allowed + ROUNDINGS * epsilon * scale
+    tolerance = allowed + ROUNDINGS * roundoff(expected.dtype) * scale
     return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, tolerance, problem)
+
+
+def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Whether the numbers are negative, zeros too; of complex ones both parts."""
+    parts = np.stack([value.real, value.imag]) if value.dtype.kind == "c" else value
+    return np.asarray(np.signbit(parts))
 
 
 def _largest(value: Any) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from coset.dialects.hub_terms import splat
 from coset.ir.op import Attributes
-from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
+from coset.ir.term import CONSTANT, DIMS, PARAMETER, Region, Term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
 Body = Callable[..., Term | Sequence[Term]]
@@ -62,6 +62,40 @@ def _choice(name: str, choice: Term, captured: Sequence[Term], bodies: Sequence[
     regions = tuple(region(_types(captured), body) for body in bodies)
     results = tuple(_types(regions[0].results))
     return make(name, (choice, *captured), {**attributes, "results": results}, regions)
+
+
+def is_closed(term: Term) -> bool:
+    """True for a constant (perhaps repeated) and for numbers of dims: what a region of StableHLO text mentions from outside."""
+    core = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
+    return core.op in (CONSTANT, DIMS) or core.op.name == "stablehlo.iota"
+
+
+def plain_choice(term: Term) -> Term | None:
+    """An `if` or `case` that captures what its branches use, once and in the order of use, and holds constants itself: as it is read from
+    text. None where it does already, and for any other op."""
+    if term.op.name not in ("stablehlo.if", "stablehlo.case"):
+        return None
+    captured = term.operands[1:]
+    used = dict.fromkeys(captured[place] for own in term.regions for place in _uses(own) if not is_closed(captured[place]))
+    kept = list(used)
+    if kept == list(captured):
+        return None
+
+    def branch(own: Region) -> Body:
+        def body(*parameters: Term) -> Sequence[Term]:
+            inner = dict(zip(kept, parameters, strict=True))
+            return applied(own, [inner.get(operand, operand) for operand in captured])
+
+        return body
+
+    regions = tuple(region(_types(kept), branch(own)) for own in term.regions)
+    return make(term.op, (term.operands[0], *kept), dict(term.attributes), regions)
+
+
+def _uses(region: Region) -> list[int]:
+    """The parameters in the order in which a function uses them."""
+    terms = [operand for term in topological(region.results) for operand in term.operands]
+    return [term.attribute("index") for term in (*terms, *region.results) if term.op is PARAMETER]
 
 
 # ---------------------------------------------------------------- orders of floats

@@ -133,7 +133,10 @@ def remainder(a: Array, b: Array) -> object:
 def power(a: Array, b: Array) -> object:
     """a to the power b; a negative power of an integer is truncated: 0 unless a is 1 or -1."""
     if not _is_integer(a):
-        return np.power(a, b)
+        # NumPy takes one exponent for all elements (of stride 0, or rank 0) for a square or a root, which round and treat -inf otherwise
+        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+        bases, exponents = (np.array(np.broadcast_to(x, shape)).reshape(-1) for x in (a, b))
+        return np.power(bases, exponents).reshape(shape)
     exponent, square = np.where(b < 0, 0, b).astype(np.uint64), np.asarray(a)
     result = np.ones_like(a)
     while np.any(exponent):  # by squaring: at most 64 rounds

@@ -114,11 +114,12 @@ def dot_general(term: Term, arrays: Sequence[Array], _: Binding) -> Array:
 
 
 def matmul(a: Array, b: Array, dtype: DType) -> Array:
-    """NumPy's matmul. Floats narrower than f32 accumulate in f32 and are rounded once; integers wrap; booleans: or of ands."""
+    """NumPy's matmul, in one order of sums whatever the memory layout. Floats narrower than f32 accumulate in f32 and are rounded once;
+    integers wrap; booleans: or of ands."""
     with np.errstate(all="ignore"):
         if dtype.kind == "bool":
             return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32)) != 0)
-        a, b = widen(a), widen(b)
+        a, b = np.ascontiguousarray(widen(a)), np.ascontiguousarray(widen(b))
         if dtype.kind in ("int", "uint") and _exact_in_f64(a, b):
             return narrow(np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64), dtype)
         return narrow(np.matmul(a, b), dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.chlo_scan import of_region
-from coset.dialects.hub_region_terms import direction_of
+from coset.dialects.hub_region_terms import direction_of, is_closed
 from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import is_splat, numpy_broadcast
 from coset.dialects.hub_types import COMBINERS
@@ -15,7 +15,7 @@ from coset.dialects.mlir_ops import SCATTER
 from coset.frontends.stablehlo_attributes import Foreign, dims_of, sized
 from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.frontends.stablehlo_opaque import captured
-from coset.ir.term import CONSTANT, DIMS, PARAMETER, Region, Term, get, make
+from coset.ir.term import PARAMETER, Region, Term, get, make
 from coset.ir.types import TensorType, TupleType, Type
 
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
@@ -84,12 +84,6 @@ def _static(argument: Any) -> Type:
     if found is None or None in found[1]:
         raise Foreign
     return TensorType(found[0], tuple(size for size in found[1] if size is not None))
-
-
-def is_closed(term: Term) -> bool:
-    """True for a constant (perhaps repeated) and for numbers of dims: what a region may mention from outside."""
-    core = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
-    return core.op in (CONSTANT, DIMS) or core.op.name == "stablehlo.iota"
 
 
 def results(term: Term) -> Built:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coset.dialects.hub_terms import broadcast, reshape
+from coset.dialects.hub_terms import broadcast, literal, reshape
 from coset.dialects.onnx_bounds import at_most, least, maximum, minimum
 from coset.frontends.onnx_values import LIMIT, Host, Unsure, host_array, host_value, term_of
 from coset.frontends.stablehlo_attributes import Foreign
@@ -20,7 +20,7 @@ from coset.ir.constants import constant_of
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import find_op
-from coset.ir.term import Term, make
+from coset.ir.term import CONSTANT, Term, make
 from coset.ir.types import BOOL, I32, I64
 
 
@@ -102,7 +102,13 @@ def folded(name: str, operands: Sequence[Term], attributes: dict[str, Any]) -> T
         result = _evaluated(name, [value for value in values if value is not None], attributes, logic=operands[0].tensor.dtype is BOOL)
     except (Unsure, ZeroDivisionError):
         return None
-    return None if result is None or result.size > LIMIT else term_of(result, dtype)
+    return None if result is None or result.size > LIMIT else _term_of(result, dtype)
+
+
+def _term_of(value: Host, dtype: Any) -> Term | None:
+    """As `term_of`, a constant in the form that one in the text has."""
+    term = term_of(value, dtype)
+    return literal(term.attribute("value")) if term is not None and term.op is CONSTANT else term
 
 
 def _evaluated(name: str, values: list[Host], attributes: dict[str, Any], *, logic: bool) -> Host | None:
@@ -134,7 +140,7 @@ def elements(items: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> Term:
     Raises:
         Foreign: a number does not fit, or the dtype holds no dims.
     """
-    term = term_of(host_array(list(items), shape), dtype)
+    term = _term_of(host_array(list(items), shape), dtype)
     if term is None:
         raise Foreign
     return term

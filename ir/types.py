@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Union, cast
+from dataclasses import dataclass, field, fields
+from typing import Any, Union, cast
 
 import ml_dtypes
 import numpy as np
@@ -30,6 +30,10 @@ class DType:
     def __hash__(self) -> int:
         return hash(self.name)  # types are keys everywhere, and NumPy's hash is slow
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By name: it is one object in every process, for it is compared with `is`."""
+        return _named, (self.name,)
+
     @property
     def bytes(self) -> float:
         """Bytes of one element; half a byte for 4-bit types."""
@@ -51,6 +55,10 @@ def _table() -> dict[str, DType]:
         ("string", "string", 64, np.object_),
     ]  # fmt: skip
     return {name: DType(name, kind, bits, np.dtype(numpy)) for name, kind, bits, numpy in rows}  # type: ignore[call-overload]
+
+
+def _named(name: str) -> DType:
+    return DTYPES[name]
 
 
 DTYPES = _table()
@@ -85,6 +93,9 @@ class QuantizedType(DType):
     axis: int | None
     minimum: int
     maximum: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
 
 def quantized(

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from coset.dialects.hub_terms import is_splat
 from coset.dialects.mlir_text import type_text
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.term import Term
-from coset.ir.types import TupleType, Type
+from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.stablehlo_dims import Introducers, introducers, needed_symbols
 
 SIZE = "i64"  # what dims are computed in
 NO_VALUE = ""  # the value of a term that is not written
+
+
+def is_number(term: Term) -> bool:
+    """True for one number in every element of a tensor of known size, which is written as a constant."""
+    return isinstance(term.type, TensorType) and term.type.static is not None and is_splat(term) is not None
 
 
 class Body:
@@ -89,7 +95,7 @@ class Body:
                 stack.extend((before, False) for before in reversed(self._before(term)) if self.find(before) is None)
 
     def _before(self, term: Term) -> list[Term]:
-        return [*term.operands, *(self._source(name, term)[0] for name in sorted(needed_symbols(term)))]
+        return [*(() if is_number(term) else term.operands), *(self._source(name, term)[0] for name in sorted(needed_symbols(term)))]
 
     def _source(self, name: str, user: Term) -> tuple[Term, int]:
         if name not in self.sources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from coset.dialects.hub_terms import is_splat
 from coset.dialects.mlir_ops import FIELDS
 from coset.dialects.mlir_text import dense_text, type_text
 from coset.ir.dims import Dim
@@ -14,7 +15,7 @@ from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering import stablehlo_numbers as numbers
 from coset.lowering import stablehlo_regions as regions
 from coset.lowering.stablehlo_attributes import attribute_texts, ints
-from coset.lowering.stablehlo_body import NO_VALUE, Body, result_types
+from coset.lowering.stablehlo_body import NO_VALUE, Body, is_number, result_types
 from coset.lowering.stablehlo_collectives import COLLECTIVE_PRINTERS
 from coset.lowering.stablehlo_opaque import print_opaque
 
@@ -86,7 +87,7 @@ def _plain(body: Body, term: Term) -> str:
 
 def _constant(body: Body, term: Term) -> str:
     value = body.fresh()
-    constant = term.attribute("value")
+    constant = is_splat(term) or term.attribute("value")
     body.line(f"{value} = stablehlo.constant {dense_text(constant.array(), constant.type.dtype)} : {body.type(term)}")
     return value
 
@@ -134,6 +135,8 @@ def _static(shape: Sequence[Dim]) -> bool:
 
 
 def _broadcast(body: Body, term: Term) -> str:
+    if is_number(term):
+        return _constant(body, term)
     shape, axes = term.attribute("shape"), f"broadcast_dimensions = {ints(term.attribute('broadcast_dimensions'))}"
     if _static(shape):
         return body.op("stablehlo.broadcast_in_dim", body.typed(term.operands), [axes], [body.type(term)])

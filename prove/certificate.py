@@ -24,7 +24,21 @@ from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, INPUT, AttributeItems, Region, Term, constant, exact_key, input_term, intern, rebuild, topological
+from coset.ir.specialized import specialized
+from coset.ir.term import (
+    CONSTANT,
+    INPUT,
+    AttributeItems,
+    Region,
+    Term,
+    constant,
+    exact_key,
+    input_term,
+    intern,
+    make,
+    rebuild,
+    topological,
+)
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
 
 FORMAT, VERSION = "coset certificate", 1
@@ -90,6 +104,26 @@ def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, s
     ends = tuple((outputs.get(name, name), made[term]) for name, term in program.outputs)
     effects = None if program.effects is None else made[program.effects]
     return replace(program, inputs=tuple(made[term] for term in program.inputs), outputs=ends, effects=effects)
+
+
+def fitted(program: Program, other: Program) -> Program:
+    """The program for the dims that `other` gives to its inputs, by name, where its own are symbols: an input that nothing uses any more is
+    read from text with a size of its own.
+
+    Raises:
+        CosetError: the program has no types with these dims.
+    """
+    theirs = {term.attribute("name"): term.type for term in other.inputs}
+    sizes: dict[str, dims.Dim] = {}
+    for term in program.inputs:
+        one, type = term.type, theirs.get(term.attribute("name"))
+        if isinstance(one, TensorType) and isinstance(type, TensorType) and one.shape and type.shape and len(one.shape) == len(type.shape):
+            pairs = [(dims.alone(own), size) for own, size in zip(one.shape, type.shape, strict=True)]
+            sizes.update((name, size) for name, size in pairs if name is not None and name not in sizes)
+    if all(dims.alone(size) == name for name, size in sizes.items()):
+        return program
+    made = specialized((*program.inputs, *program.roots), sizes)
+    return replace(program.with_roots(tuple(made[len(program.inputs) :])), inputs=tuple(made[: len(program.inputs)]))
 
 
 def digest(program: Program) -> str:
@@ -240,16 +274,52 @@ class Numbered:
 def term_line(term: Term, numbered: Numbered, alike: Mapping[Any, int]) -> Line:
     """The line that adds `term`, whose operands have numbers. `alike`: terms by what is not their operands."""
     operands = [numbered.number[operand] for operand in term.operands]
+    known = alike.get(_payload_key(term)) if term.regions else None
+    if known is not None:
+        return {"term": [term.op.name, operands, known]}
     try:
-        if term.regions:
-            raise Unwritable("function")
-        payload: Any = {name: encode(value) for name, value in term.attributes}
+        return {"term": [term.op.name, operands, *_payload(term)]}
     except Unwritable as error:
         known = alike.get(_payload_key(term))
         if known is None:
             raise CosetError(f"a certificate cannot say `{term.op.name}`: it has no form for a {error} that neither program has") from None
-        payload = known
-    return {"term": [term.op.name, operands, payload]}
+        return {"term": [term.op.name, operands, known]}
+
+
+def _payload(term: Term) -> list[Any]:
+    """The attributes of a term and, where it has functions, these."""
+    attributes = {name: encode(value) for name, value in term.attributes}
+    return [attributes, *([[encode_function(region) for region in term.regions]] if term.regions else [])]
+
+
+def encode_function(region: Region) -> list[Any]:
+    """A function as JSON: its terms, operands first, then the numbers of its parameters and of its results.
+
+    Raises:
+        Unwritable: an attribute in it has no form.
+    """
+    numbers: dict[Term, int] = {}
+    rows = []
+    for term in topological((*region.parameters, *region.results)):
+        rows.append([term.op.name, [numbers[operand] for operand in term.operands], *_payload(term)])
+        numbers[term] = len(numbers)
+    return [rows, [numbers[term] for term in region.parameters], [numbers[term] for term in region.results]]
+
+
+def decode_function(value: Any) -> Region:
+    """The function that `encode_function` gave as JSON.
+
+    Raises:
+        CosetError, ValueError, TypeError, KeyError, IndexError: it is none.
+    """
+    rows, *ends = value
+    terms: list[Term] = []
+    for name, operands, payload, *functions in rows:
+        attributes = {key: decode(each) for key, each in payload.items()}
+        given = [terms[number] for number in operands]
+        terms.append(make(name, given, attributes, tuple(decode_function(each) for each in (functions[0] if functions else ()))))
+    parameters, results = (tuple(terms[number] for number in numbers) for numbers in ends)
+    return Region(parameters, results)
 
 
 def read_term(line: Any, numbered: Numbered) -> Term:
@@ -258,7 +328,7 @@ def read_term(line: Any, numbered: Numbered) -> Term:
     Raises:
         CosetError, ValueError, TypeError, KeyError: there is no such term.
     """
-    name, operands, payload = line
+    name, operands, payload, *functions = line
     op = get_op(name)
     given = tuple(numbered[operand] for operand in operands)
     if isinstance(payload, dict):
@@ -267,6 +337,8 @@ def read_term(line: Any, numbered: Numbered) -> Term:
         complete = dict(attributes)
         if complete.keys() != {each.name for each in op.attributes}:
             raise ValueError(f"`{name}` has other attributes")
+        if functions:
+            return make(op, given, complete, tuple(map(decode_function, functions[0])))
     else:
         like = numbered[payload]
         if like.op is not op:

@@ -26,6 +26,8 @@ def roundoff(dtype: Any) -> float:
     kind = np.dtype(dtype)
     if kind.kind in "biu?":
         return 0.0
+    if kind.kind == "c":
+        return float(np.finfo(kind).eps)
     try:
         return float(ml_dtypes.finfo(kind).eps)  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
@@ -34,6 +36,8 @@ def roundoff(dtype: Any) -> float:
 
 def underflow(dtype: Any) -> float:
     """The smallest number of a float dtype, which is how far a result near 0 may be off; 0 for exact ones."""
+    if np.dtype(dtype).kind == "c":
+        return float(np.finfo(dtype).smallest_subnormal)
     return float(ml_dtypes.finfo(dtype).smallest_subnormal) if roundoff(dtype) else 0.0  # type: ignore[no-untyped-call]
 
 
@@ -69,7 +73,11 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
     return np.asarray(values[primitive]), np.asarray(errors[primitive], np.float64)
 
 
-def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Array:
+def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Any:
+    if isinstance(value, tuple) or _shifts_integers(term, operands, errors):
+        parts = [part for error in errors for part in (error if isinstance(error, tuple) else (error,)) if part is not None]
+        found = tuple(_vague(part, any(map(np.any, parts))) for part in (value if isinstance(value, tuple) else (value,)))
+        return found if isinstance(value, tuple) else found[0]
     name, unit = term.op.name, roundoff(np.asarray(value).dtype)
     magnitude = np.abs(np.asarray(value, np.float64)) if np.asarray(value).dtype.kind != "c" else np.abs(value)
     if term.op.has("movement"):  # the errors move as the elements do; integers (indices, shapes) say where
@@ -92,9 +100,26 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         chosen = np.where(operands[0], errors[1], errors[2])
         gap = np.abs(_real(operands[1]) - _real(operands[2])) + np.maximum(errors[1], errors[2])
         return np.asarray(np.where(errors[0] > 0, gap, chosen))
-    if not term.op.has("elementwise") and roundoff(np.asarray(value).dtype):
-        return np.full(np.shape(value), np.inf)  # intervals of single operands say nothing of sums over many elements
+    if not term.op.has("elementwise"):  # intervals of single operands say nothing of sums over many elements
+        return _vague(value, any(error is not None and np.any(error) for error in errors))
     return _carried(term, operands, errors, value) + LIBRARY_ULPS * unit * magnitude + underflow(np.asarray(value).dtype)
+
+
+def _shifts_integers(term: Term, operands: Sequence[Any], errors: Sequence[Any]) -> bool:
+    """Whether an integer that may be another one goes into an op of which that says nothing: such errors are no roundings."""
+    if term.op.name in ("stablehlo.compare", "stablehlo.select"):
+        return False
+    pairs = zip(operands, errors, strict=True)
+    return any(error is not None and not _is_float(operand) and np.any(error) for operand, error in pairs)
+
+
+def _vague(value: Any, moved: bool) -> Array:
+    """No bound: infinite, but for integers that are made of what is exact."""
+    return np.full(np.shape(value), np.inf if moved or _is_float(value) else 0.0)
+
+
+def _is_float(value: Any) -> bool:
+    return bool(roundoff(np.asarray(value).dtype))
 
 
 def _reduction_error(term: Term, operand: Any, error: Any, magnitude: Array, unit: float) -> Array:
@@ -127,7 +152,8 @@ def _real(value: Any) -> Array:
 def _applied(term: Term, arrays: Sequence[Any]) -> Array:
     """The op of `term` on f64 arrays, in its full precision."""
     assert term.op.meaning is not None
-    return np.asarray(term.op.meaning(term, [np.asarray(array, np.float64) for array in arrays], {}), np.float64)
+    wide = [array if np.asarray(array).dtype.kind in "biu" else np.asarray(array, np.float64) for array in arrays]
+    return np.asarray(term.op.meaning(term, wide, {}), np.float64)
 
 
 def _carried(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Array:

@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from coset.dialects.hub_region_terms import plain_choice
 from coset.dialects.onnx_kept import opened
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
@@ -21,7 +22,7 @@ from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Term, constant, exact_key, topological
 from coset.ir.types import TensorType, dtype_of
-from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, hashed, read_term, renamed
+from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, fitted, hashed, read_term, renamed
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import expand, is_defined
@@ -94,12 +95,15 @@ def verify(certificate: Certificate, before: Program, after: Program, find: Call
 
 
 def meaning_of(term: Term) -> Term | None:
-    """The term that the definition of a term's op gives for it, one step; None where there is none. An item of a tuple means that item."""
+    """The term that the definition of a term's op gives for it, one step; None where there is none. An item of a tuple means that item,
+    a choice the one that captures what it uses."""
     if term.op is GET and term.operands[0].op is TUPLE:
         index: int = term.attribute("index")
         return term.operands[0].operands[index]
     if term.op.name == "onnx.node":
         return opened(term)
+    if (plain := plain_choice(term)) is not None:
+        return plain
     return expand(term) if is_defined(term.op) else None
 
 
@@ -145,13 +149,13 @@ class _Checker:
     # ------------------------------------------------------------ what is claimed
 
     def _renamed(self, names: Any) -> Program:
-        """The program after with the names that its inputs and outputs have before, where the certificate says which is which."""
-        if names is None:
-            return self.after
+        """The program after with the names that its inputs and outputs have before, where the certificate says which is which, and for the
+        dims that its inputs have before."""
         try:
-            return renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
-        except (ValueError, TypeError, KeyError) as error:
-            raise Rejected(f"the names of inputs and outputs are no pairs: {error}") from None
+            own = self.after if names is None else renamed(self.after, dict(names["inputs"]), dict(names["outputs"]))
+            return fitted(own, self.before)
+        except (CosetError, ValueError, TypeError, KeyError) as error:
+            raise Rejected(f"the inputs and outputs of the program after cannot be those before: {error}") from None
 
     def _goals(self) -> list[tuple[str, Term, Term]]:
         """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""

@@ -74,7 +74,7 @@ def has_pattern(values: Array, fact: str) -> bool:
         return bool(np.unique(values).size == values.size)
     if not values.ndim or values.shape[-1] % 4:
         return False
-    return bool(np.all(np.count_nonzero(values.reshape(*values.shape[:-1], -1, 4), axis=-1) <= 2))
+    return bool(np.all(np.count_nonzero(values.reshape(*values.shape[:-1], values.shape[-1] // 4, 4), axis=-1) <= 2))
 
 
 def fits(values: Array, fact: str) -> bool:

@@ -14,7 +14,7 @@ from coset.rules.algebra import Call, Expression, Literal, Ref
 from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
 from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
 from coset.rules.ground import lint_tests
-from coset.rules.names import Names, collect, ops_with
+from coset.rules.names import LAWFUL, Names, collect, ops_with
 from coset.rules.native import natives_in
 from coset.rules.op_parameters import joined, never
 from coset.rules.pattern import Application
@@ -67,7 +67,7 @@ def numerics_of(promise: syntax.Promise) -> Numerics:
 def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list[Rule], list[RuleError]]:
     """The rules of one entry, every direction and variant, and what is wrong with it."""
     try:
-        names = collect(entry.declarations, entry.locals, dialects)
+        names = collect(entry.declarations, entry.locals, dialects, classes=LAWFUL)
         errors = lint_uses(entry, names)
         numerics_of(entry.promise)
         _lint_sides(entry, names)
@@ -94,7 +94,7 @@ def rules_of(entry: syntax.RuleEntry, dialects: Mapping[str, str]) -> tuple[list
                 directions.append(replace(forward, name=f"{entry.name}.reverse{count}", left=form.right, right=form.left))
             for direction in directions:
                 for label, ops in _op_assignments(names):
-                    again = collect(form.declarations, form.locals, dialects)
+                    again = collect(form.declarations, form.locals, dialects, classes=LAWFUL)
                     again.ops = ops
                     found += variants(replace(direction, name=direction.name + label), again)
     except RuleError as error:

@@ -65,8 +65,10 @@ def _widens(a: Any, b: Any) -> bool:
     if a == b:
         return True
     order = {"bf16": {"f32", "f64"}, "f16": {"f32", "f64"}, "f32": {"f64"}}
-    if a.kind == "float" or a.kind == "bool":
-        return a.kind == "bool" and b.kind in ("int", "uint", "float") if a.kind == "bool" else b.name in order.get(a.name, set())
+    if a.kind == "bool":
+        return b.kind in ("int", "uint", "float") and b.name != "f8e8m0fnu"  # which has no 0
+    if a.kind == "float":
+        return b.name in order.get(a.name, set())
     if a.kind in ("int", "uint") and b.kind in ("int", "uint"):
         return (a.kind == b.kind and a.bits < b.bits) or (a.kind == "uint" and b.kind == "int" and a.bits < b.bits)
     precision = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}.get(b.name, 0)

@@ -25,6 +25,11 @@ SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "ge
 OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
+# An element type without zeros and signs (a scale of others) keeps no law of arithmetic: x + 0, -(-x) and x - y are NaN in it. Definitions
+# say what ops mean there too; rules speak of it as `any` alone.
+LAWFUL = {word: found if word == "any" else found - {DTYPES["f8e8m0fnu"]} for word, found in CLASSES.items()}
+
+
 @dataclass
 class Names:
     """What each name of an entry means. `implied` are those that an attribute of the left side introduces."""
@@ -37,6 +42,7 @@ class Names:
     attributes: dict[str, syntax.Declaration] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     dialects: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, frozenset[DType]] = field(default_factory=lambda: CLASSES)
 
     def known(self, name: str) -> bool:
         """True when `name` is declared or implied."""
@@ -98,14 +104,18 @@ def _refuse_circles(locals: Sequence[syntax.Local]) -> None:
 
 
 def collect(
-    declarations: Iterable[syntax.Declaration | syntax.OpVariable], locals: Sequence[syntax.Local], dialects: Mapping[str, str]
+    declarations: Iterable[syntax.Declaration | syntax.OpVariable],
+    locals: Sequence[syntax.Local],
+    dialects: Mapping[str, str],
+    *,
+    classes: Mapping[str, frozenset[DType]] = CLASSES,
 ) -> Names:
-    """The names that an entry declares.
+    """The names that an entry declares, where the words of element types mean these `classes`.
 
     Raises:
         RuleError: a name is declared twice, shadows another one, or has no known kind.
     """
-    names = Names(dialects=dialects)
+    names = Names(dialects=dialects, classes=classes)
     for declaration in declarations:
         kind = declaration.kind if isinstance(declaration, syntax.Declaration) else None
         _not_taken(names, declaration.name, declaration.place, attribute=isinstance(kind, syntax.ValueKind))
@@ -142,7 +152,7 @@ def _not_taken(names: Names, name: str, place: Place, *, attribute: bool = False
 
 def _value_name(names: Names, declaration: syntax.Declaration, kind: syntax.ValueKind) -> None:
     if declaration.name[0].isupper() and kind.word in CLASSES:
-        names.kinds[declaration.name] = Kind("dtype", (), CLASSES[kind.word])
+        names.kinds[declaration.name] = Kind("dtype", (), names.classes[kind.word])
         return
     if kind.word not in ATTRIBUTE_KINDS:
         help = f"one of: {', '.join(ATTRIBUTE_KINDS)}; classes of element types: {', '.join(CLASSES)}"
@@ -170,7 +180,7 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
         if kind.dtype not in CONVENTIONAL:
             help = f"declare it, `{kind.dtype}: float`; {', '.join(f'{k} ({v})' for k, v in CONVENTIONAL.items())} need no declaration"
             raise RuleError(f"the element type `{kind.dtype}` is not declared", place=kind.place, help=help)
-        names.kinds[kind.dtype] = Kind("dtype", (), CLASSES[CONVENTIONAL[kind.dtype]])
+        names.kinds[kind.dtype] = Kind("dtype", (), names.classes[CONVENTIONAL[kind.dtype]])
     elif kind.dtype in names.kinds and names.kinds[kind.dtype].word != "dtype":
         word = names.kinds[kind.dtype].word
         raise RuleError(f"`{kind.dtype}` is a {word} and an element type", place=kind.place, help="give one of them another name")

@@ -9,7 +9,7 @@ from typing import Any
 
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term
-from coset.ir.types import DType, TensorType, TupleType, Type
+from coset.ir.types import DType, QuantizedType, TensorType, TupleType, Type
 from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Function, Listing, Ref, Scope, Unbound, evaluate, match
 from coset.rules.pattern import Application, Pattern, Variable, applications
@@ -208,6 +208,8 @@ class Rule:
                 equations.append((expression, named.pop(name)))
             if expected.rest is not None:
                 rest = tuple(sorted(named.items()))
+                if any(isinstance(value, QuantizedType) and value.axis is not None for value in named.values()):
+                    return False  # scales along a dim: the op computes something else at each place, and the rule does not say where it is
                 if scope.values.setdefault(expected.rest, rest) != rest:
                     return False
         try:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
+import numpy as np
+
+from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
 from coset.fold import computed, fallback_for, fold
+from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, Term, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, hashed, term_line
+from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.join import join
 from coset.proving.steps import COMPUTED, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
@@ -191,7 +196,8 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     Raises:
         Uncertified: there is none, and why.
     """
-    before, after = by_content(way.before), by_content(way.after)
+    before, written = by_content(way.before), by_content(way.after)
+    after = fitted(written, before)
     put = Mapped({}, hashed)
     if put.all(way.program.roots) != before.roots:
         raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
@@ -210,5 +216,27 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
         return found
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
-    chosen = put.all(folded[: len(before.roots)])
-    return certificate_of(before, after, [*steps, *values, *join(list(zip(chosen, after.roots, strict=True)), phases)])
+    chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
+    joined = join(list(zip(chosen, after.roots, strict=True)), phases)
+    return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
+
+
+def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:
+    """`roots` with constants in place of small splats where `after` has them: a splat without elements is read as one."""
+    known = set(after.terms())
+    steps: list[Step] = []
+    made: dict[Term, Term] = {}
+    for term in topological(roots):
+        found = made[term] = rebuild(term, [made[operand] for operand in term.operands])
+        if found not in known and is_splat(found) is not None and (whole := _whole(found)) in known:
+            made[term] = whole
+            steps.append(Step(COMPUTED, (found,), (whole,)))
+    return tuple(made[root] for root in roots), steps
+
+
+def _whole(splat: Term) -> Term | None:
+    """A small splat element by element."""
+    value, shape = is_splat(splat), splat.tensor.static
+    if value is None or shape is None or prod(shape) > INLINE_ELEMENTS:
+        return None
+    return hashed(constant(np.broadcast_to(value.array(), shape), splat.tensor.dtype))

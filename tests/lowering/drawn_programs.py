@@ -130,9 +130,9 @@ def _slice(draw: Draw, pool: list[Term]) -> Term:
             limit.append(dim)
             strides.append(1)
             continue
-        first = int(draw.integers(0, dim)) if draw.random() < 0.5 else 0
+        first = int(draw.integers(0, dim)) if dim and draw.random() < 0.5 else 0
         start.append(first)
-        limit.append(int(draw.integers(first + 1, dim + 1)) if draw.random() < 0.5 else dim)
+        limit.append(int(draw.integers(first + 1, dim + 1)) if dim and draw.random() < 0.5 else dim)
         strides.append(int(draw.integers(1, 3)))
     return make("stablehlo.slice", (x,), {"start": tuple(start), "limit": tuple(limit), "strides": tuple(strides)})
 
