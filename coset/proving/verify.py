@@ -10,7 +10,6 @@ from typing import Any
 import coset.dialects
 from coset.fold import fallback_for
 from coset.prove.certificate import read_certificate
-from coset.prove.check import check_rules
 from coset.prove.kernel import Rejected, Verdict, verify
 from coset.reference import read_program
 from coset.rules.library import DEFAULT, load
@@ -63,6 +62,8 @@ def verify_files(
 
 def _weaker(rules: Iterable[Rule]) -> str | None:
     """What is wrong with the first entry of which less can be shown than the lock file says; None where nothing is."""
+    from coset.prove.check import check_rules  # the prover, which other certificates do without
+
     claimed = {entry_of(rule): rule.assurance for rule in rules}
     for verdict in check_rules(rules, repaired=False):
         if verdict.assurance == "refuted":
