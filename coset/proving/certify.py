@@ -14,7 +14,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.egraph.chains import is_associativity, product
 from coset.egraph.merging import PRODUCT, SLICE, takes_columns
 from coset.egraph.search import Phase
-from coset.feeds import bindings, cases
+from coset.feeds import bindings
 from coset.fold import computed, fallback_for, fold
 from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
@@ -22,7 +22,7 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
 from coset.prove.kernel import Rejected, text_hash, verify
-from coset.proving.alike import by_values
+from coset.proving.alike import by_values, drawn
 from coset.proving.join import join
 from coset.proving.steps import COMPUTED, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
@@ -220,7 +220,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
     chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
-    feeds = (next(iter(cases(way.before, binding))).feed for binding in bindings(way.before, {}))
+    feeds = drawn(way.before, bindings(way.before, {}))
     joined = join(list(zip(chosen, after.roots, strict=True)), phases, alike=partial(by_values, before, after, feeds))
     return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
 

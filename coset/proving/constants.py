@@ -118,11 +118,12 @@ def paired(one: AbstractSet[Term], other: AbstractSet[Term], computed: Sequence[
     for side, rest, back in ((other, one, False), (one, other, True)):
         wanted = [term for term in _constants(side) if term not in rest]
         taken = {term for _, way, term in found for term in (term, *topological([way]))}
-        candidates: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
-        for term in _constants(rest) if wanted else ():
-            candidates.setdefault((term.tensor.dtype, prod(term.tensor.static or ())), []).append((term, _moments(term)))
+        candidates: dict[Hashable, list[tuple[Term, np.ndarray[Any, Any]]]] = {_size(term): [] for term in wanted}
+        for term in _constants(rest):
+            if _size(term) in candidates:  # the elements of no other are read
+                candidates[_size(term)].append((term, _moments(term)))
         for term in wanted:
-            near = candidates.get((term.tensor.dtype, prod(term.tensor.static or ())), ())
+            near = candidates[_size(term)]
             if not near or (back and term in taken):
                 continue
             moments = _moments(term)
@@ -147,6 +148,10 @@ def _rounded(way: Term, wanted: Term, sources: Mapping[Term, Term]) -> Step | No
 def _constants(side: AbstractSet[Term]) -> list[Term]:
     found = (term for term in side if term.op is CONSTANT and (term.tensor.rank or term.tensor.dtype.kind == "float"))
     return sorted(found, key=lambda term: str(term.attribute("value").key))
+
+
+def _size(term: Term) -> Hashable:
+    return term.tensor.dtype, prod(term.tensor.static or ())
 
 
 def _moments(term: Term) -> np.ndarray[Any, Any]:

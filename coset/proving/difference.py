@@ -1,12 +1,7 @@
-"""Where two different programs part: the first value of one that the other has not, though it has all that this value is made of.
-
-A value is known by a few sums of its elements under drawn signs, so that the values of a whole program are compared without being kept.
-"""
+"""Where two different programs part: the first value of one that the other has not, though it has all that this value is made of."""
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_left
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,17 +13,12 @@ from coset.fold import fallback_for
 from coset.ir.evaluate import describe, evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, input_term
-from coset.noise import floating, largest_step, nudge, wide
+from coset.noise import floating, largest_step
 from coset.prove.certificate import hashed
+from coset.proving.prints import Print, Prints, Shelf, Sums, known_by
 from coset.proving.steps import Mapped
 
-SEGMENTS = 32  # of a value, each of which is known by a sum; what has no more elements is compared one by one
-# How many times the noise of a rounding error in every node, and how many roundings, equal values are apart: less than two outputs may be,
-# since who is wrong here names another node and not another answer
-NOISE_FACTOR, ROUNDINGS = 4.0, 16.0
 SHOWN = 40  # letters of an attribute that is shown
-Sums = np.ndarray[Any, np.dtype[np.float64]]
-NOTHING: Sums = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -156,108 +146,17 @@ class _Side:
             return np.asarray(evaluate_program(alone, feed, fallback=fallback_for(self.program.source))[0])
 
 
-@dataclass(frozen=True)
-class Print:
-    """What a value is known by: equal ones have one `key`, and `sums` that are nearly the same, for elements of the size of `scales`."""
-
-    key: Hashable
-    sums: Sums
-    scales: Sums
-    epsilon: float
-
-    @staticmethod
-    def of(value: Any) -> Print:
-        """The print of any value of a term."""
-        if isinstance(value, list | tuple):
-            parts = [Print.of(part) for part in value]
-            sums, scales = (np.concatenate([NOTHING, *(getattr(part, each) for part in parts)]) for each in ("sums", "scales"))
-            return Print(tuple(part.key for part in parts), sums, scales, max((part.epsilon for part in parts), default=0.0))
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind in "OUS":
-            return Print(repr(value.tolist() if isinstance(value, np.ndarray) else value), NOTHING, NOTHING, 0.0)
-        array = np.ascontiguousarray(value)
-        if not floating(array):
-            return Print((array.size, array.dtype.kind, _digest(array)), NOTHING, NOTHING, 0.0)
-        flat = np.ascontiguousarray(wide(array)).reshape(-1)
-        flat = flat.view(flat.real.dtype).astype(np.float64, copy=False)
-        finite = np.isfinite(flat)
-        odd = b"" if finite.all() else _digest(np.where(finite, 0.0, flat))
-        epsilon = float(np.finfo(array.dtype).eps) if array.dtype.kind in "fc" else 2.0**-7
-        return Print((flat.size, odd), *_sums(np.where(finite, flat, 0.0)), epsilon)
-
-    def allowed(self, moved: Print | None) -> Sums:
-        """How far the sums of an equal value may be from these, of which `moved` are those after a rounding error in each node."""
-        noise = 0.0
-        if moved is not None and moved.key == self.key:
-            relative = np.abs(moved.sums - self.sums) / np.where(self.scales, self.scales, np.inf)
-            noise = float(np.max(relative, initial=0.0))
-        return (NOISE_FACTOR * noise + ROUNDINGS * self.epsilon) * self.scales
-
-    @property
-    def first(self) -> float:
-        """The first of the sums, by which prints are ordered."""
-        return float(self.sums[0]) if self.sums.size else 0.0
-
-    def distance(self, other: Print) -> float:
-        """How far the sums of another print of this key are from these."""
-        return float(np.max(np.abs(self.sums - other.sums), initial=0.0))
-
-    def close(self, other: Print, allowed: Sums) -> bool:
-        """Whether this may be the print of the same value."""
-        return self.key == other.key and bool(np.all(np.abs(self.sums - other.sums) <= allowed))
-
-
-Prints = Mapping[Term, Print]
-
-
-def _digest(array: np.ndarray[Any, Any]) -> bytes:
-    return hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-
-
-def _sums(flat: Sums) -> tuple[Sums, Sums]:
-    """The sums of the segments of a value under signs that its size decides, in the unit of an element, and the size of these elements."""
-    signs = np.unpackbits(np.frombuffer(np.random.default_rng(flat.size).bytes((flat.size + 7) // 8), np.uint8), count=flat.size)
-    width = -(-flat.size // SEGMENTS) if flat.size else 1
-    padded = np.zeros(-(-flat.size // width) * width)
-    padded[: flat.size] = np.where(signs, flat, -flat)
-    rows = padded.reshape(-1, width)
-    return rows.sum(1) / np.sqrt(width), np.sqrt((rows * rows).sum(1) / width)
-
-
-def known_by(program: Program, feed: Feed, *, noisy: bool = False) -> dict[Term, Print]:
-    """The prints of what a program computes from its inputs, and of those; with `noisy` each moved by a rounding error."""
-    varying: dict[Term, Print] = {}
-    draw = np.random.default_rng(0)
-
-    def tap(term: Term, value: Any) -> Any:
-        if term.op is not INPUT and not any(operand in varying for operand in term.operands):
-            return value
-        if noisy and isinstance(value, np.ndarray):
-            value = nudge(value, draw)
-        varying[term] = Print.of(value)
-        return value
-
-    with np.errstate(all="ignore"):
-        evaluate_program(program, feed, fallback=fallback_for(program.source), tap=tap)
-    return varying
-
-
 def _equal(ours: Prints, allowed: Mapping[Term, Sums], theirs: Prints) -> tuple[set[Term], set[Term]]:
-    """The terms of each side that have an equal value on the other. Only those are compared whose first sums are near."""
-    rows: dict[Hashable, dict[bytes, tuple[float, Print, list[Term]]]] = {}
+    """The terms of each side that have an equal value on the other."""
+    same: dict[Hashable, tuple[Print, list[Term]]] = {}
     for term, own in theirs.items():
-        alike = rows.setdefault(own.key, {})
-        alike.setdefault(own.sums.tobytes(), (own.first, own, []))[2].append(term)
-    ordered = {key: sorted(alike.values(), key=lambda row: row[0]) for key, alike in rows.items()}
+        same.setdefault((own.key, own.sums.tobytes()), (own, []))[1].append(term)
+    shelf = Shelf((None, own, terms) for own, terms in same.values())
     found: tuple[set[Term], set[Term]] = set(), set()
     for term, own in ours.items():
-        near = ordered.get(own.key, [])
-        around = float(allowed[term][0]) if own.sums.size else 0.0
-        place = bisect_left(near, own.first - around, key=lambda row: row[0])
-        while place < len(near) and near[place][0] <= own.first + around:
-            if own.close(near[place][1], allowed[term]):
-                found[0].add(term)
-                found[1].update(near[place][2])
-            place += 1
+        for _, terms in shelf.near(None, own, allowed[term]):
+            found[0].add(term)
+            found[1].update(terms)
     return found
 
 

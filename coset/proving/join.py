@@ -88,7 +88,7 @@ class _Joining:
     goals: Sequence[Goal]
     tries: Sequence[Sequence[Phase]]
     limits: Limits
-    moved: Sequence[Step]  # constants of the second side as movements of some of the first
+    moved: Sequence[Step]  # constants of one side as movements of some of the other
     rounded: bool  # whether values may be rounded otherwise
     sides: tuple[AbstractSet[Term], AbstractSet[Term]] = field(init=False)
     shared: AbstractSet[Term] = field(init=False)

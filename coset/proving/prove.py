@@ -13,11 +13,11 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import bindings, cases
+from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.prove.certificate import Certificate, by_content, renamed
-from coset.proving.alike import by_values
+from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Names, Pair
@@ -151,7 +151,7 @@ def _shown(asked: Proving, pair: Pair, binding: Mapping[str, int]) -> tuple[Cert
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
     one, other = by_content(pair.before), by_content(_in_order(pair.before, pair.after, pair.names))
-    feeds = (next(iter(cases(pair.before, each))).feed for each in (binding, *bindings(pair.before, asked.dims)))
+    feeds = drawn(pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
     steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feeds))
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)

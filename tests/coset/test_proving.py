@@ -11,7 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from coset.cli import run
+from coset.prove.certificate import by_content
+from coset.proving.alike import by_values, drawn
 from coset.proving.prove import Proving, prove
+from coset.reference import read_program
 
 NORMAL = [
     ("ReduceMean", ["x"], ["mean"], {"axes": [-1]}), ("Sub", ["x", "mean"], ["centered"], {}),
@@ -161,6 +164,15 @@ def test_weights_that_someone_else_folded_are_proved_but_for_roundings(tmp_path:
     assert (found["answer"], found["numerics"]) == ("proved", "reassociates")
     assert found["rounded"] > 0 and 0 < found["apart"] < 4e-6
     assert prove(Proving(*folded(tmp_path, "folded"), numerics="exact"))["answer"] == "unknown"
+
+
+def test_terms_of_one_value_are_taken_for_the_same(tmp_path: Path) -> None:
+    """The normalization is the other program's convolution; the convolutions, of one kind and one of each, are not the same."""
+    one, other = (by_content(read_program(path)) for path in folded(tmp_path, "pairs"))
+    goals = list(zip(one.roots, other.roots, strict=True))
+    pairs = {(left.op.name, right.op.name) for left, right in by_values(one, other, drawn(one, [{"n": 2}]), goals)}
+    assert pairs == {("onnx.BatchNormalization", "onnx.Conv"), ("stablehlo.tanh", "stablehlo.tanh")}
+    assert ("onnx.Conv", "onnx.Conv") in {(left.op.name, right.op.name) for left, right in by_values(one, other, [], goals)}
 
 
 @pytest.mark.parametrize("wrong", [{"by": 1.001}, {"axis": 1}], ids=str)
