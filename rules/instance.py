@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
+
 from coset.ir import dims
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
@@ -32,7 +34,7 @@ from coset.rules.uses import bounds, spread_only
 NUMBERS = (2, 3, 1, 4, 5, 8)
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
-EXTREME = (1e-40, 1e38)  # what products and quotients of take f32 out of its range
+EXTREME = 4.0  # how far from the largest and the least normal number of a float type extreme ones are
 EXPANSION = 20  # what the type of a defined op costs, or payload functions to try, in types of other ops
 QUESTIONS = 1500 * EXPANSION  # that type rules answer in one draw
 MOST = 20_000  # choices of each kind where everything is looked at
@@ -194,14 +196,22 @@ def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
     return [DTYPES[name] for name in search.elements if DTYPES[name] in classes] or representatives(classes, search.dtypes)
 
 
-def _unusual(rule: Rule, search: Search) -> tuple[float, ...]:
+def _unusual(rule: Rule, values: Mapping[str, Any], search: Search) -> tuple[float, ...]:
     """Numbers that a constant may hold too: at random now and then, for they keep many rules from firing; for proofs those that are real
-    numbers where floats are."""
-    if search.random is not None:
-        rare = (*UNUSUAL, *EXTREME)
-        search.rare = search.random.random() < 0.4
-        return (rare[search.turn % len(rare)],) if search.rare else ()
-    return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
+    numbers where floats are. Where a rule speaks of real numbers half of those drawn are at an end of the range of the floats in `values`:
+    what goes out of it is tested and not proved."""
+    if search.random is None:
+        return () if not search.exhaustive else UNUSUAL if rule.numerics.word == "exact" else UNUSUAL[:2]
+    search.rare = search.random.random() < 0.4
+    extreme = rule.numerics.word != "exact" and search.random.random() < 0.5
+    return (search.random.choice(_extremes(values) if extreme else UNUSUAL),) if search.rare else ()
+
+
+def _extremes(values: Mapping[str, Any]) -> tuple[float, ...]:
+    """What products and quotients of take the widest float type of `values` out of its range."""
+    floats = [value for value in values.values() if isinstance(value, DType) and value.kind == "float"]
+    widest = ml_dtypes.finfo(max(floats, key=lambda each: each.bits, default=DTYPES["f32"]).numpy)  # type: ignore[no-untyped-call]
+    return float(widest.max) / EXTREME, float(widest.tiny) / EXTREME
 
 
 def _with_ones(values: dict[str, Any], packs: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -459,7 +469,7 @@ def _open_values(
             rank = _rank(evaluate(kind.arguments[0], scope)) if kind.arguments else None
             hints = [value for value in rule.hints.get(part.name, ()) if isinstance(value, str) == (word == "string")]
             options = values_of(word, name, operands, rank, exhaustive=search.exhaustive)
-            unusual = _unusual(rule, search) if word == "float" and name == "value" else ()
+            unusual = _unusual(rule, scope.values, search) if word == "float" and name == "value" else ()
             if search.random is None:
                 options = [*options, *unusual]
             elif search.uneven:
