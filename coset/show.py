@@ -40,6 +40,7 @@ def show_proved(result: Mapping[str, Any]) -> None:
         print_line(
             f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger"
         )
+        _show_unread(result)
     else:
         print_line(f"           {result.get('difference') or result.get('reason')}", markup=False)
     if "first_difference" in result:
@@ -48,6 +49,11 @@ def show_proved(result: Mapping[str, Any]) -> None:
     for key in ("certificate", "counterexample"):
         if result[key] is not None:
             print_line(f"{key:14s} {result[key]}", markup=False)
+
+
+def _show_unread(result: Mapping[str, Any]) -> None:
+    if result["unread"]:
+        _CONSOLE.print(f"unread     inputs that only one program has, and that nothing reads: {', '.join(result['unread'])}", markup=False)
 
 
 def show_verified(result: Mapping[str, Any]) -> None:
@@ -60,6 +66,7 @@ def show_verified(result: Mapping[str, Any]) -> None:
     print_line = _CONSOLE.print
     print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
     print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
+    _show_unread(result)
     if "proved_anew" in result:
         print_line(
             f"anew       {result['proved_anew']} rules were shown again to be what they are locked as, {result['seconds']['prove']:.2f} s"

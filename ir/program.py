@@ -34,6 +34,12 @@ class Program:
         """Every term that the roots need, operands before users."""
         return topological(self.roots)
 
+    def unread(self) -> tuple[Term, ...]:
+        """The inputs that no output depends on, neither on their values nor on dims that only they have."""
+        needed = [term for term in topological((*self.roots, *self.sources().values())) if term.op is INPUT]
+        spelled = _spelled(needed)
+        return tuple(term for term in self.inputs if term not in needed and _spelled([term]) <= spelled)
+
     def sources(self) -> dict[str, Term]:
         """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
         introduces: Mapping[str, Term] = self.source.get("introduces", {})
@@ -64,12 +70,12 @@ class Program:
 
     def symbols(self) -> tuple[str, ...]:
         """The dim symbols of the inputs, sorted."""
-        found: set[str] = set()
-        for term in self.inputs:
-            if isinstance(term.type, TensorType) and term.type.shape is not None:
-                for dim in term.type.shape:
-                    found |= dims.symbols(dim)
-        return tuple(sorted(found))
+        return tuple(sorted(_spelled(self.inputs)))
+
+
+def _spelled(terms: Sequence[Term]) -> set[str]:
+    """The symbols in the shapes of `terms`."""
+    return {name for term in terms for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
 
 
 def symbols_of(term: Term) -> set[str]:

@@ -43,7 +43,8 @@ class Rejected(CosetError):
 class Verdict:
     """What a certificate that was checked shows: the two programs are equal up to `numerics`, resting on rules of which the weakest has
     this `assurance`. `promises`: what the rules promise and except, each with the rules' names. `steps`: how many were checked; `folded`
-    are constants that were computed, `rounded` such as somebody rounded otherwise, at most `apart` of their largest element away."""
+    are constants that were computed, `rounded` such as somebody rounded otherwise, at most `apart` of their largest element away. `unread`:
+    inputs that only one of the programs has, and that nothing reads."""
 
     numerics: str
     assurance: str
@@ -52,6 +53,7 @@ class Verdict:
     folded: int
     rounded: int
     apart: float
+    unread: Sequence[str]
 
 
 def apart(value: Any, other: Any) -> float | None:
@@ -119,6 +121,7 @@ class _Checker:
     folded: int = 0
     rounded: int = 0
     apart: float = 0.0
+    unread: list[str] = field(default_factory=list)
 
     def run(self) -> Verdict:
         head = self.certificate.head
@@ -158,10 +161,18 @@ class _Checker:
             raise Rejected(f"the inputs and outputs of the program after cannot be those before: {error}") from None
 
     def _goals(self) -> list[tuple[str, Term, Term]]:
-        """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order."""
-        names = [sorted((term.attribute("name"), str(term.type)) for term in program.inputs) for program in (self.before, self.after)]
-        if names[0] != names[1]:
-            raise Rejected("the programs have other inputs")
+        """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order. An input that only one has is
+        none that it reads."""
+        programs = self.before, self.after
+        given = [{term.attribute("name"): str(term.type) for term in program.inputs} for program in programs]
+        if any(len(each) < len(program.inputs) for each, program in zip(given, programs, strict=True)):
+            raise Rejected("two inputs have one name")
+        for program, other in zip(programs, reversed(given), strict=True):
+            alone = {term for term in program.inputs if other.get(term.attribute("name")) != str(term.type)}
+            names = {term.attribute("name") for term in alone}
+            if names & set(other) or not alone <= set(program.unread()):
+                raise Rejected("the programs have other inputs")
+            self.unread += sorted(names)
         others = dict(self.after.outputs)
         same = sorted(others) == sorted(name for name, _ in self.before.outputs) and len(others) == len(self.after.outputs)
         if not same or (self.before.effects is None) != (self.after.effects is None):
@@ -293,6 +304,7 @@ class _Checker:
             folded=self.folded,
             rounded=self.rounded,
             apart=self.apart,
+            unread=self.unread,
         )
 
 

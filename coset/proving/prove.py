@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.term import Term
+from coset.ir.types import Type
 from coset.prove.certificate import Certificate, by_content, renamed
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
@@ -57,10 +59,10 @@ def prove(asked: Proving) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
     before, after = read_program(asked.before), read_program(asked.after)
-    names = _names(before, after, asked.pairs)
+    names, (_, spare) = _names(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
-    pair = Pair((asked.before, asked.after), before, after, names, asked.dims)
+    pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
     report = pair.compared()
     compared = time.perf_counter()
     seconds = {"read": read - started, "compare": compared - read}
@@ -68,7 +70,7 @@ def prove(asked: Proving) -> dict[str, Any]:
         return _refuted(asked, pair, report, 0, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
-        certificate, verdict = _shown(asked, pair, report.binding)
+        certificate, verdict = _shown(asked, before, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
         asked.progress("looking for inputs on which they differ")
@@ -102,34 +104,45 @@ def _refuted(asked: Proving, pair: Pair, report: CheckReport, seed: int, seconds
     return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
 
 
-def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> Names:
-    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order.
+def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[Names, tuple[Sequence[Term], Sequence[Term]]]:
+    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order. Then the inputs of each that
+    are in no pair: where one program has more, those that nothing reads and that the other has under no name.
 
     Raises:
         CosetError: there are more on one side, or types differ.
     """
-    found = []
-    ours = [[(term.attribute("name"), term.type) for term in before.inputs], [(name, term.type) for name, term in before.outputs]]
-    theirs = [[(term.attribute("name"), term.type) for term in after.inputs], [(name, term.type) for name, term in after.outputs]]
-    for what, one, other in zip(("inputs", "outputs"), ours, theirs, strict=True):
-        if len(one) != len(other):
-            raise CosetError(f"the first program has {len(one)} {what}, the second {len(other)}", help="leave out what only one has")
-        types, left = dict(one), [name for name, _ in one]
-        said = {name: pairs[name] for name, _ in other if name in pairs}
-        for name in said.values():
-            if name not in left:
-                raise CosetError(
-                    f"the first program has no {what[:-1]} `{name}`, or two are paired with it", help=f"it has: {', '.join(types)}"
-                )
-            left.remove(name)
-        rest = [name for name, _ in other if name not in said]
-        by_name = set(rest) == set(left)
-        said |= {name: name if by_name else left[place] for place, name in enumerate(rest)}
-        for name, type in other:
-            if types[said[name]] != type:
-                raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
-        found.append({name: said[name] for name, _ in other if said[name] != name})
-    return Names(*found)
+    given = [{term.attribute("name"): term for term in program.inputs} for program in (before, after)]
+    alone: tuple[Sequence[Term], Sequence[Term]] = ([], [])
+    if len(before.inputs) != len(after.inputs):
+        alone = _without(before.unread(), {*given[1], *pairs.values()}), _without(after.unread(), {*given[0], *pairs})
+    inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
+    outputs = [[(name, term.type) for name, term in program.outputs] for program in (before, after)]
+    return Names(_paired("inputs", pairs, *inputs), _paired("outputs", pairs, *outputs)), alone
+
+
+def _without(terms: Sequence[Term], names: Set[str]) -> list[Term]:
+    return [term for term in terms if term.attribute("name") not in names]
+
+
+def _paired(what: str, pairs: Mapping[str, str], one: Sequence[tuple[str, Type]], other: Sequence[tuple[str, Type]]) -> dict[str, str]:
+    """What those of the second program are called in the first, where that is another name."""
+    if len(one) != len(other):
+        raise CosetError(f"the first program has {len(one)} {what}, the second {len(other)}", help="leave out what only one has")
+    types, left = dict(one), [name for name, _ in one]
+    said = {name: pairs[name] for name, _ in other if name in pairs}
+    for name in said.values():
+        if name not in left:
+            raise CosetError(
+                f"the first program has no {what[:-1]} `{name}`, or two are paired with it", help=f"it has: {', '.join(types)}"
+            )
+        left.remove(name)
+    rest = [name for name, _ in other if name not in said]
+    by_name = set(rest) == set(left)
+    said |= {name: name if by_name else left[place] for place, name in enumerate(rest)}
+    for name, type in other:
+        if types[said[name]] != type:
+            raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
+    return {name: said[name] for name, _ in other if said[name] != name}
 
 
 def _in_order(before: Program, after: Program, names: Names) -> Program:
@@ -138,21 +151,21 @@ def _in_order(before: Program, after: Program, names: Names) -> Program:
     outputs = dict(same.outputs)
     inputs = {term.attribute("name"): term for term in same.inputs}
     return replace(
-        same, inputs=tuple(inputs[term.attribute("name")] for term in before.inputs),
+        same, inputs=tuple(inputs[name] for term in before.inputs if (name := term.attribute("name")) in inputs),
         outputs=tuple((name, outputs[name]) for name, _ in before.outputs),
     )  # fmt: skip
 
 
-def _shown(asked: Proving, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
+def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
     Raises:
         Uncertified: there is none.
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
-    one, other = by_content(pair.before), by_content(_in_order(pair.before, pair.after, pair.names))
+    one, other = by_content(before), by_content(_in_order(before, pair.after, pair.names))
     feeds = drawn(pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
     steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feeds))
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
-    return certificate, accepted(certificate, pair.before, pair.after, phases)
+    return certificate, accepted(certificate, before, pair.after, phases)

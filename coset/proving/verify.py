@@ -23,7 +23,7 @@ def summary(verdict: Verdict) -> dict[str, Any]:
     """What reports say of a certificate that was accepted."""
     return {
         "numerics": verdict.numerics, "assurance": verdict.assurance, "promises": verdict.promises, "steps": verdict.steps,
-        "computed": verdict.folded, "rounded": verdict.rounded, "apart": verdict.apart,
+        "computed": verdict.folded, "rounded": verdict.rounded, "apart": verdict.apart, "unread": verdict.unread,
     }  # fmt: skip
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, input_term, make, topological
@@ -62,14 +62,10 @@ def replaced(program: Program, term: Term, other: Term) -> Program | None:
 def pruned(roots: Sequence[Term], program: Program) -> Program:
     """The program of these roots, with the inputs that they need, and others only for dims that no needed one has."""
     needed = [term for term in topological(roots) if term.op is INPUT]
-    spelled = {name for term in needed for name in _names(term)}
-    more = [term for term in program.inputs if term not in needed and not _names(term) <= spelled]
-    inputs = [term for term in dict.fromkeys((*program.inputs, *needed)) if term in needed or term in more]
-    return Program(tuple(inputs), tuple((f"y{place}", root) for place, root in enumerate(roots)))
-
-
-def _names(term: Term) -> set[str]:
-    return {name for dim in term.tensor.dims if (name := dims.alone(dim)) is not None}
+    inputs = tuple(dict.fromkeys((*program.inputs, *needed)))
+    whole = Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots)))
+    unread = set(whole.unread())
+    return replace(whole, inputs=tuple(term for term in inputs if term not in unread))
 
 
 def text_of(program: Program) -> str:

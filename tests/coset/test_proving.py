@@ -97,6 +97,26 @@ def test_names_may_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "no input `z`" in capsys.readouterr().err
 
 
+def test_what_nothing_reads_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """ONNX Runtime leaves the inputs of what it folded."""
+    one, other = saved(tmp_path, "one", end(NORMAL)), saved(tmp_path, "other", end(ONE))
+    model = onnx.load(other)
+    model.graph.input.insert(0, value_info("folded", [3, 16]))
+    onnx.save(model, other)
+    proof = tmp_path / "proof"
+    for before, after in ((one, other), (other, one)):
+        assert run(["prove", str(before), str(after), "--certificate", str(proof), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["unread"] == ["folded"]
+        assert run(["verify", str(proof), str(before), str(after)]) == 0
+        assert "nothing reads: folded" in capsys.readouterr().out
+    model.graph.node[-1].input[1] = "more"
+    model.graph.input[0].name = "more"
+    model.graph.input[0].type.CopyFrom(value_info("more", [8]).type)
+    onnx.save(model, other)
+    assert run(["prove", str(one), str(other)]) == 2
+    assert "1 inputs, the second 2" in capsys.readouterr().err
+
+
 WRONG = {
     "operands swapped": [("Sub", ["mean", "x"], ["centered"], {}) if row[0] == "Sub" else row for row in NORMAL],
     "an axis": [("ReduceMean", ["x"], ["mean"], {"axes": [0]}) if row[2] == ["mean"] else row for row in NORMAL],

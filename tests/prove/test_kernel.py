@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,22 @@ def test_interfaces_must_agree() -> None:
     named = Program(one.inputs, (("z", one.roots[0]),))
     with pytest.raises(Rejected, match="other outputs"):
         check(certificate_of(one, named, []), one, named)
+
+
+def test_an_input_that_only_one_has_is_none_that_it_reads() -> None:
+    x, y = x_("x", 4), x_("y", 4)
+    one = program(make("stablehlo.negate", (x,)))
+    more = replace(one, inputs=(*one.inputs, y))
+    assert check(certificate_of(one, more, []), one, more).unread == ["y"]
+    assert check(certificate_of(more, one, []), more, one).unread == ["y"]
+    assert check(certificate_of(more, more, []), more, more).unread == []
+    read, other = program(make("stablehlo.add", (x, y))), replace(one, inputs=(*one.inputs, x_("y", 5)))
+    rows = program(broadcast(x, (N, 4), (1,)))
+    counted = replace(rows, inputs=(*rows.inputs, x_("r", N, 4)))
+    assert not counted.unread(), "the output has as many rows as `r`"
+    for before, after in ((one, read), (read, one), (more, other), (rows, counted)):
+        with pytest.raises(Rejected, match="other inputs"):
+            check(certificate_of(before, after, []), before, after)
 
 
 def test_a_computed_value_is_computed_again() -> None:
