@@ -36,7 +36,8 @@ from coset.fold import fallback_for
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.pipeline import optimize
-from coset.prove.certificate import Certificate, by_content, digest, read_certificate
+from coset.prove.certificate import Certificate, read_certificate
+from coset.prove.contents import by_content, digest
 from coset.prove.kernel import Rejected, verify
 from coset.proving.prove import REFUTED, Proving, prove
 from coset.reference import read_program

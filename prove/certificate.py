@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,13 @@ from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.specialized import specialized
 from coset.ir.term import (
-    CONSTANT,
-    INPUT,
     AttributeItems,
     Region,
     Term,
-    constant,
     exact_key,
-    input_term,
     intern,
     make,
-    rebuild,
     topological,
 )
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
@@ -49,122 +42,8 @@ LONGEST_DIM, MOST_FACTORS = (
     2,
 )  # letters of a dim, and sums in it that are multiplied: written out they may be as many as there are atoms
 MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
-CHUNK = 1 << 22  # B that are hashed at once
 
 Line = dict[str, Any]
-
-
-# ---------------------------------------------------------------- programs by content
-
-
-def by_content(program: Program) -> Program:
-    """The program with every constant keyed by the bytes that it holds: equal programs from different files are the same terms.
-
-    Raises:
-        CosetError: a constant's file cannot be read.
-    """
-    made: dict[Term, Term] = {}
-    for term in topological(program.roots):
-        made[term] = hashed(term) if term.op is CONSTANT else rebuild(term, [made[operand] for operand in term.operands])
-    return program.with_roots(tuple(made[root] for root in program.roots))
-
-
-def hashed(term: Term) -> Term:
-    """A leaf as it is, a constant keyed by its bytes."""
-    return constant(_hashed(term.attribute("value"))) if term.op is CONSTANT else term
-
-
-def _hashed(value: Constant) -> Constant:
-    array = value.array()
-    if value.type.dtype.kind == "string" or array.size <= INLINE_ELEMENTS:
-        return constant_of(array, value.type.dtype)
-    digest = hashlib.blake2b(f"{value.type}".encode(), digest_size=16)
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, CHUNK):
-        digest.update(flat[start : start + CHUNK].data)
-    return replace(value, key=f"bytes {digest.hexdigest()}")
-
-
-def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Program:
-    """The program with other names for its inputs and outputs; both by the name that it has.
-
-    Raises:
-        ValueError: two would have one name.
-    """
-    for names, given in ((inputs, [term.attribute("name") for term in program.inputs]), (outputs, [name for name, _ in program.outputs])):
-        wanted = [names.get(name, name) for name in given]
-        if len(set(wanted)) != len(wanted) or not all(isinstance(name, str) for name in wanted):
-            raise ValueError("two inputs or outputs would have one name")
-    made: dict[Term, Term] = {}
-    for term in topological((*program.roots, *program.inputs)):
-        if term.op is INPUT:
-            made[term] = input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type)
-        else:
-            made[term] = rebuild(term, [made[operand] for operand in term.operands])
-    ends = tuple((outputs.get(name, name), made[term]) for name, term in program.outputs)
-    effects = None if program.effects is None else made[program.effects]
-    return replace(program, inputs=tuple(made[term] for term in program.inputs), outputs=ends, effects=effects)
-
-
-def fitted(program: Program, other: Program) -> Program:
-    """The program for the dims that `other` gives to its inputs, by name, where its own are symbols: an input that nothing uses any more is
-    read from text with a size of its own.
-
-    Raises:
-        CosetError: the program has no types with these dims.
-    """
-    theirs = {term.attribute("name"): term.type for term in other.inputs}
-    sizes: dict[str, dims.Dim] = {}
-    for term in program.inputs:
-        one, type = term.type, theirs.get(term.attribute("name"))
-        if isinstance(one, TensorType) and isinstance(type, TensorType) and one.shape and type.shape and len(one.shape) == len(type.shape):
-            pairs = [(dims.alone(own), size) for own, size in zip(one.shape, type.shape, strict=True)]
-            sizes.update((name, size) for name, size in pairs if name is not None and name not in sizes)
-    if all(dims.alone(size) == name for name, size in sizes.items()):
-        return program
-    made = specialized((*program.inputs, *program.roots), sizes)
-    return replace(program.with_roots(tuple(made[len(program.inputs) :])), inputs=tuple(made[: len(program.inputs)]))
-
-
-def digest(program: Program) -> str:
-    """A hash of a program that is given `by_content`: its terms, the names and types of its inputs, the names of its outputs."""
-    own = hashlib.sha256()
-    numbers: dict[Term, int] = {}
-    for term in topological(program.roots):
-        row = [term.op.name, [numbers[operand] for operand in term.operands], _text(term), str(term.type)]
-        numbers[term] = len(numbers)
-        own.update(json.dumps(row).encode() + b"\n")
-    inputs = [[term.attribute("name"), str(term.type)] for term in program.inputs]
-    ends = [[name, numbers[term]] for name, term in program.outputs]
-    own.update(json.dumps([inputs, ends, None if program.effects is None else numbers[program.effects]]).encode())
-    return own.hexdigest()
-
-
-def _text(term: Term) -> Any:
-    return [[name, _digestible(value)] for name, value in term.attributes], [_region(region) for region in term.regions]
-
-
-def _region(region: Region) -> Any:
-    numbers: dict[Term, int] = {}
-    rows = []
-    for term in topological((*region.parameters, *region.results)):
-        rows.append([term.op.name, [numbers[operand] for operand in term.operands], _text(term), str(term.type)])
-        numbers[term] = len(numbers)
-    return rows, [numbers[term] for term in region.parameters], [numbers[term] for term in region.results]
-
-
-def _digestible(value: Any) -> Any:
-    if isinstance(value, Constant):
-        return ["constant", str(value.type), value.key]
-    if isinstance(value, tuple):
-        return ["tuple", *map(_digestible, value)]
-    if isinstance(value, Region):
-        return ["region", _region(value)]
-    if isinstance(value, float):
-        return ["float", value.hex()]
-    if isinstance(value, bytes):
-        return ["bytes", hashlib.sha256(value).hexdigest()]
-    return [type(value).__name__, str(value)]
 
 
 # ---------------------------------------------------------------- values of attributes

@@ -22,7 +22,8 @@ from coset.ir.evaluate import Fallback, evaluate
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Term, constant, exact_key, topological
 from coset.ir.types import TensorType, dtype_of
-from coset.prove.certificate import Certificate, Line, Numbered, by_content, digest, fitted, hashed, read_term, renamed
+from coset.prove.certificate import Certificate, Line, Numbered, read_term
+from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, renamed
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import expand, is_defined
@@ -128,7 +129,8 @@ class _Checker:
         for key, program in (("before", self.before), ("after", self.after)):
             if head.get(key) != digest(program):
                 raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
-        self.after = self._renamed(head.get("names"))
+        self.after = dims_by_content(self._renamed(head.get("names")))
+        self.before = dims_by_content(self.before)
         goals = self._goals()
         self.rules = self._rules(head.get("rules"))
         self.numbered = Numbered(

@@ -20,7 +20,8 @@ from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, by_content, digest, fitted, hashed, term_line
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, term_line
+from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, inner_names
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.alike import by_values, drawn
 from coset.proving.join import join
@@ -35,12 +36,12 @@ def certificate_of(
     before: Program, after: Program, steps: Iterable[Step], *, names: Mapping[str, Any] | None = None, shown: Program | None = None
 ) -> Certificate:
     """The certificate of these steps, in order, for two programs by content. `names`: what inputs and outputs of the second are called in
-    the first; `shown` is the second with these names, of which the steps speak.
+    the first; `shown` is the second with these names. The steps speak of both with dims by content.
 
     Raises:
         Uncertified: a step has something that certificates have no form for.
     """
-    numbered = Numbered(before, after if shown is None else shown)
+    numbered = Numbered(*map(dims_by_content, (before, after if shown is None else shown)))
     alike = alike_of(numbered.terms)
     rules: dict[Rule, int] = {}
     lines: list[Line] = []
@@ -199,9 +200,9 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     Raises:
         Uncertified: there is none, and why.
     """
-    before, written = by_content(way.before), by_content(way.after)
-    after = fitted(written, before)
-    put = Mapped({}, hashed)
+    read, written = by_content(way.before), by_content(way.after)
+    before, after = dims_by_content(read), dims_by_content(fitted(written, read))
+    put = Mapped({}, hashed, inner_names(read))
     if put.all(way.program.roots) != before.roots:
         raise Uncertified("bodies of control flow were written anew, which no certificate says yet")
     rules = [rule for phase in phases for rule in phase.rules]
@@ -222,7 +223,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
     chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
     feeds = drawn(way.before, bindings(way.before, {}))
     joined = join(list(zip(chosen, after.roots, strict=True)), phases, alike=partial(by_values, before, after, feeds))
-    return certificate_of(before, written, [*steps, *values, *forms, *joined], shown=after)
+    return certificate_of(read, written, [*steps, *values, *forms, *joined], shown=fitted(written, read))
 
 
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:

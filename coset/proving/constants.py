@@ -18,7 +18,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, Type
-from coset.prove.certificate import hashed
+from coset.prove.contents import hashed
 from coset.prove.kernel import CONSTANTS, apart, computes, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Step, hashed_value
 

@@ -14,7 +14,7 @@ from coset.ir.evaluate import describe, evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, input_term
 from coset.noise import floating, largest_step
-from coset.prove.certificate import hashed
+from coset.prove.contents import hashed
 from coset.proving.prints import Print, Prints, Shelf, Sums, known_by
 from coset.proving.steps import Mapped
 

@@ -14,11 +14,14 @@ from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
+from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.specialized import sized
 from coset.ir.term import Term
 from coset.ir.types import Type
-from coset.prove.certificate import Certificate, by_content, renamed
+from coset.prove.certificate import Certificate
+from coset.prove.contents import by_content, dims_by_content, inner_symbols, renamed
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.join import PIECE, join
@@ -116,8 +119,13 @@ def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[N
     if len(before.inputs) != len(after.inputs):
         alone = _without(before.unread(), {*given[1], *pairs.values()}), _without(after.unread(), {*given[0], *pairs})
     inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
-    outputs = [[(name, term.type) for name, term in program.outputs] for program in (before, after)]
+    outputs = [[(name, sized(term.type, _unnamed(program))) for name, term in program.outputs] for program in (before, after)]
     return Names(_paired("inputs", pairs, *inputs), _paired("outputs", pairs, *outputs)), alone
+
+
+def _unnamed(program: Program) -> Mapping[str, Dim]:
+    """One name for all dims that no input has: what another program calls them says nothing."""
+    return dict.fromkeys(inner_symbols(program), symbol("_"))
 
 
 def _without(terms: Sequence[Term], names: Set[str]) -> list[Term]:
@@ -164,8 +172,12 @@ def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, in
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
     one, other = by_content(before), by_content(_in_order(before, pair.after, pair.names))
+    sides = dims_by_content(one), dims_by_content(other)
     feeds = drawn(pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
-    steps = join(list(zip(one.roots, other.roots, strict=True)), phases, limits=limits, alike=partial(by_values, one, other, feeds))
+    goals = list(zip(sides[0].roots, sides[1].roots, strict=True))
+    if any(here.type != there.type for here, there in goals):
+        raise Uncertified("the programs compute a dim of their outputs in two ways")
+    steps = join(goals, phases, limits=limits, alike=partial(by_values, *sides, feeds))
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
     return certificate, accepted(certificate, before, pair.after, phases)

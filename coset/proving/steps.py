@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coset.egraph.saturate import Saturation
 from coset.fold import computed, fallback_for
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
+from coset.ir.specialized import sized_term
 from coset.ir.term import Term, rebuild
-from coset.prove.certificate import hashed
 from coset.prove.closure import Closure
+from coset.prove.contents import hashed
 from coset.prove.kernel import DERIVED
 from coset.prove.laws import support
 from coset.rules.applied import matched
@@ -122,10 +124,12 @@ def _facts(step: Step, closure: Closure) -> list[tuple[Term, Term]] | None:
 
 
 class Mapped:
-    """Terms with others in place of some of their leaves, or of leaves that a function says."""
+    """Terms with others in place of some of their leaves, or of leaves that a function says, and of dim symbols."""
 
-    def __init__(self, known: dict[Term, Term], leaf: Callable[[Term], Term] = lambda term: term) -> None:
-        self.known, self.leaf = known, leaf
+    def __init__(
+        self, known: dict[Term, Term], leaf: Callable[[Term], Term] = lambda term: term, sizes: Mapping[str, Dim] | None = None
+    ) -> None:
+        self.known, self.leaf, self.sizes = known, leaf, sizes or {}
 
     def all(self, terms: Sequence[Term]) -> tuple[Term, ...]:
         """What the terms become. Each is built once."""
@@ -135,9 +139,10 @@ class Mapped:
             if term in self.known:
                 continue
             if not term.operands:
-                self.known[term] = self.leaf(term)
+                self.known[term] = self.leaf(sized_term(term, (), self.sizes) if self.sizes else term)
             elif ready:
-                self.known[term] = rebuild(term, [self.known[operand] for operand in term.operands])
+                operands = [self.known[operand] for operand in term.operands]
+                self.known[term] = sized_term(term, operands, self.sizes) if self.sizes else rebuild(term, operands)
             else:
                 stack.append((term, True))
                 stack += [(operand, False) for operand in term.operands if operand not in self.known]

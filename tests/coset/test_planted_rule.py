@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from coset import flow
 from coset.cli import run
-from coset.prove.certificate import by_content
+from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of
 from coset.proving.steps import Step
 from coset.reference import read_program

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from coset.cli import run
-from coset.prove.certificate import by_content
+from coset.prove.contents import by_content
 from coset.proving.alike import by_values, drawn
 from coset.proving.prove import Proving, prove
 from coset.reference import read_program

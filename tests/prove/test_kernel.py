@@ -20,7 +20,8 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make, rebuild, topological
 from coset.ir.types import F32, TensorType
-from coset.prove.certificate import Certificate, by_content, decode, digest, encode, read_certificate
+from coset.prove.certificate import Certificate, decode, encode, read_certificate
+from coset.prove.contents import by_content, digest
 from coset.prove.kernel import Rejected, Verdict, meaning_of, verify
 from coset.proving.certify import certificate_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step

@@ -1,0 +1,252 @@
+"""Programs by content: constants, dims and names are called so that two programs have one term only where it is one value.
+
+What a frontend calls a dim that it does not know is a number of its own counting (`d7`), and an exporter's name (`seq_out`) says no more:
+in another program the same name is another dim. A symbol that no input has is therefore called after the node that has it in its result,
+by everything that this node is computed from, and after the whole program where no such node is seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coset.ir import dims
+from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
+from coset.ir.dims import Dim, Poly, symbol
+from coset.ir.program import Program, tensors_in
+from coset.ir.specialized import sized, sized_region, specialized
+from coset.ir.term import CONSTANT, INPUT, Region, Term, constant, input_term, rebuild, topological
+from coset.ir.types import TensorType, TupleType
+
+CHUNK = 1 << 22  # B that are hashed at once
+DYNAMIC = "stablehlo.dynamic_"  # ops whose operands say how large their results are, whatever their types call it
+
+
+def by_content(program: Program) -> Program:
+    """The program with every constant keyed by the bytes that it holds: equal programs from different files are the same terms.
+
+    Raises:
+        CosetError: a constant's file cannot be read.
+    """
+    sources = tuple(program.sources().values())
+    made: dict[Term, Term] = {}
+    for term in topological((*program.roots, *sources)):
+        made[term] = hashed(term) if term.op is CONSTANT else rebuild(term, [made[operand] for operand in term.operands])
+    return _made(program, made, sources)
+
+
+def _made(program: Program, made: Mapping[Term, Term], sources: Sequence[Term]) -> Program:
+    return program.with_sources([made[term] for term in sources]).with_roots(tuple(made[root] for root in program.roots))
+
+
+def hashed(term: Term) -> Term:
+    """A leaf as it is, a constant keyed by its bytes."""
+    return constant(_hashed(term.attribute("value"))) if term.op is CONSTANT else term
+
+
+def _hashed(value: Constant) -> Constant:
+    array = value.array()
+    if value.type.dtype.kind == "string" or array.size <= INLINE_ELEMENTS:
+        return constant_of(array, value.type.dtype)
+    digest = hashlib.blake2b(f"{value.type}".encode(), digest_size=16)
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, CHUNK):
+        digest.update(flat[start : start + CHUNK].data)
+    return replace(value, key=f"bytes {digest.hexdigest()}")
+
+
+# ---------------------------------------------------------------- names of inputs and outputs
+
+
+def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Program:
+    """The program with other names for its inputs and outputs; both by the name that it has.
+
+    Raises:
+        ValueError: two would have one name.
+    """
+    for names, given in ((inputs, [term.attribute("name") for term in program.inputs]), (outputs, [name for name, _ in program.outputs])):
+        wanted = [names.get(name, name) for name in given]
+        if len(set(wanted)) != len(wanted) or not all(isinstance(name, str) for name in wanted):
+            raise ValueError("two inputs or outputs would have one name")
+    sources = tuple(program.sources().values())
+    made: dict[Term, Term] = {}
+    for term in topological((*program.roots, *sources, *program.inputs)):
+        if term.op is INPUT:
+            made[term] = input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type)
+        else:
+            made[term] = rebuild(term, [made[operand] for operand in term.operands])
+    ends = tuple((outputs.get(name, name), term) for name, term in program.outputs)
+    inputs_ = tuple(made[term] for term in program.inputs)
+    return _made(replace(program, inputs=inputs_, outputs=ends), made, sources)
+
+
+def fitted(program: Program, other: Program) -> Program:
+    """The program for the dims that `other` gives to its inputs, by name, where its own are symbols: an input that nothing uses any more is
+    read from text with a size of its own. What no input has keeps a name of its own.
+
+    Raises:
+        CosetError: the program has no types with these dims.
+    """
+    theirs = {term.attribute("name"): term.type for term in other.inputs}
+    sizes: dict[str, dims.Dim] = {}
+    for term in program.inputs:
+        one, type = term.type, theirs.get(term.attribute("name"))
+        if isinstance(one, TensorType) and isinstance(type, TensorType) and one.shape and type.shape and len(one.shape) == len(type.shape):
+            pairs = [(dims.alone(own), size) for own, size in zip(one.shape, type.shape, strict=True)]
+            sizes.update((name, size) for name, size in pairs if name is not None and name not in sizes)
+    if all(dims.alone(size) == name for name, size in sizes.items()):
+        return program
+    inner, taken = inner_symbols(program), {name for size in sizes.values() for name in dims.symbols(size)}
+    known = {*inner, *taken, *program.symbols()}
+    return resized(program, {name: _free(f"{name}@", known) for name in inner if name in taken} | sizes)
+
+
+# ---------------------------------------------------------------- dim symbols
+
+
+def dims_by_content(program: Program) -> Program:
+    """A program that is given by content, with names by content for the dim symbols that no input has."""
+    return resized(program, inner_names(program))
+
+
+def resized(program: Program, sizes: Mapping[str, Dim]) -> Program:
+    """The program with `sizes` for its dim symbols, those of its inputs and of the sources of its dims too.
+
+    Raises:
+        CosetError: a term has no type with these sizes.
+    """
+    if not sizes:
+        return program
+    order = _order(program)
+    known = set(order)
+    introduces = {name: term for name, term in program.source.get("introduces", {}).items() if term in known}
+    terms = (*program.roots, *program.inputs, *introduces.values())
+    made = dict(zip(terms, specialized(terms, sizes), strict=True))
+    named = {str(sizes.get(name, name)): made[term] for name, term in introduces.items()}
+    ends = program.with_roots(tuple(made[root] for root in program.roots))
+    return replace(ends, inputs=tuple(made[term] for term in program.inputs), source={**program.source, "introduces": named})
+
+
+def inner_symbols(program: Program) -> list[str]:
+    """The dim symbols of a program that no input has, in the order in which its terms speak of them."""
+    given = set(program.symbols())
+    return [name for name in dict.fromkeys(_spoken(_order(program))) if name not in given]
+
+
+def inner_names(program: Program) -> dict[str, Dim]:
+    """What each symbol that no input has is called by content."""
+    inner, given = inner_symbols(program), set(program.symbols())
+    if not inner:
+        return {}
+    plain = {name: _free(f"_{place}", given) for place, name in enumerate(inner)}
+    whole = digest(resized(program, plain))[:32]
+    unknown: dict[str, Dim] = {name: _free(f"p{whole}_{place}", given) for place, name in enumerate(inner)}
+    names: dict[str, Dim] = {}
+    hashes: dict[Term, str] = {}
+    for term in _order(program):
+        new = _introduced(term, unknown)
+        own = {name: _free(f"_{place}", given) for place, name in enumerate(new)}
+        row = _row(term, [hashes[operand] for operand in term.operands], {**unknown, **names, **own})
+        hashes[term] = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
+        for place, name in enumerate(new):
+            del unknown[name]
+            names[name] = _free(f"d{hashes[term]}_{place}", given)
+    return names | unknown
+
+
+def _free(name: str, given: set[str]) -> Dim:
+    """A symbol that no input has."""
+    while name in given:
+        name += "@"
+    return symbol(name)
+
+
+def _order(program: Program) -> list[Term]:
+    return list(topological((*program.roots, *program.sources().values())))
+
+
+def _introduced(term: Term, unknown: Mapping[str, Dim]) -> list[str]:
+    """The symbols that the result of `term` has for the first time, where running it says what they are."""
+    if not term.op.has("foreign") and not term.op.name.startswith(DYNAMIC):
+        return []
+    alone = (dims.alone(dim) for type in tensors_in(term.type) for dim in type.shape or ())
+    return [name for name in dict.fromkeys(alone) if name is not None and name in unknown]
+
+
+def _spoken(terms: Iterable[Term]) -> Iterator[str]:
+    for term in terms:
+        yield from _symbols(term.type)
+        for _, value in term.attributes:
+            yield from _symbols(value)
+        for region in term.regions:
+            yield from _symbols(region)
+
+
+def _symbols(value: Any) -> Iterator[str]:
+    if isinstance(value, Poly):
+        yield from sorted(dims.symbols(value))
+    elif isinstance(value, TensorType):
+        for dim in value.shape or ():
+            yield from _symbols(dim)
+    elif isinstance(value, TupleType):
+        for item in value.items:
+            yield from _symbols(item)
+    elif isinstance(value, Region):
+        yield from _spoken(topological((*value.parameters, *value.results)))
+    elif type(value) is tuple:
+        for item in value:
+            yield from _symbols(item)
+
+
+# ---------------------------------------------------------------- hashes
+
+
+def digest(program: Program) -> str:
+    """A hash of a program that is given `by_content`: its terms, the names and types of its inputs, the names of its outputs."""
+    own = hashlib.sha256()
+    numbers: dict[Term, int] = {}
+    for term in _order(program):
+        own.update(json.dumps(_row(term, [numbers[operand] for operand in term.operands])).encode() + b"\n")
+        numbers[term] = len(numbers)
+    inputs = [[term.attribute("name"), str(term.type)] for term in program.inputs]
+    ends = [[name, numbers[term]] for name, term in program.outputs]
+    own.update(json.dumps([inputs, ends, None if program.effects is None else numbers[program.effects]]).encode())
+    return own.hexdigest()
+
+
+def _row(term: Term, operands: Sequence[Any], sizes: Mapping[str, Dim] | None = None) -> list[Any]:
+    """What a term is, as JSON; with `sizes` for its dim symbols."""
+    attributes, regions, type = term.attributes, term.regions, term.type
+    if sizes:
+        attributes, type = tuple((name, sized(value, sizes)) for name, value in attributes), sized(type, sizes)
+        regions = tuple(sized_region(region, sizes) for region in regions)
+    text = [[name, _digestible(value)] for name, value in attributes], [_region(region) for region in regions]
+    return [term.op.name, list(operands), text, str(type)]
+
+
+def _region(region: Region) -> Any:
+    numbers: dict[Term, int] = {}
+    rows = []
+    for term in topological((*region.parameters, *region.results)):
+        rows.append(_row(term, [numbers[operand] for operand in term.operands]))
+        numbers[term] = len(numbers)
+    return rows, [numbers[term] for term in region.parameters], [numbers[term] for term in region.results]
+
+
+def _digestible(value: Any) -> Any:
+    if isinstance(value, Constant):
+        return ["constant", str(value.type), value.key]
+    if isinstance(value, tuple):
+        return ["tuple", *map(_digestible, value)]
+    if isinstance(value, Region):
+        return ["region", _region(value)]
+    if isinstance(value, float):
+        return ["float", value.hex()]
+    if isinstance(value, bytes):
+        return ["bytes", hashlib.sha256(value).hexdigest()]
+    return [type(value).__name__, str(value)]
