@@ -33,8 +33,9 @@ from coset.ir.term import (
     topological,
 )
 from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
+from coset.prove.contents import all_terms
 
-FORMAT, VERSION = "coset certificate", 1
+FORMAT, VERSION = "coset certificate", 2
 LARGEST = 1 << 26  # B of a certificate, unpacked, at most
 MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
 LONGEST_DIM, MOST_FACTORS = (
@@ -129,8 +130,8 @@ class Numbered:
     def __init__(self, before: Program, after: Program) -> None:
         self.terms: list[Term] = []
         self.number: dict[Term, int] = {}
-        for term in topological((*before.roots, *after.roots)):
-            self.add(term)
+        self.program(before)
+        self.program(after)
 
     def add(self, term: Term) -> int:
         """The number of the term, new if it is."""
@@ -138,6 +139,11 @@ class Numbered:
             self.number[term] = len(self.terms)
             self.terms.append(term)
         return self.number[term]
+
+    def program(self, program: Program) -> None:
+        """Add the terms of a program."""
+        for term in all_terms(program):
+            self.add(term)
 
     def enter(self, root: Term) -> None:
         """Add the term with all below it, operands first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,20 @@ from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
 from coset.ir.dims import Dim, Poly, symbol
 from coset.ir.program import Program, tensors_in
 from coset.ir.specialized import sized, sized_region, specialized
-from coset.ir.term import CONSTANT, INPUT, Region, Term, constant, input_term, rebuild, topological
+from coset.ir.term import CONSTANT, INPUT, Region, Term, constant, exact_key, input_term, rebuild, topological
 from coset.ir.types import TensorType, TupleType
 
 CHUNK = 1 << 22  # B that are hashed at once
-DYNAMIC = "stablehlo.dynamic_"  # ops whose operands say how large their results are, whatever their types call it
+SIZED = (
+    "dynamic_broadcast_in_dim",
+    "dynamic_conv",
+    "dynamic_gather",
+    "dynamic_iota",
+    "dynamic_pad",
+    "dynamic_reshape",
+    "real_dynamic_slice",
+)
+DYNAMIC = frozenset(f"stablehlo.{name}" for name in SIZED)  # ops whose operands say how large their results are
 
 
 def by_content(program: Program) -> Program:
@@ -122,8 +131,7 @@ def resized(program: Program, sizes: Mapping[str, Dim]) -> Program:
     """
     if not sizes:
         return program
-    order = _order(program)
-    known = set(order)
+    known = set(all_terms(program))
     introduces = {name: term for name, term in program.source.get("introduces", {}).items() if term in known}
     terms = (*program.roots, *program.inputs, *introduces.values())
     made = dict(zip(terms, specialized(terms, sizes), strict=True))
@@ -135,7 +143,8 @@ def resized(program: Program, sizes: Mapping[str, Dim]) -> Program:
 def inner_symbols(program: Program) -> list[str]:
     """The dim symbols of a program that no input has, in the order in which its terms speak of them."""
     given = set(program.symbols())
-    return [name for name in dict.fromkeys(_spoken(_order(program))) if name not in given]
+    spoken = (name for term in all_terms(program) for name in symbols_in(term))
+    return [name for name in dict.fromkeys(spoken) if name not in given]
 
 
 def inner_names(program: Program) -> dict[str, Dim]:
@@ -148,8 +157,8 @@ def inner_names(program: Program) -> dict[str, Dim]:
     unknown: dict[str, Dim] = {name: _free(f"p{whole}_{place}", given) for place, name in enumerate(inner)}
     names: dict[str, Dim] = {}
     hashes: dict[Term, str] = {}
-    for term in _order(program):
-        new = _introduced(term, unknown)
+    for term in all_terms(program):
+        new = introduced(term, unknown)
         own = {name: _free(f"_{place}", given) for place, name in enumerate(new)}
         row = _row(term, [hashes[operand] for operand in term.operands], {**unknown, **names, **own})
         hashes[term] = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
@@ -166,25 +175,49 @@ def _free(name: str, given: set[str]) -> Dim:
     return symbol(name)
 
 
-def _order(program: Program) -> list[Term]:
+def all_terms(program: Program) -> list[Term]:
+    """The terms that a program's roots need, and then those that only its dims need."""
     return list(topological((*program.roots, *program.sources().values())))
 
 
-def _introduced(term: Term, unknown: Mapping[str, Dim]) -> list[str]:
-    """The symbols that the result of `term` has for the first time, where running it says what they are."""
-    if not term.op.has("foreign") and not term.op.name.startswith(DYNAMIC):
-        return []
-    alone = (dims.alone(dim) for type in tensors_in(term.type) for dim in type.shape or ())
+def gives_dims(term: Term) -> bool:
+    """Whether running an op says how large its result is, whatever its type calls it."""
+    return term.op.has("foreign") or term.op.name in DYNAMIC
+
+
+def introduced(term: Term, unknown: Container[str]) -> list[str]:
+    """The symbols of `unknown` that the result of `term` has, where running it says what they are."""
+    alone = (dims.alone(dim) for type in tensors_in(term.type) for dim in type.shape or ()) if gives_dims(term) else ()
     return [name for name in dict.fromkeys(alone) if name is not None and name in unknown]
 
 
-def _spoken(terms: Iterable[Term]) -> Iterator[str]:
-    for term in terms:
-        yield from _symbols(term.type)
-        for _, value in term.attributes:
-            yield from _symbols(value)
-        for region in term.regions:
-            yield from _symbols(region)
+def one_result(pairs: Iterable[tuple[Term, Term]], unknown: Container[str]) -> dict[str, Dim] | None:
+    """What the symbols of `unknown` in the second terms are where each of these pairs, whose operands are equal, is one computation; None
+    where one is none: they differ in more than what dims of their results are called."""
+    sizes: dict[str, Dim] = {}
+    pairs = list(pairs)
+    for one, other in pairs:
+        for mine, theirs in zip(tensors_in(one.type), tensors_in(other.type), strict=False):
+            for dim, own in zip(mine.shape or (), theirs.shape or (), strict=False):
+                if (name := dims.alone(own)) is not None and name in unknown:
+                    sizes.setdefault(name, dim)
+    same = all(
+        gives_dims(one) and one.op is other.op and one.type == sized(other.type, sizes) and len(one.regions) == len(other.regions)
+        and exact_key(one.attributes) == exact_key(tuple((name, sized(value, sizes)) for name, value in other.attributes))
+        and all(mine == sized_region(theirs, sizes) for mine, theirs in zip(one.regions, other.regions, strict=True))
+        for one, other in pairs
+    )  # fmt: skip
+    return sizes if same else None
+
+
+def symbols_in(term: Term) -> Iterator[str]:
+    """The dim symbols of a term's type, attributes and functions."""
+    yield from _symbols(term.type)
+    for _, value in term.attributes:
+        yield from _symbols(value)
+    for region in term.regions:
+        for each in topological((*region.parameters, *region.results)):
+            yield from symbols_in(each)
 
 
 def _symbols(value: Any) -> Iterator[str]:
@@ -196,8 +229,6 @@ def _symbols(value: Any) -> Iterator[str]:
     elif isinstance(value, TupleType):
         for item in value.items:
             yield from _symbols(item)
-    elif isinstance(value, Region):
-        yield from _spoken(topological((*value.parameters, *value.results)))
     elif type(value) is tuple:
         for item in value:
             yield from _symbols(item)
@@ -210,7 +241,7 @@ def digest(program: Program) -> str:
     """A hash of a program that is given `by_content`: its terms, the names and types of its inputs, the names of its outputs."""
     own = hashlib.sha256()
     numbers: dict[Term, int] = {}
-    for term in _order(program):
+    for term in all_terms(program):
         own.update(json.dumps(_row(term, [numbers[operand] for operand in term.operands])).encode() + b"\n")
         numbers[term] = len(numbers)
     inputs = [[term.attribute("name"), str(term.type)] for term in program.inputs]

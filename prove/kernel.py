@@ -23,7 +23,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Term, constant, exact_key, topological
 from coset.ir.types import TensorType, dtype_of
 from coset.prove.certificate import Certificate, Line, Numbered, read_term
-from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, renamed
+from coset.prove.contents import all_terms, by_content, digest, dims_by_content, fitted, hashed, inner_symbols, one_result, renamed, resized
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import expand, is_defined
@@ -129,13 +129,10 @@ class _Checker:
         for key, program in (("before", self.before), ("after", self.after)):
             if head.get(key) != digest(program):
                 raise Rejected(f"the certificate speaks of another program {key}", help="give the two files that it was made for, in order")
-        self.after = dims_by_content(self._renamed(head.get("names")))
+        self.after = self._facing(dims_by_content(self._renamed(head.get("names"))))
         self.before = dims_by_content(self.before)
-        goals = self._goals()
         self.rules = self._rules(head.get("rules"))
-        self.numbered = Numbered(
-            self.before, replace(self.after, outputs=tuple((name, other) for name, _, other in goals[: len(self.before.outputs)]))
-        )
+        self.numbered = Numbered(self.before, self.after)
         self.closure.enter(self.numbered.terms)
         self.largest = max(SMALL, sum(prod(term.tensor.static or ()) for term in self.numbered.terms if term.op is CONSTANT))
         steps = 0
@@ -146,9 +143,12 @@ class _Checker:
                 raise Rejected(f"line {place}: {error.message}") from None
             except Exception as error:  # a line that cannot be looked at shows nothing, whatever is in the way
                 raise Rejected(f"line {place}: {error or type(error).__name__}") from None
-        for name, one, other in goals:
+        names = [*(f"`{name}`" for name, _ in self.before.outputs), "the effects"]
+        for name, one, other in zip(names, self.before.roots, self.after.roots, strict=False):
+            if one.type != other.type:
+                raise Rejected(f"{name} is {one.type} before and {other.type} after")
             if not self.closure.same(one, other):
-                raise Rejected(f"the steps do not join the two values of `{name}`")
+                raise Rejected(f"the steps do not join the two values of {name}")
         return self._verdict(steps)
 
     # ------------------------------------------------------------ what is claimed
@@ -162,10 +162,10 @@ class _Checker:
         except (CosetError, ValueError, TypeError, KeyError) as error:
             raise Rejected(f"the inputs and outputs of the program after cannot be those before: {error}") from None
 
-    def _goals(self) -> list[tuple[str, Term, Term]]:
-        """The outputs in pairs, by name; both programs must have the same inputs and outputs, in any order. An input that only one has is
-        none that it reads."""
-        programs = self.before, self.after
+    def _facing(self, after: Program) -> Program:
+        """The program after with its outputs in the order before; both programs must have the same inputs and outputs, in any order. An
+        input that only one has is none that it reads."""
+        programs = self.before, after
         given = [{term.attribute("name"): str(term.type) for term in program.inputs} for program in programs]
         if any(len(each) < len(program.inputs) for each, program in zip(given, programs, strict=True)):
             raise Rejected("two inputs have one name")
@@ -175,17 +175,11 @@ class _Checker:
             if names & set(other) or not alone <= set(program.unread()):
                 raise Rejected("the programs have other inputs")
             self.unread += sorted(names)
-        others = dict(self.after.outputs)
-        same = sorted(others) == sorted(name for name, _ in self.before.outputs) and len(others) == len(self.after.outputs)
-        if not same or (self.before.effects is None) != (self.after.effects is None):
+        others, called = dict(after.outputs), [name for name, _ in self.before.outputs]
+        same = sorted(others) == sorted(called) and len(others) == len(after.outputs)
+        if not same or (self.before.effects is None) != (after.effects is None):
             raise Rejected("the programs have other outputs")
-        found = [(name, one, others[name]) for name, one in self.before.outputs]
-        if self.before.effects is not None and self.after.effects is not None:
-            found.append(("the effects", self.before.effects, self.after.effects))
-        for name, one, other in found:
-            if one.type != other.type:
-                raise Rejected(f"`{name}` is {one.type} before and {other.type} after")
-        return found
+        return replace(after, outputs=tuple((name, others[name]) for name in called))
 
     def _rules(self, listed: Any) -> list[Rule]:
         if not isinstance(listed, list):
@@ -219,6 +213,9 @@ class _Checker:
             return 1
         if line.keys() == {"rounded"}:
             self._rounded(*(self.numbered[each] for each in line["rounded"]))
+            return 1
+        if line.keys() == {"dims"}:
+            self._dims([(self.numbered[one], self.numbered[other]) for one, other in line["dims"]])
             return 1
         if line.keys() == {"meaning"}:
             self._meaning(self.numbered[line["meaning"]])
@@ -275,6 +272,22 @@ class _Checker:
         self.closure.join(term, other)
         self.rounded += 1
         self.apart = max(self.apart, distance)
+
+    def _dims(self, pairs: Sequence[tuple[Term, Term]]) -> None:
+        """Nodes that are one computation on equal operands have one result: its dims in the program after are those before, and the program
+        is read anew with them."""
+        before, after = set(all_terms(self.before)), set(all_terms(self.after))
+        for one, other in pairs:
+            self._require(one in before and other in after, "only nodes of the programs say what their dims are")
+            same = len(one.operands) == len(other.operands) and all(map(self.closure.same, one.operands, other.operands))
+            self._require(same, "the operands are not seen to be equal")
+        sizes = one_result(pairs, set(inner_symbols(self.after)))
+        self._require(sizes is not None, "they are two computations")
+        assert sizes is not None
+        known = len(self.numbered.terms)
+        self.after = resized(self.after, sizes)
+        self.numbered.program(self.after)
+        self.closure.enter(self.numbered.terms[known:])
 
     def _value(self, term: Term) -> Any:
         self._require(isinstance(term.type, TensorType), "only tensors are computed")

@@ -21,11 +21,13 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, term_line
-from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, inner_names
+from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, inner_names, inner_symbols, one_result, resized
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.alike import by_values, drawn
+from coset.proving.constants import Goal
 from coset.proving.join import join
-from coset.proving.steps import COMPUTED, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.sizes import with_shared_dims
+from coset.proving.steps import COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
@@ -41,7 +43,8 @@ def certificate_of(
     Raises:
         Uncertified: a step has something that certificates have no form for.
     """
-    numbered = Numbered(*map(dims_by_content, (before, after if shown is None else shown)))
+    one, other = map(dims_by_content, (before, after if shown is None else shown))
+    numbered = Numbered(one, other)
     alike = alike_of(numbered.terms)
     rules: dict[Rule, int] = {}
     lines: list[Line] = []
@@ -56,7 +59,13 @@ def certificate_of(
         for step in steps:
             left = numbers(step.left)
             numbers(step.cited)
-            if step.reason == ROUNDED:
+            if step.reason == DIMS:
+                pairs = list(zip(step.left, step.right, strict=True))
+                lines.append({DIMS: [list(pair) for pair in zip(left, numbers(step.right), strict=True)]})
+                other = resized(other, one_result(pairs, inner_symbols(other)) or {})
+                numbered.program(other)
+                alike = alike_of(numbered.terms)
+            elif step.reason == ROUNDED:
                 lines.append({ROUNDED: [left[0], *numbers(step.right)]})
             elif isinstance(step.reason, str):
                 lines.append({step.reason: left[0]})
@@ -221,9 +230,14 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
     chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
-    feeds = drawn(way.before, bindings(way.before, {}))
-    joined = join(list(zip(chosen, after.roots, strict=True)), phases, alike=partial(by_values, before, after, feeds))
-    return certificate_of(read, written, [*steps, *values, *forms, *joined], shown=fitted(written, read))
+    feeds = partial(drawn, way.before, bindings(way.before, {}))
+
+    def show(after: Program, goals: Sequence[Goal]) -> list[Step]:
+        return join(goals, phases, alike=partial(by_values, before, after, feeds()))
+
+    sized, after = with_shared_dims(before, after, show, chosen)
+    joined = show(after, list(zip(chosen, after.roots, strict=True)))
+    return certificate_of(read, written, [*steps, *values, *forms, *sized, *joined], shown=fitted(written, read))
 
 
 def _as_read(roots: Sequence[Term], after: Program) -> tuple[tuple[Term, ...], list[Step]]:

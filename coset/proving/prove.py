@@ -24,9 +24,11 @@ from coset.prove.certificate import Certificate
 from coset.prove.contents import by_content, dims_by_content, inner_symbols, renamed
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
+from coset.proving.constants import Goal
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Names, Pair
-from coset.proving.steps import Uncertified
+from coset.proving.sizes import with_shared_dims
+from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
 from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
@@ -172,12 +174,17 @@ def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, in
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
     one, other = by_content(before), by_content(_in_order(before, pair.after, pair.names))
-    sides = dims_by_content(one), dims_by_content(other)
-    feeds = drawn(pair.before, (binding, *bindings(pair.before, asked.dims)))
+    first, second = dims_by_content(one), dims_by_content(other)
+    feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)
-    goals = list(zip(sides[0].roots, sides[1].roots, strict=True))
+
+    def show(second: Program, goals: Sequence[Goal]) -> list[Step]:
+        return join(goals, phases, limits=limits, alike=partial(by_values, first, second, feeds()))
+
+    sized, second = with_shared_dims(first, second, show)
+    goals = list(zip(first.roots, second.roots, strict=True))
     if any(here.type != there.type for here, there in goals):
         raise Uncertified("the programs compute a dim of their outputs in two ways")
-    steps = join(goals, phases, limits=limits, alike=partial(by_values, *sides, feeds))
+    steps = [*sized, *show(second, goals)]
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
     return certificate, accepted(certificate, before, pair.after, phases)

@@ -35,7 +35,7 @@ class Step:
     cited: tuple[Term, ...] = ()
 
 
-COMPUTED, ROUNDED, MEANING, ENTERED = "computed", "rounded", "meaning", "entered"
+COMPUTED, ROUNDED, MEANING, ENTERED, DIMS = "computed", "rounded", "meaning", "entered", "dims"
 
 
 Goals = Sequence[tuple[Term, Term]]
