@@ -13,13 +13,15 @@ from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
-from coset.ir.program import Program
+from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
 
 Feed = dict[str, np.ndarray[Any, Any]]
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
 DIM_CANDIDATES = (32, 64, 16, 224, 128, 1, 2, 8, 320, 4)
+LONG = (1024, 16_000)  # what has no result for less: frames of sound, a second of it
+MOST_LONG = 1 << 24  # elements of the inputs with these
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -50,6 +52,11 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
     for candidate in DIM_CANDIDATES:
         yield {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
     yield {**given, **dict.fromkeys(free, 1)}
+    for candidate in LONG:
+        found = {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+        shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None]
+        if sum(prod(dims.evaluate(dim, found) for dim in shape) for shape in shapes) <= MOST_LONG:
+            yield found
 
 
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:

@@ -71,13 +71,26 @@ def _ensure(condition: bool | None) -> None:
 
 
 def _truncated_quotient(a: Dim, b: Dim) -> Dim:
-    """ONNX's integer Div rounds to zero: floor division where the operands are not negative."""
+    """ONNX's integer Div rounds to zero: floor division where the operands are not negative, or nothing is left over."""
     if isinstance(a, int) and isinstance(b, int):
         _ensure(b != 0)
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    if isinstance(b, int) and b > 0 and (exact := dims.divide_exactly(_without_remainders(a, b), b)) is not None:
+        return exact
     low, divisor = least(a), least(b)
     _ensure(low is not None and low >= 0 and divisor is not None and divisor >= 1)
     return dims.floordiv(a, b)
+
+
+def _without_remainders(dim: Dim, by: int) -> Dim:
+    """`dim` with x - by * (x // by) in place of each summand that is x % by, as shape arithmetic is written to divide without a rest."""
+    total = dim
+    for monomial, coefficient in dim.terms if isinstance(dim, Poly) else ():
+        if len(monomial) == 1 and monomial[0].name == "mod" and monomial[0].args[1] == by:
+            x = monomial[0].args[0]
+            total = dims.subtract(total, dims.multiply(coefficient, dims.subtract(dims.mod(x, by), x)))
+            total = dims.subtract(total, dims.multiply(coefficient * by, dims.floordiv(x, by)))
+    return total
 
 
 def _modulo(a: Dim, b: Dim) -> Dim:

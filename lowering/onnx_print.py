@@ -188,7 +188,7 @@ def _print_log_plus_one(term: Term, _: Context) -> Input:
     one = _scalar(1, term)
     u = Call("Add", (x, one), since=7)
     scaled = Call("Mul", (Call("Log", (u,)), Call("Div", (x, Call("Sub", (u, one), since=7)), since=7)), since=7)
-    plain = Call("Or", (Call("Equal", (u, one), since=11), Call("IsInf", (u,), {"detect_negative": 0}, since=10)), since=7)
+    plain = Call("Or", (Call("Equal", (u, one), since=11), Call("Equal", (u, _scalar(np.inf, term)), since=11)), since=7)
     return Call("Where", (plain, x, scaled), since=9)
 
 

@@ -18,8 +18,16 @@ import coset
 import coset.flow
 from coset.cli import run
 from coset.egraph.search import Phase
+from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import F32, TensorType
+from coset.lowering.onnx import write
 from coset.prove.certificate import Certificate
-from coset.proving.certify import Way
+from coset.prove.contents import by_content
+from coset.proving.certify import Way, accepted, certificate_of
+from coset.proving.join import join
+from coset.reference import read_program
+from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 BLOCKED = "import sys; sys.modules['egglog'] = None; sys.modules['egglog.bindings'] = None; from coset.cli import main; main()"
 
@@ -187,3 +195,16 @@ def test_mistakes_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert run(["optimize", str(path), "-o", str(tmp_path / "o.onnx"), "--certificate", str(tmp_path / "absent" / "c")]) == 2
     assert "no folder" in capsys.readouterr().err
     assert not (tmp_path / "o.onnx").exists()
+
+
+def test_what_is_written_in_parts_is_what_it_was(tmp_path: Path) -> None:
+    """ONNX has no log(1 + x) and no e^x - 1: both are written so that no digits are lost near 0."""
+    x = input_term("x", TensorType(F32, (4, 5)))
+    ends = {"y": make("stablehlo.log_plus_one", (x,)), "z": make("stablehlo.exponential_minus_one", (x,))}
+    program, path = Program((x,), tuple(ends.items())), tmp_path / "written.onnx"
+    write(program, path)
+    after = read_program(path)
+    phases = with_witnesses(permitted_phases((), "reassociates", lambda rule: not rule.family.endswith(RECOGNISE)))
+    steps = join(list(zip(by_content(program).roots, by_content(after).roots, strict=True)), phases)
+    verdict = accepted(certificate_of(by_content(program), by_content(after), steps), program, after, phases)
+    assert verdict["steps"] >= 2 and verdict["numerics"] == "reassociates"

@@ -85,6 +85,16 @@ def test_arithmetic(name: str, a: list[Dim], b: Dim, binding: dict[str, int]) ->
         assert np.array_equal(numbers(term, binding), computed(name, [x, y], {}))
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(x=DIM, by=st.integers(1, 5), more=st.integers(-3, 3), binding=BINDING)
+def test_what_has_no_rest_is_divided(x: Dim, by: int, more: int, binding: dict[str, int]) -> None:
+    """As `lowering/` writes x // by: whether x may be negative does not matter then."""
+    whole = dims.add(dims.subtract(x, dims.mod(x, by)), by * more)
+    term = evaluate("Div", [host_array([whole], (1,)), host_array([by], (1,))], {}, I64)
+    assert term is not None
+    assert numbers(term, binding) == [dims.evaluate(x, binding) // by + more]
+
+
 MOVES: list[tuple[str, list[list[int]], dict[str, Any]]] = [
     ("Gather", [[3, -1, 0]], {"axis": 0}), ("Slice", [[1], [9]], {}), ("Slice", [[-1], [-(2**63)], [0], [-2]], {}),
     ("Slice", [[-3], [-1]], {}),
@@ -108,6 +118,8 @@ def test_what_cannot_be_sure_is_not_evaluated() -> None:
     a, b = SYMBOLS
     assert evaluate("Div", [host_array([dims.subtract(a, 1)], (1,)), host_array([2], (1,))], {}, I64) is None
     assert evaluate("Div", [host_array([a], (1,)), host_array([b], (1,))], {}, I64) is None, "b may be 0"
+    less = dims.subtract(a, 1)
+    assert evaluate("Div", [host_array([dims.subtract(less, dims.mod(less, 3))], (1,)), host_array([2], (1,))], {}, I64) is None
     assert evaluate("Equal", [host_array([a], (1,)), host_array([b], (1,))], {}, BOOL) is None
     assert evaluate("Add", [host_array([2**63 - 1], (1,)), host_array([1], (1,))], {}, I64) is None, "it wraps"
     assert evaluate("Equal", [host_array([a], (1,)), host_array([-1], (1,))], {}, BOOL) is not None, "a dim is never -1"
