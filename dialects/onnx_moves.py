@@ -139,18 +139,36 @@ def _split(node: Node) -> Built:
 
 
 def _gather(node: Node) -> Built:
-    """Elements at numbers that are written down and stand in even steps (one number is in steps of any length): a slice."""
+    """Elements at numbers that are written down and stand in even steps (one number is in steps of any length), or that count from 0 to
+    what is seen to be in range: a slice. Others are data: what lies outside fails."""
     x, indices = node.operands
     axis, chosen = axis_of(node.attributes.get("axis", 0), x.tensor.rank), node.ints(1)
-    extent = None if axis is None else x.tensor.dims[axis]
-    if axis is None or not isinstance(extent, int) or not chosen or indices.tensor.rank > 1 or x.tensor.dtype.kind == "string":
+    if axis is None or x.tensor.dtype.kind == "string":
+        return None
+    extent, count = x.tensor.dims[axis], _counted(indices)
+    shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
+    if count is not None and at_most(count, extent, node.most):
+        return reshape(sliced(x, axis, 0, count), shape)
+    if not isinstance(extent, int) or not chosen or indices.tensor.rank > 1:
         return None
     places = [index + extent if index < 0 else index for index in chosen]
     step = places[1] - places[0] if len(places) > 1 else 1
     if step < 1 or places != list(range(places[0], places[-1] + 1, step)) or not 0 <= places[0] <= places[-1] < extent:
         return None
-    part = sliced(x, axis, places[0], places[-1] + 1, step)
-    return part if indices.tensor.rank else reshape(part, (*x.tensor.dims[:axis], *x.tensor.dims[axis + 1 :]))
+    return reshape(sliced(x, axis, places[0], places[-1] + 1, step), shape)
+
+
+def bound_of_gather(x: Term, indices: Term, axis: int) -> tuple[str, int] | None:
+    """The symbol that the indices count to, and how many elements there are: a run with more of them fails."""
+    position, count = axis_of(axis, x.tensor.rank), _counted(indices)
+    name, extent = (None, 0) if position is None or count is None else (dims.alone(count), x.tensor.dims[position])
+    return (name, extent) if name is not None and isinstance(extent, int) else None
+
+
+def _counted(indices: Term) -> Dim | None:
+    """How many numbers from 0 on `indices` has, in this order, whatever its shape; None where it has others."""
+    core = indices.operands[0] if indices.op.name == "stablehlo.reshape" else indices
+    return core.tensor.dims[0] if core.op.name == "stablehlo.iota" and core.tensor.rank == 1 else None
 
 
 @definition("Split")

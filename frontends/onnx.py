@@ -15,17 +15,17 @@ from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_name
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
-from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read, wrong_rank
+from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
-from coset.frontends.onnx_results import Dims, bounds_of, defined_types, note_likely, result_dims
+from coset.frontends.onnx_results import Dims, bounds_of, defined_types, fixed_by, note_likely, result_dims
 from coset.frontends.onnx_sequences import element
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
-from coset.ir.program import Program
+from coset.ir.program import Program, tensors_in
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
@@ -67,7 +67,7 @@ class _Importer:
         self.functions = {(function.domain, function.name, function.overload): function for function in model.functions}
         self.random = random_functions(self.functions)
         named = named_dims([value.type for value in (*self.graph.input, *self.graph.output)])
-        self.symbols: Symbols = Symbols(named) if outer is None else outer.symbols
+        self.symbols: Symbols = Symbols(named, facts.fixed) if outer is None else outer.symbols
         asked = Inference(self.opsets, model.ir_version, self.functions)
         self.inference: Inference = asked if outer is None else outer.inference
         declared = (*self.graph.value_info, *self.graph.output)
@@ -78,6 +78,7 @@ class _Importer:
         self.reserved: set[str] = set()
         self.introduces: dict[str, Term] = {}
         self.likely: dict[str, Dim] = {} if outer is None else outer.likely
+        self.given: set[str] = set() if outer is None else outer.given  # the dim symbols of the model's inputs
         self.made: dict[Any, Term] = {}  # opaque terms by what they are, so that equal nodes have equal fresh symbols
         self.token: Term | None = None
         self.external = False
@@ -87,6 +88,7 @@ class _Importer:
         """The imported program."""
         initializers = self._initializers()
         inputs, defaults = self._inputs(initializers)
+        self.given |= {name for term in inputs for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
         self.pending = {name: tensor for name, tensor in initializers.items() if name not in defaults}
         self.wanted = used_names(self.graph)
         for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
@@ -281,7 +283,10 @@ class _Importer:
         if part is not None:
             return (part,)
         built = dialect.build(node)
-        bound = bounds_of(node) if built is None else None
+        bound = bounds_of(node) if built is None and self.runs else None
+        for name, number in fixed_by(node) if built is None and self.runs else ():
+            if self.symbols.is_fresh(name) and name not in self.given:
+                raise Fixed(name, number)
         if bound is not None and self.facts.most.get(bound[0], bound[1] + 1) > bound[1]:
             raise Bounded(*bound)
         return built

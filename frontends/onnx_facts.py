@@ -7,6 +7,7 @@ must fail is never taken.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,10 +23,11 @@ _ASKED = 8  # Ifs of a model for which the two branches are tried: each is two r
 
 @dataclass(frozen=True)
 class Facts:
-    """`most`: symbol -> number that it is never above. `branches`: an If, by its first result -> what its condition is, None where it may
-    be both. `trying`: the last branch is an assumption."""
+    """`most`: symbol -> number that it is never above. `fixed`: symbol -> the number that it is. `branches`: an If, by its first result ->
+    what its condition is, None where it may be both. `trying`: the last branch is an assumption."""
 
     most: Mapping[str, int] = field(default_factory=dict)
+    fixed: Mapping[str, int] = field(default_factory=dict)
     branches: Mapping[str, bool | None] = field(default_factory=dict)
     trying: bool = False
 
@@ -41,6 +43,14 @@ class Bounded(Exception):
     def __init__(self, symbol: str, most: int) -> None:
         super().__init__(symbol, most)
         self.symbol, self.most = symbol, most
+
+
+class Fixed(Exception):
+    """In every run that does not fail `symbol`, which no input has, is `number`."""
+
+    def __init__(self, symbol: str, number: int) -> None:
+        super().__init__(symbol, number)
+        self.symbol, self.number = symbol, number
 
 
 class Undecided(Exception):
@@ -66,10 +76,30 @@ def read(once: Callable[[Facts], Program]) -> Program:
         try:
             return once(facts)
         except Bounded as found:
+            facts = _before(facts, found.symbol)
             facts = replace(facts, most={**facts.most, found.symbol: found.most})
+        except Fixed as found:
+            facts = _before(facts, found.symbol)
+            facts = replace(facts, fixed={**facts.fixed, found.symbol: found.number})
         except Undecided as found:
             possible = [side for side in (True, False) if _possible(once, facts, found.name, side)]
+            facts = _before(facts, "")
             facts = replace(facts, branches={**facts.branches, found.name: possible[0] if len(possible) == 1 else None})
+
+
+def _before(facts: Facts, symbol: str) -> Facts:
+    """The facts that hold when one about `symbol` is new: counted symbols behind it may be those of other dims in the next reading."""
+    last = _place(symbol)
+
+    def kept(known: Mapping[str, int]) -> dict[str, int]:
+        return {name: number for name, number in known.items() if _place(name) < 0 or _place(name) <= last}
+
+    return replace(facts, most=kept(facts.most), fixed=kept(facts.fixed))
+
+
+def _place(symbol: str) -> int:
+    """The place of a symbol in the order in which dims without a name are met; -1 of another name."""
+    return int(symbol[1:]) if re.fullmatch(r"d\d+", symbol) else -1
 
 
 def _possible(once: Callable[[Facts], Program], facts: Facts, name: str, side: bool) -> bool:
@@ -78,7 +108,7 @@ def _possible(once: Callable[[Facts], Program], facts: Facts, name: str, side: b
         once(replace(facts, branches={**facts.branches, name: side}, trying=True))
     except Impossible:
         return False
-    except (Bounded, CosetError):
+    except (Bounded, Fixed, CosetError):
         return True
     return True
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from coset.dialects.onnx_bounds import implied_bound, least
-from coset.dialects.onnx_moves import axes_of_pad
-from coset.dialects.onnx_node import Node, constant_elements, define
+from coset.dialects.onnx_moves import axes_of_pad, bound_of_gather
+from coset.dialects.onnx_node import Node, axis_of, constant_elements, define
 from coset.frontends.onnx_types import UNKNOWN
 from coset.ir import dims
 from coset.ir.dims import Dim
@@ -74,6 +74,10 @@ def _symbols(type: Type) -> frozenset[str]:
 def bounds_of(node: Node) -> tuple[str, int] | None:
     """A symbol and the number that it is never above, because `node` would fail."""
     shapes: list[Sequence[Dim] | None] = []
+    if node.name == "Gather":
+        x, indices = node.operands
+        ranked = _shape(node, 0) is not None and _shape(node, 1) is not None
+        return bound_of_gather(x, indices, node.attributes.get("axis", 0)) if ranked else None
     if node.name == "Expand":
         shapes = [_shape(node, 0), node.dims(1)]
     elif node.name in BROADCASTING:
@@ -86,6 +90,19 @@ def bounds_of(node: Node) -> tuple[str, int] | None:
                 if found is not None:
                     return found
     return None
+
+
+def fixed_by(node: Node) -> Iterator[tuple[str, int]]:
+    """Symbols with the numbers that they are, because `node` would fail: what is concatenated has the same dims but for one. (ONNX Runtime
+    lets tensors without elements pass, whatever their dims.)"""
+    shapes = [_shape(node, index) for index in range(len(node.operands))] if node.name == "Concat" else []
+    known = [shape for shape in shapes if shape is not None]
+    ranks = {len(shape) for shape in known}
+    axis = axis_of(node.attributes.get("axis", 1), *ranks) if len(known) == len(shapes) and len(ranks) == 1 else None
+    for place, column in enumerate(zip(*known, strict=True)) if axis is not None else ():
+        numbers = sorted({dim for dim in column if isinstance(dim, int)})
+        if place != axis and len(numbers) == 1:
+            yield from ((name, numbers[0]) for dim in column if (name := dims.alone(dim)) is not None)
 
 
 def _shape(node: Node, index: int) -> Sequence[Dim] | None:

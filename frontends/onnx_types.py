@@ -24,9 +24,11 @@ UNKNOWN = ForeignType("onnx", b"")  # the type of a value of which nothing is kn
 class Symbols:
     """The dim symbols of one model: those that it names, and `d0, d1, ..` for dims that have no name."""
 
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, taken: set[str], fixed: Mapping[str, int] | None = None) -> None:
+        """`taken`: names that no dim without one gets; `fixed`: what is known to be a number, by the name that it would get."""
         self._named: dict[str, str] = {}
         self._taken = set(taken)
+        self._fixed = fixed or {}
         self._count = 0
 
     def named(self, text: str) -> Dim:
@@ -42,12 +44,16 @@ class Symbols:
         return symbol(self._named[text])
 
     def fresh(self) -> Dim:
-        """A symbol that nothing else is called."""
+        """A symbol that nothing else is called, or the number that it is known to be."""
         while True:
             name = f"d{self._count}"
             self._count += 1
             if name not in self._taken and name not in self._named.values():
-                return symbol(name)
+                return self._fixed.get(name, symbol(name))
+
+    def is_fresh(self, name: str) -> bool:
+        """Whether a dim without a name is called so."""
+        return name not in self._taken and name not in self._named.values()
 
 
 def named_dims(types: Sequence[Model]) -> set[str]:

@@ -13,7 +13,9 @@ from round_trips import BOOL, FLOAT, INT64, equal, exported, kept, model_of, out
 from coset.backends.onnxruntime import Session, evaluate_opaque
 from coset.dialects.onnx import BUILDERS, NEWEST
 from coset.frontends.onnx import import_model
+from coset.frontends.onnx_facts import Bounded, Facts, Fixed, read
 from coset.ir import dims
+from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import F32, TensorType
@@ -343,6 +345,78 @@ def test_a_slice_of_a_table_up_to_a_dim_bounds_the_dim() -> None:
     program, shape = imported_shape(nodes, "B", "S", 4, zero=np.array([0]), one=np.array([1]), two=np.array([2]), table=table)
     assert shape == ["B", "S", "4"] and not kept(program)
     assert program.source["most"] == {"S": 512}
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_counting_indices_read_the_first_elements_and_bound_the_dim(rows: bool) -> None:
+    """table[range(S)] fails for S above 512."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Range", ["zero", "n", "one"], ["r"]),
+             *([node("Unsqueeze", ["r", "axes"], ["i"])] if rows else []), node("Gather", ["table", "i" if rows else "r"], ["p"]),
+             node("Add", ["x", "p"], ["y"])]  # fmt: skip
+    table = np.arange(512 * 4, dtype=np.float32).reshape(512, 4)
+    axes = {"axes": np.array([0])} if rows else {}
+    program, shape = imported_shape(nodes, "B", "S", 4, zero=np.array(0), one=np.array(1), table=table, **axes)
+    assert shape == ["B", "S", "4"] and not kept(program)
+    assert program.source["most"] == {"S": 512} and "Gather" not in {term.op.name.split(".")[-1] for term in program.terms()}
+    model = model_of(
+        nodes,
+        [value("x", FLOAT, "B", "S", 4)],
+        [value("y", FLOAT, None)],
+        weights={"zero": np.array(0), "one": np.array(1), "table": table, **axes},
+    )
+    x = np.ones((2, 3, 4), np.float32)
+    round_trip(model, {"x": x})
+
+
+@pytest.mark.parametrize("branch", [True, False])
+def test_what_a_branch_needs_bounds_nothing_outside(branch: bool) -> None:
+    """Of a run that takes the other branch S may be anything."""
+    inner = [node("Slice", ["table", "zero", "n", "one"], ["p"]), node("Add", ["x", "p"], ["q"])]
+    then = onnx.helper.make_graph(inner, "then", [], [value("q", FLOAT, None)])
+    other = onnx.helper.make_graph([node("Neg", ["x"], ["m"])], "else", [], [value("m", FLOAT, None)])
+    outside = [node("Slice", ["table", "zero", "n", "one"], ["y"])]
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "one", "two"], ["n"]),
+             *([node("If", ["c"], ["z"], then_branch=then, else_branch=other)] if branch else [*inner[:1], node("Add", ["x", "p"], ["z"])]),
+             *outside]  # fmt: skip
+    weights = {"zero": np.array([0]), "one": np.array([1]), "two": np.array([2]), "table": np.ones((1, 512, 4), np.float32)}
+    model = model_of(
+        nodes, [value("x", FLOAT, "B", "S", 4), value("c", BOOL)], [value("z", FLOAT, None), value("y", FLOAT, None)], weights=weights
+    )
+    program = import_model(model.SerializeToString())
+    assert program.source["most"] == ({} if branch else {"S": 512})
+    assert str(dict(program.outputs)["y"].tensor.dims[1]) == ("min(512, S)" if branch else "S")
+
+
+def test_what_is_concatenated_has_one_shape() -> None:
+    """[1, d] and [1, 2] one below the other fail unless d is 2; another dim from data stays what it is."""
+    nodes = [node("NonZero", ["x"], ["a"]), node("NonZero", ["y"], ["b"]), node("NonZero", ["z"], ["c"]),
+             node("Concat", ["b", "three"], ["v"], axis=0), node("Concat", ["a", "two"], ["u"], axis=0),
+             node("Neg", ["c"], ["w"])]  # fmt: skip
+    inputs, ends = [value(name, FLOAT, 4) for name in "xyz"], [value(name, INT64, None) for name in "uvw"]
+    weights = {"two": np.ones((1, 2), np.int64), "three": np.ones((1, 3), np.int64)}
+    model = model_of(nodes, inputs, ends, weights=weights)
+    feed = {"x": np.array([1, 0, 2, 0]), "y": np.array([1, 1, 0, 1]), "z": np.array([0, 0, 0, 1])}
+    program, _ = round_trip(model, {name: array.astype(np.float32) for name, array in feed.items()})
+    assert {name: shape_of(term) for name, term in program.outputs} == {"u": ["2", "2"], "v": ["2", "3"], "w": ["1", "d2"]}
+
+
+def test_a_fact_about_a_counted_dim_ends_with_what_stood_before_it() -> None:
+    """Behind a new fact other dims may be counted so: facts about them are met again."""
+    met: list[Facts] = []
+
+    def once(facts: Facts) -> Program:
+        met.append(facts)
+        if len(met) == 1:
+            raise Fixed("d4", 2)
+        if len(met) == 2:
+            raise Bounded("d1", 7)
+        if len(met) == 3:
+            raise Bounded("S", 9)
+        raise CosetError("read")
+
+    with pytest.raises(CosetError, match="read"):
+        read(once)
+    assert [(dict(each.most), dict(each.fixed)) for each in met] == [({}, {}), ({}, {"d4": 2}), ({"d1": 7}, {}), ({"S": 9}, {})]
 
 
 def test_a_dim_from_data_is_a_fresh_symbol() -> None:
