@@ -14,12 +14,13 @@ from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
+from coset.ir import dims
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.specialized import sized
 from coset.ir.term import Term
-from coset.ir.types import Type
+from coset.ir.types import TensorType, Type
 from coset.prove.certificate import Certificate
 from coset.prove.contents import by_content, dims_by_content, inner_symbols, renamed
 from coset.proving.alike import by_values, drawn
@@ -34,6 +35,7 @@ from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
 
+UNNAMED = "unnamed.dim"  # a dim that no input has
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
 Progress = Callable[[str], None]
 
@@ -127,7 +129,17 @@ def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[N
 
 def _unnamed(program: Program) -> Mapping[str, Dim]:
     """One name for all dims that no input has: what another program calls them says nothing."""
-    return dict.fromkeys(inner_symbols(program), symbol("_"))
+    return dict.fromkeys(inner_symbols(program), symbol(UNNAMED))
+
+
+def _may_be(one: Type, other: Type) -> bool:
+    """Whether two types are one, as far as the dims say that inputs have."""
+    if not isinstance(one, TensorType) or not isinstance(other, TensorType) or one.shape is None or other.shape is None:
+        return one == other
+    if one.dtype != other.dtype or one.rank != other.rank:
+        return False
+    pairs = zip(one.dims, other.dims, strict=True)
+    return all(mine == theirs or UNNAMED in dims.symbols(mine) | dims.symbols(theirs) for mine, theirs in pairs)
 
 
 def _without(terms: Sequence[Term], names: Set[str]) -> list[Term]:
@@ -150,7 +162,7 @@ def _paired(what: str, pairs: Mapping[str, str], one: Sequence[tuple[str, Type]]
     by_name = set(rest) == set(left)
     said |= {name: name if by_name else left[place] for place, name in enumerate(rest)}
     for name, type in other:
-        if types[said[name]] != type:
+        if not _may_be(types[said[name]], type):
             raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
     return {name: said[name] for name, _ in other if said[name] != name}
 
