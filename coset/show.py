@@ -36,7 +36,14 @@ def show_proved(result: Mapping[str, Any]) -> None:
     """What comparing two programs gave."""
     print_line = _CONSOLE.print
     print_line(f"{result['answer']:10s} {sum(result['seconds'].values()):.2f} s, by {result['method']}", markup=False)
-    if result["answer"] == "proved":
+    if result["method"] == "finite fields":
+        print_line(
+            f"rests on   values at {result['points']} random points of finite fields; no certificate: {result['reason']}", markup=False
+        )
+        print_line(
+            f"error      at most {result['error']:.1e}: how probable it is that other polynomials agree there; no rounding is looked at"
+        )
+    elif result["answer"] == "proved":
         print_line(
             f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger"
         )

@@ -39,10 +39,12 @@ class Unlucky(Exception):
 
 @dataclass(frozen=True)
 class Identity:
-    """Two terms agreed at so many points; different ones do so with probability at most `error`."""
+    """Two terms agreed at so many points; different ones do so with probability at most `error`. `denominator`: the degree of theirs, 0 of
+    polynomials, which have values everywhere."""
 
     points: int
     error: float
+    denominator: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def identical(left: Term, right: Term, seed: int = 0, *, points: int = 4) -> Ide
     Raises:
         Refused: one of them is no quotient of polynomials of its inputs.
     """
-    generator, error, done, unlucky = np.random.default_rng(seed), 1.0, 0, 0
+    generator, error, denominator, done, unlucky = np.random.default_rng(seed), 1.0, 0, 0, 0
     while done < points:
         prime = PRIMES[done % len(PRIMES)]
         try:
@@ -73,8 +75,9 @@ def identical(left: Term, right: Term, seed: int = 0, *, points: int = 4) -> Ide
             return None
         (n1, d1), (n2, d2) = a.degrees or (0, 0), b.degrees or (0, 0)
         error *= min(1.0, max(n1 + d2, n2 + d1) / prime)
+        denominator = max(denominator, d1, d2)
         done += 1
-    return Identity(points, error)
+    return Identity(points, error, denominator)
 
 
 def evaluated(roots: Sequence[Term], prime: int, generator: np.random.Generator) -> list[_Value]:

@@ -117,6 +117,55 @@ def test_what_nothing_reads_may_be_left_out(tmp_path: Path, capsys: pytest.Captu
     assert "1 inputs, the second 2" in capsys.readouterr().err
 
 
+def polynomials(folder: Path, name: str, nodes: list[tuple[str, list[str], str]], dtype: int = TensorProto.FLOAT) -> Path:
+    """A model of x, y, their sum c and their difference d."""
+    every = [("Add", ["x", "y"], "c"), ("Sub", ["x", "y"], "d"), *nodes]
+    graph = helper.make_graph(
+        [helper.make_node(op, reads, [gives], **({"to": dtype} if op == "Cast" else {})) for op, reads, gives in every], "g",
+        [helper.make_tensor_value_info(each, TensorProto.FLOAT, [4]) for each in "xy"],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])],
+    )  # fmt: skip
+    path = folder / f"{name}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return path
+
+
+def products(pairs: str) -> list[tuple[str, list[str], str]]:
+    return [("Mul", list(pair), f"{pair[0]}{pair[1]}") for pair in pairs.split()]
+
+
+SQUARES = [*products("xx yy cc dd"), ("Add", ["xx", "yy"], "s"), ("Add", ["cc", "dd"], "t"), ("Mul", ["s", "t"], "z")]
+SUMS = [*products("xc yd xd yc"), ("Sub", ["xc", "yd"], "u"), ("Add", ["xd", "yc"], "v"), *products("uu vv"), ("Add", ["uu", "vv"], "z")]
+
+
+def test_polynomials_are_compared_in_finite_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Brahmagupta's identity, (x^2 + y^2) (c^2 + d^2) = (x c - y d)^2 + (x d + y c)^2: no search finds it."""
+    one, other = polynomials(tmp_path, "one", SQUARES), polynomials(tmp_path, "other", SUMS)
+    found = prove(Proving(one, other, certificate=tmp_path / "proof"))
+    assert (found["answer"], found["method"], found["certificate"]) == ("proved", "finite fields", None) and 0 < found["error"] < 1e-15
+    assert run(["prove", str(one), str(other)]) == 0
+    assert "how probable" in capsys.readouterr().out
+    assert prove(Proving(one, other, numerics="exact", seconds=1.0))["answer"] == "unknown"
+    wrong = polynomials(tmp_path, "wrong", [("Add", *row[1:]) if row[2] == "u" else row for row in SUMS])
+    assert prove(Proving(one, wrong))["answer"] == "refuted"
+
+
+def test_what_has_denominators_or_rounds_between_is_no_polynomial(tmp_path: Path) -> None:
+    """x / c * c has no value where c is 0, and what goes through another format is rounded to it."""
+    again = [("Div", ["t", "c"], "q"), ("Mul", ["q", "c"], "p"), ("Mul", ["s", "p"], "z")]
+    cast = [("Cast", ["t"], "h"), ("Cast", ["h"], "p"), ("Mul", ["s", "p"], "z")]
+    other = polynomials(tmp_path, "other", SUMS)
+    for name, rest, dtype in (("quotient", again, TensorProto.FLOAT), ("cast", cast, TensorProto.DOUBLE)):
+        rows = [*SQUARES[:-1], *rest]
+        one = polynomials(tmp_path, name, [("Cast", ["h"], "p2") if row == cast[1] else row for row in rows], dtype)
+        if name == "cast":
+            model = onnx.load(one)
+            next(node for node in model.graph.node if node.output[0] == "p2").attribute[0].i = TensorProto.FLOAT
+            next(node for node in model.graph.node if node.output[0] == "z").input[1] = "p2"
+            onnx.save(model, one)
+        assert prove(Proving(one, other, seconds=1.0))["method"] != "finite fields"
+
+
 WRONG = {
     "operands swapped": [("Sub", ["mean", "x"], ["centered"], {}) if row[0] == "Sub" else row for row in NORMAL],
     "an axis": [("ReduceMean", ["x"], ["mean"], {"axes": [0]}) if row[2] == ["mean"] else row for row in NORMAL],
