@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -15,21 +15,18 @@ from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
-from coset.ir import dims
-from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
-from coset.ir.specialized import sized
-from coset.ir.term import Term, topological
-from coset.ir.types import TensorType, Type
+from coset.ir.term import topological
 from coset.prove.certificate import Certificate
-from coset.prove.contents import by_content, dims_by_content, inner_symbols, renamed
+from coset.prove.contents import by_content, dims_by_content
 from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
+from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
-from coset.proving.refute import Names, Pair
+from coset.proving.refute import Pair
 from coset.proving.sizes import with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
@@ -37,7 +34,6 @@ from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
 
-UNNAMED = "unnamed.dim"  # a dim that no input has
 FIELD_ELEMENTS = 1 << 20  # of all values of two programs that are computed in finite fields: integers are slow
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
 Progress = Callable[[str], None]
@@ -69,7 +65,7 @@ def prove(asked: Proving) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
     before, after = read_program(asked.before), read_program(asked.after)
-    names, (_, spare) = _names(before, after, asked.pairs)
+    names, (_, spare) = paired(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
     pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
@@ -83,7 +79,7 @@ def prove(asked: Proving) -> dict[str, Any]:
         certificate, verdict = _shown(asked, before, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
-        identity = None if asked.numerics == "exact" else _identity(before, _in_order(before, after, names))
+        identity = None if asked.numerics == "exact" else _identity(before, in_order(before, after, names))
         if identity is not None:
             said = {"numerics": "reassociates", "points": identity.points, "error": identity.error, "reason": error.message}
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
@@ -118,80 +114,13 @@ def _refuted(asked: Proving, pair: Pair, report: CheckReport, seed: int, seconds
     return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
 
 
-def _names(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[Names, tuple[Sequence[Term], Sequence[Term]]]:
-    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order. Then the inputs of each that
-    are in no pair: where one program has more, those that nothing reads and that the other has under no name.
-
-    Raises:
-        CosetError: there are more on one side, or types differ.
-    """
-    given = [{term.attribute("name"): term for term in program.inputs} for program in (before, after)]
-    alone: tuple[Sequence[Term], Sequence[Term]] = ([], [])
-    if len(before.inputs) != len(after.inputs):
-        alone = _without(before.unread(), {*given[1], *pairs.values()}), _without(after.unread(), {*given[0], *pairs})
-    inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
-    outputs = [[(name, sized(term.type, _unnamed(program))) for name, term in program.outputs] for program in (before, after)]
-    return Names(_paired("inputs", pairs, *inputs), _paired("outputs", pairs, *outputs)), alone
-
-
-def _unnamed(program: Program) -> Mapping[str, Dim]:
-    """One name for all dims that no input has: what another program calls them says nothing."""
-    return dict.fromkeys(inner_symbols(program), symbol(UNNAMED))
-
-
-def _may_be(one: Type, other: Type) -> bool:
-    """Whether two types are one, as far as the dims say that inputs have."""
-    if not isinstance(one, TensorType) or not isinstance(other, TensorType) or one.shape is None or other.shape is None:
-        return one == other
-    if one.dtype != other.dtype or one.rank != other.rank:
-        return False
-    pairs = zip(one.dims, other.dims, strict=True)
-    return all(mine == theirs or UNNAMED in dims.symbols(mine) | dims.symbols(theirs) for mine, theirs in pairs)
-
-
-def _without(terms: Sequence[Term], names: Set[str]) -> list[Term]:
-    return [term for term in terms if term.attribute("name") not in names]
-
-
-def _paired(what: str, pairs: Mapping[str, str], one: Sequence[tuple[str, Type]], other: Sequence[tuple[str, Type]]) -> dict[str, str]:
-    """What those of the second program are called in the first, where that is another name."""
-    if len(one) != len(other):
-        raise CosetError(f"the first program has {len(one)} {what}, the second {len(other)}", help="leave out what only one has")
-    types, left = dict(one), [name for name, _ in one]
-    said = {name: pairs[name] for name, _ in other if name in pairs}
-    for name in said.values():
-        if name not in left:
-            raise CosetError(
-                f"the first program has no {what[:-1]} `{name}`, or two are paired with it", help=f"it has: {', '.join(types)}"
-            )
-        left.remove(name)
-    rest = [name for name, _ in other if name not in said]
-    by_name = set(rest) == set(left)
-    said |= {name: name if by_name else left[place] for place, name in enumerate(rest)}
-    for name, type in other:
-        if not _may_be(types[said[name]], type):
-            raise CosetError(f"`{said[name]}` is {types[said[name]]} in the first program, and `{name}` is {type} in the second")
-    return {name: said[name] for name, _ in other if said[name] != name}
-
-
-def _in_order(before: Program, after: Program, names: Names) -> Program:
-    """The second program with the names and in the order of the first."""
-    same = renamed(after, names.inputs, names.outputs)
-    outputs = dict(same.outputs)
-    inputs = {term.attribute("name"): term for term in same.inputs}
-    return replace(
-        same, inputs=tuple(inputs[name] for term in before.inputs if (name := term.attribute("name")) in inputs),
-        outputs=tuple((name, outputs[name]) for name, _ in before.outputs),
-    )  # fmt: skip
-
-
 def _identity(before: Program, after: Program) -> Identity | None:
     """At how many points of finite fields two programs agree that are polynomials of their inputs, with the probability that different ones
     do so; None where they are something else, or too large to compute so. Rounding is not looked at, so all floats must be of one type."""
     goals = list(zip(before.roots, after.roots, strict=True))
     types = [type for term in topological([*before.roots, *after.roots]) for type in tensors_in(term.type)]
     formats = {type.dtype for type in types if type.dtype.kind not in ("int", "uint", "bool")}
-    large = sum(prod(type.static or (FIELD_ELEMENTS + 1,)) for type in types) > FIELD_ELEMENTS
+    large = any(type.static is None for type in types) or sum(prod(type.static or ()) for type in types) > FIELD_ELEMENTS
     if before.effects is not None or large or len(formats) != 1 or any(one.type != other.type for one, other in goals):
         return None
     try:
@@ -209,7 +138,7 @@ def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, in
         Uncertified: there is none.
     """
     phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
-    one, other = by_content(before), by_content(_in_order(before, pair.after, pair.names))
+    one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
     feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))
     limits = Limits(seconds=asked.seconds, nodes=PIECE.nodes, iterations=PIECE.iterations)

@@ -118,12 +118,13 @@ def test_what_nothing_reads_may_be_left_out(tmp_path: Path, capsys: pytest.Captu
 
 
 def polynomials(folder: Path, name: str, nodes: list[tuple[str, list[str], str]], dtype: int = TensorProto.FLOAT) -> Path:
-    """A model of x, y, their sum c and their difference d."""
-    every = [("Add", ["x", "y"], "c"), ("Sub", ["x", "y"], "d"), *nodes]
+    """A model of x, y, their sum c and their difference d, which are halved first: a number is among the terms."""
+    halves = [("Mul", ["x0", "half"], "x"), ("Mul", ["half", "y0"], "y")]
+    every = [*halves, ("Add", ["x", "y"], "c"), ("Sub", ["x", "y"], "d"), *nodes]
     graph = helper.make_graph(
         [helper.make_node(op, reads, [gives], **({"to": dtype} if op == "Cast" else {})) for op, reads, gives in every], "g",
-        [helper.make_tensor_value_info(each, TensorProto.FLOAT, [4]) for each in "xy"],
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info(each, TensorProto.FLOAT, [4]) for each in ("x0", "y0")],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [4])], [numpy_helper.from_array(np.float32(0.5), "half")],
     )  # fmt: skip
     path = folder / f"{name}.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
