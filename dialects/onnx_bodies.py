@@ -13,8 +13,8 @@ CAPTURE = "coset.capture."  # `coset.capture.<i>`: the i-th captured value in th
 
 
 def bodies(node: Any) -> Iterator[Any]:
-    """The graphs among the attributes of a NodeProto."""
-    for attribute in node.attribute:
+    """The graphs among the attributes of a NodeProto, by the names of these: files have them in any order."""
+    for attribute in sorted(node.attribute, key=lambda attribute: str(attribute.name)):
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs

@@ -20,6 +20,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import F32, TensorType
 from coset.lowering.onnx import lower
+from coset.prove.contents import by_content
 from coset.task import usual_dims
 
 node = helper.make_node
@@ -385,6 +386,24 @@ def test_what_a_branch_needs_bounds_nothing_outside(branch: bool) -> None:
     program = import_model(model.SerializeToString())
     assert program.source["most"] == ({} if branch else {"S": 512})
     assert str(dict(program.outputs)["y"].tensor.dims[1]) == ("min(512, S)" if branch else "S")
+
+
+def test_the_order_of_attributes_says_nothing() -> None:
+    """An If is one term whichever of its branches a file names first: what they capture is numbered by their names."""
+    then = branch("then", node("Mul", ["x", "two"], ["t"]), output="t")
+    other = branch("else", node("Add", ["x", "three"], ["e"]), output="e")
+    choice = node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    turned = onnx.NodeProto()
+    turned.CopyFrom(choice)
+    del turned.attribute[:]
+    turned.attribute.extend(reversed(choice.attribute))
+    weights = {"two": np.full(70, 2, np.float32), "three": np.full(70, 3, np.float32)}
+    programs = [
+        import_model(model_of([each], [value("x", FLOAT, "S", 70), value("c", BOOL)], [value("y", FLOAT, None)], weights=weights))
+        for each in (choice, turned)
+    ]
+    assert [each.name for each in choice.attribute] != [each.name for each in turned.attribute]
+    assert by_content(programs[0]).roots == by_content(programs[1]).roots
 
 
 def test_what_is_concatenated_has_one_shape() -> None:
