@@ -56,6 +56,8 @@ def proved(before: Path, after: Path, dims: dict[str, int]) -> dict[str, Any]:
 
 def said(row: dict[str, Any]) -> str:
     """The rest of a line: what an answer rests on, or why there is none."""
+    if row["answer"] == "proved" and row["method"] == "finite fields":
+        return f"{row['points']} points of finite fields, error at most {row['error']:.1e}"
     if row["answer"] == "proved":
         return f"{row['steps']} steps, {row['assurance'] or 'no rule'}, {row['numerics']}"
     return str(row.get("difference") or row.get("reason", ""))[:200]
