@@ -44,8 +44,16 @@ from coset.reference import read_program
 from coset.rules.library import load
 from coset.rules.rule import Rule
 
-MODELS = ("bert_2l_d128_dyn", "llama_2l_dyn", "vit_ti16_2l_sdpa", "unet_gn", "squeezenet1_1", "train_mlp")
-KINDS = ("step dropped", "line dropped", "swapped", "step", "substitution", "dim", "constant", "hash", "rule", "names")
+MODELS = (
+    "bert_2l_d128_dyn",
+    "llama_2l_dyn",
+    "vit_ti16_2l_sdpa",
+    "unet_gn",
+    "squeezenet1_1",
+    "train_mlp",
+    "rapidocr/ch_ppocr_mobile_v2.0_cls_infer",
+)
+KINDS = ("step dropped", "line dropped", "swapped", "step", "substitution", "dim", "constant", "hash", "rule", "names", "dims")
 BYTES = ("cut off", "bits", "not UTF-8", "deep", "huge number", "bomb", "half a letter")
 
 
@@ -66,7 +74,7 @@ class Case:
         """Optimize the model at `path`."""
         made = optimize(path, certificate=True)
         assert made.certificate is not None, f"{name}: {made.report['certificate']}"
-        out = folder / f"{name}.onnx"
+        out = folder / f"{Path(name).name}.onnx"
         made.save(out)
         rules = {rule.name: rule for rule in load().rules}
         return Case(name, path, out, by_content(read_program(path)), by_content(read_program(out)), made.certificate, rules)
@@ -113,6 +121,12 @@ def corrupted(certificate: Certificate, kind: str, draw: random.Random) -> Certi
         rule[key] = other[key] if other is not rule else _other_hash(rule["text"], draw)
     elif kind == "names":
         head["names"] = {"inputs": {"x": "y"}, "outputs": {draw.choice("abc"): None}}
+    elif kind == "dims":
+        given = [line for line in lines if "dims" in line]
+        if given and draw.random() < 0.5:
+            _altered(draw.choice(given), draw)
+        else:
+            lines.insert(draw.randrange(len(lines) + 1), {"dims": [[draw.randrange(400), draw.randrange(400)]]})
     damaged = Certificate(head, lines)
     return None if (head, lines) == (certificate.head, list(certificate.lines)) else damaged
 
