@@ -49,11 +49,14 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
     if not free:
         yield dict(given)
         return
-    for candidate in DIM_CANDIDATES:
-        yield {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+
+    def sizes(candidate: int) -> dict[str, int]:
+        return {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+
+    yield from map(sizes, DIM_CANDIDATES)
     yield {**given, **dict.fromkeys(free, 1)}
     for candidate in LONG:
-        found = {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+        found = sizes(candidate)
         shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None]
         if sum(prod(dims.evaluate(dim, found) for dim in shape) for shape in shapes) <= MOST_LONG:
             yield found

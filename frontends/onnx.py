@@ -25,7 +25,7 @@ from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type,
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
-from coset.ir.program import Program, tensors_in
+from coset.ir.program import Program, spelled
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
@@ -88,7 +88,7 @@ class _Importer:
         """The imported program."""
         initializers = self._initializers()
         inputs, defaults = self._inputs(initializers)
-        self.given |= {name for term in inputs for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
+        self.given |= spelled(inputs)
         self.pending = {name: tensor for name, tensor in initializers.items() if name not in defaults}
         self.wanted = used_names(self.graph)
         for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
@@ -283,13 +283,22 @@ class _Importer:
         if part is not None:
             return (part,)
         built = dialect.build(node)
-        bound = bounds_of(node) if built is None and self.runs else None
-        for name, number in fixed_by(node) if built is None and self.runs else ():
+        if built is None and self.runs:
+            self._learn(node)
+        return built
+
+    def _learn(self, node: dialect.Node) -> None:
+        """What is known of dims because `node`, which runs in every run, would fail.
+
+        Raises:
+            Fixed, Bounded: it is news.
+        """
+        bound = bounds_of(node)
+        for name, number in fixed_by(node):
             if self.symbols.is_fresh(name) and name not in self.given:
                 raise Fixed(name, number)
         if bound is not None and self.facts.most.get(bound[0], bound[1] + 1) > bound[1]:
             raise Bounded(*bound)
-        return built
 
     def _folded(self, name: str, operands: Sequence[Term], host: Sequence[values.Host | None], attributes: Attributes) -> Term | None:
         """The result of shape arithmetic as numbers of the host, or None."""

@@ -48,7 +48,7 @@ class Symbols:
         while True:
             name = f"d{self._count}"
             self._count += 1
-            if name not in self._taken and name not in self._named.values():
+            if self.is_fresh(name):
                 return self._fixed.get(name, symbol(name))
 
     def is_fresh(self, name: str) -> bool:

@@ -37,8 +37,8 @@ class Program:
     def unread(self) -> tuple[Term, ...]:
         """The inputs that no output depends on, neither on their values nor on dims that only they have."""
         needed = [term for term in topological((*self.roots, *self.sources().values())) if term.op is INPUT]
-        spelled = _spelled(needed)
-        return tuple(term for term in self.inputs if term not in needed and _spelled([term]) <= spelled)
+        known = spelled(needed)
+        return tuple(term for term in self.inputs if term not in needed and spelled([term]) <= known)
 
     def sources(self) -> dict[str, Term]:
         """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
@@ -70,10 +70,10 @@ class Program:
 
     def symbols(self) -> tuple[str, ...]:
         """The dim symbols of the inputs, sorted."""
-        return tuple(sorted(_spelled(self.inputs)))
+        return tuple(sorted(spelled(self.inputs)))
 
 
-def _spelled(terms: Sequence[Term]) -> set[str]:
+def spelled(terms: Sequence[Term]) -> set[str]:
     """The symbols in the shapes of `terms`."""
     return {name for term in terms for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
 

@@ -112,7 +112,12 @@ def fitted(program: Program, other: Program) -> Program:
         return program
     inner, taken = inner_symbols(program), {name for size in sizes.values() for name in dims.symbols(size)}
     known = {*inner, *taken, *program.symbols()}
-    return resized(program, {name: _free(f"{name}@", known) for name in inner if name in taken} | sizes)
+    apart: dict[str, Dim] = {}
+    for name in inner:
+        if name in taken:
+            apart[name] = _free(f"{name}@", known)
+            known.add(str(apart[name]))  # two of them must not become one
+    return resized(program, apart | sizes)
 
 
 # ---------------------------------------------------------------- dim symbols

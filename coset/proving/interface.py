@@ -18,9 +18,9 @@ from coset.proving.refute import Names
 UNNAMED = "unnamed.dim"  # a dim that no input has
 
 
-def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[Names, tuple[Sequence[Term], Sequence[Term]]]:
-    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order. Then the inputs of each that
-    are in no pair: where one program has more, those that nothing reads and that the other has under no name.
+def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[Names, Sequence[Term]]:
+    """Inputs and outputs in pairs: as the user says, by name where both have the same names, else by order. Where one program has more
+    inputs, those that nothing reads and that the other has under no name are in no pair; the second program's are given back.
 
     Raises:
         CosetError: there are more on one side, or types differ.
@@ -31,7 +31,7 @@ def paired(before: Program, after: Program, pairs: Mapping[str, str]) -> tuple[N
         alone = _without(before.unread(), {*given[1], *pairs.values()}), _without(after.unread(), {*given[0], *pairs})
     inputs = [[(name, term.type) for name, term in each.items() if term not in left] for each, left in zip(given, alone, strict=True)]
     outputs = [[(name, sized(term.type, _unnamed(program))) for name, term in program.outputs] for program in (before, after)]
-    return Names(_by_name("inputs", pairs, *inputs), _by_name("outputs", pairs, *outputs)), alone
+    return Names(_by_name("inputs", pairs, *inputs), _by_name("outputs", pairs, *outputs)), alone[1]
 
 
 def _unnamed(program: Program) -> Mapping[str, Dim]:

@@ -65,7 +65,7 @@ def prove(asked: Proving) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
     before, after = read_program(asked.before), read_program(asked.after)
-    names, (_, spare) = paired(before, after, asked.pairs)
+    names, spare = paired(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
     pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)

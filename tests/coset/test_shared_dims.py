@@ -10,7 +10,10 @@ from onnx import TensorProto, helper
 
 from coset.cli import run
 from coset.fold import fallback_for
+from coset.ir.dims import symbol
 from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import F32, I64, TensorType
 from coset.prove.certificate import Certificate, read_certificate
 from coset.prove.contents import by_content, digest, dims_by_content, fitted, inner_symbols
 from coset.prove.kernel import Rejected, verify
@@ -92,6 +95,18 @@ def test_only_nodes_that_give_a_dim_say_what_it_is(tmp_path: Path) -> None:
     for line in ({"dims": [[0]]}, {"dims": 3}, {"dims": [[0, 10_000]]}, {"dims": [["a", None]]}):
         with pytest.raises(Rejected):
             checked(Certificate(empty.head, [line]), one, other)
+
+
+def test_two_dims_that_give_way_stay_two() -> None:
+    """Both names are taken by the inputs of the other program, and what one would be called next is the other."""
+
+    def sizes(*names: str) -> Program:
+        x = input_term("x", TensorType(F32, tuple(map(symbol, names))))
+        inner = make("builtin.dims", (), {"dims": (symbol("d0"), symbol("d0@")), "type": TensorType(I64, (2,))})
+        return Program((x,), (("y", inner),))
+
+    (root,) = fitted(sizes("n", "m"), sizes("d0", "d0@")).roots
+    assert len({*root.attribute("dims"), symbol("d0"), symbol("d0@")}) == 4
 
 
 def test_dims_of_inputs_take_no_name_that_another_dim_has(tmp_path: Path) -> None:
