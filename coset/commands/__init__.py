@@ -1,0 +1,1 @@
+"""The commands of `coset`, a theme a file."""

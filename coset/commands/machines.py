@@ -1,0 +1,85 @@
+"""`coset targets`, `coset calibrate`, `coset bench`: machines, their numbers, and the clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coset.answer import save
+from coset.commands.options import DIM, JSON, SUCCESS, print_json, say
+from coset.ir.errors import CosetError
+
+
+@click.command()
+@click.option("--docs", type=click.Path(), help="write the targets as a page in Markdown: a file, or targets.md in a folder")
+@JSON
+def targets(docs: str | None, as_json: bool) -> int:
+    """List the targets: machines with their runtimes, how fast they are, and what is behind the numbers."""
+    if docs is not None:
+        from coset.target_page import target_page
+
+        page = Path(docs) / "targets.md" if Path(docs).is_dir() else Path(docs)
+        save(page, target_page())
+        say(f"wrote {page}")
+        return SUCCESS
+    from coset.show import show_targets
+
+    show_targets(as_json)
+    return SUCCESS
+
+
+@click.command()
+@click.option(
+    "-o", "--output", "output", type=click.Path(), help="the target file to write; by default where `--target cpu` or `gpu` finds it"
+)
+@click.option("--target", "target", help="whose numbers are fitted: that of this machine's CPU, or that of a GPU like the one here")
+@click.option("--profile", "profile", type=click.Path(), help="the SQLite file that keeps measurements; by default in the cache folder")
+@click.option("--seconds", type=float, default=600.0, show_default=True, help="of measuring, at most; another run goes on")
+@click.option("--each", type=float, default=0.4, show_default=True, help="seconds for each case")
+@JSON
+def calibrate(output: str | None, target: str | None, profile: str | None, seconds: float, each: float, as_json: bool) -> int:
+    """Time ops on this machine's CPU under ONNX Runtime (or kernels on its GPU, with the target of one) and fit the target's numbers to
+    that. The result is the target `cpu` (or `gpu`)."""
+    from coset.backends.profile import opened
+    from coset.calibration.calibrate import as_file, bench_of
+    from coset.calibration.calibrate import calibrate as run
+    from coset.machine import GPU, HERE, calibrated_file, profile_file
+    from coset.pipeline import DEFAULT_TARGET
+    from coset.show import show_calibrated
+    from coset.targets.target import get_target
+
+    base = get_target(target or DEFAULT_TARGET)
+    bench, name = bench_of(base), GPU if base.dialect == "torch" else HERE
+    file, kept = Path(output) if output else calibrated_file(name), Path(profile) if profile else profile_file()
+    if file is None or kept is None:
+        raise CosetError("COSET_CACHE is empty: there is no folder to keep this in", help="give --output and --profile")
+    with opened(kept) as store:
+        found = run(base, store, bench, seconds=seconds, each=each, progress=say)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save(file, as_file(found, base))
+    result = {**found.summary(), "output": str(file), "profile": str(kept)}
+    if as_json:
+        print_json(result)
+    else:
+        show_calibrated(result)
+    return SUCCESS
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("--against", multiple=True, type=click.Path(), help="further models, timed side by side")
+@click.option("--rounds", default=10, show_default=True, help="blocks of each variant")
+@DIM
+@JSON
+def bench(model: str, against: tuple[str, ...], rounds: int, dims: dict[str, int], as_json: bool) -> int:
+    """Time MODEL in ONNX Runtime, without and with its own optimizer, in blocks side by side."""
+    from coset.bench import bench as run
+    from coset.show import show_timings
+
+    timings = run([model, *against], rounds=rounds, dims=dims, progress=say)
+    if as_json:
+        print_json({"variants": timings})
+    else:
+        show_timings(timings)
+    return SUCCESS

@@ -1,0 +1,116 @@
+"""`coset optimize` and `coset lower`: a model in, a checked program out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coset.commands.options import DIM, JSON, NATIVE, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of
+from coset.ir.errors import CosetError
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the result goes: ONNX, or StableHLO (.mlir)")
+@click.option("--target", help="a name of `coset targets`, or a .toml file; by default cpu-onnxruntime, or stablehlo where OUT is .mlir")
+@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option("--report", type=click.Path(), help="write the report (JSON)")
+@click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
+@click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
+@click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
+@click.option("--certificate", type=click.Path(), help="write the steps that show the result equal to MODEL; `coset verify` checks them")
+@click.option(
+    "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
+)
+@DIM
+@NATIVE
+@JSON
+def optimize(
+    model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
+    rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
+    certificate: str | None, max_memory: int | None, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
+    from coset.egraph.limits import Limits
+    from coset.machine import find_target
+    from coset.pipeline import default_target, optimize_file, optimize_range
+    from coset.ranges import Span
+    from coset.report import save_report
+    from coset.show import show_optimized
+    from coset.task import Job
+
+    if report is not None and not report.endswith(".json"):
+        raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
+    limits = Limits(seconds=time_limit, nodes=node_limit)
+    problem = None if extraction_problem is None else Path(extraction_problem)
+    if problem is not None and not problem.parent.is_dir():
+        raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
+    resolved = find_target(target or default_target(output))
+    if certificate is not None and span is not None:
+        raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
+    if certificate is not None and not Path(certificate).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
+    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
+    proof = None if certificate is None else Path(certificate)
+    found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+    result = {**found, "output": output}
+    if report is not None:
+        save_report(result, Path(report))
+    if as_json:
+        print_json(result)
+    else:
+        show_optimized(result)
+    if proof is not None and not found["certificate"]["ok"]:
+        say(f"no certificate was written: {found['certificate']['reason']}")
+        return UNKNOWN
+    return SUCCESS
+
+
+@click.command()
+@click.argument("model", type=click.Path())
+@click.option("-o", "--output", "output", required=True, type=click.Path(), help="the folder that becomes an importable Python package")
+@click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
+@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option(
+    "--code",
+    type=click.Choice(["triton", "torch", "aten"]),
+    default="triton",
+    show_default=True,
+    help="fused kernels in Triton, the same as torch functions, or one torch call for each op",
+)
+@click.option(
+    "--check",
+    "checked",
+    type=click.Choice(["torch", "interpreted", "none"]),
+    default="torch",
+    show_default=True,
+    help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
+)
+@DIM
+@NATIVE
+@JSON
+def lower(
+    model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
+    rule_files: tuple[str, ...], code: str, checked: str, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
+    from coset.egraph.limits import Limits
+    from coset.lower import Check, Lowering
+    from coset.lower import lower as run
+    from coset.machine import find_target
+    from coset.show import show_lowered
+
+    limits = Limits(seconds=time_limit, nodes=node_limit)
+    result = run(Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say), Path(output))
+    if as_json:
+        print_json(result)
+    else:
+        show_lowered(result)
+    return SUCCESS

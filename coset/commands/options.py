@@ -1,0 +1,88 @@
+"""What the commands share: exit codes, how they speak, and options that several take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from coset.answer import as_json
+from coset.ir.errors import CosetError
+
+SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def say(text: str) -> None:
+    """A message, on stderr."""
+    click.echo(text, err=True)
+
+
+def print_json(value: Any) -> None:
+    """The one JSON object of a command, on stdout."""
+    click.echo(as_json(value))
+
+
+def dims_of(_: click.Context, __: click.Parameter, values: Sequence[str]) -> dict[str, int]:
+    """Free dims with their numbers."""
+    pairs = {}
+    for value in values:
+        name, _equals, number = value.partition("=")
+        if not name or not number.isdigit():
+            raise click.BadParameter(f"`{value}` is not NAME=N")
+        pairs[name] = int(number)
+    return pairs
+
+
+def span_of(_: click.Context, __: click.Parameter, value: str | None) -> tuple[str, int, int] | None:
+    """A dim with its least and its largest size."""
+    if value is None:
+        return None
+    name, _equals, ends = value.partition("=")
+    low, _colon, high = ends.partition(":")
+    if not name or not low.isdigit() or not high.isdigit() or not 1 <= int(low) <= int(high):
+        raise click.BadParameter(f"`{value}` is not NAME=LOW:HIGH with 1 <= LOW <= HIGH")
+    return name, int(low), int(high)
+
+
+def bytes_of(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    """A number of bytes, with or without a unit."""
+    if value is None:
+        return None
+    number, unit = (value[:-1], value[-1].upper()) if value[-1:].upper() in _UNITS else (value, "")
+    if not number.isascii() or not number.isdigit():
+        raise click.BadParameter(f"`{value}` is not a number of bytes, such as 4096, 512K, 64M or 2G")
+    return int(number) * _UNITS.get(unit, 1)
+
+
+def pairs_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Names of the second model with those of the first."""
+    found: dict[str, str] = {}
+    for text in given:
+        theirs, equal, ours = text.partition("=")
+        if not (theirs and equal and ours) or theirs in found:
+            raise CosetError(f"`{text}` pairs no two names", help="--map NAME=NAME: what the second model calls it, and what the first")
+        found[theirs] = ours
+    return found
+
+
+def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
+    for module in modules:
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            raise CosetError(f"there is no module `{module}`: {error}", help="name one that Python can import (PYTHONPATH)") from None
+        except Exception as error:
+            what = f"the module `{module}` cannot be imported: {type(error).__name__}: {error}"
+            raise CosetError(what, help="import it in Python to see where it fails") from None
+
+
+DIM = click.option(
+    "--dim", "dims", multiple=True, metavar="NAME=N", callback=dims_of, help="a number for a free dim (costs, comparison, timing)"
+)
+NATIVE = click.option(
+    "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")

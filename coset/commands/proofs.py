@@ -1,0 +1,93 @@
+"""`coset prove`, `coset verify`, `coset diff`: whether two programs are one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coset.commands.options import DIM, JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, pairs_of, print_json, say
+from coset.ir.errors import CosetError
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option(
+    "--numerics", default="reassociates", show_default=True, help="what the steps may promise: exact, reassociates, real, approx or lossy"
+)
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@click.option(
+    "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=pairs_of, help="an input or output of AFTER, and what BEFORE calls it"
+)
+@click.option("--time-limit", type=float, default=20.0, show_default=True, help="seconds of each search")
+@click.option("--certificate", type=click.Path(), help="write the steps, where they are proved equal")
+@click.option("--counterexample", type=click.Path(), help="write inputs on which they differ, and both outputs (.npz)")
+@DIM
+@NATIVE
+@JSON
+def prove(
+    before: str, after: str, numerics: str, rule_files: tuple[str, ...], pairs: dict[str, str], time_limit: float,
+    certificate: str | None, counterexample: str | None, dims: dict[str, int], as_json: bool,
+) -> int:  # fmt: skip
+    """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
+    from coset.proving.prove import PROVED, REFUTED, Proving
+    from coset.proving.prove import prove as run
+    from coset.show import show_proved
+
+    places = [None if each is None else Path(each) for each in (certificate, counterexample)]
+    for place in places:
+        if place is not None and not place.parent.is_dir():
+            raise CosetError(f"there is no folder `{place.parent}`", help="name a file in one that is there")
+    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, places[0], places[1], say))
+    if as_json:
+        print_json(result)
+    else:
+        show_proved(result)
+    return {PROVED: SUCCESS, REFUTED: NEGATIVE}.get(result["answer"], UNKNOWN)
+
+
+@click.command()
+@click.argument("certificate", type=click.Path())
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
+@click.option("--prove", "prove_rules", is_flag=True, help="do not believe the lock files: test and prove the rules that are used anew")
+@NATIVE
+@JSON
+def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], prove_rules: bool, as_json: bool) -> int:
+    """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
+    from coset.proving.verify import verify_files
+    from coset.show import show_verified
+
+    result = verify_files(Path(certificate), Path(before), Path(after), rule_files, prove_rules=prove_rules)
+    if as_json:
+        print_json(result)
+    else:
+        show_verified(result)
+    return SUCCESS if result["ok"] else NEGATIVE
+
+
+@click.command()
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@DIM
+@JSON
+def diff(first: str, second: str, dims: dict[str, int], as_json: bool) -> int:
+    """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs. Exit code 1 when they differ."""
+    from coset.check import Oracle
+    from coset.frontends.onnx import import_model
+    from coset.reference import is_stablehlo
+    from coset.show import show_check
+
+    if is_stablehlo(first) or is_stablehlo(second):
+        from coset.hub_pipeline import compare_files
+
+        report = compare_files(first, second, dims)
+    else:
+        report = Oracle(first, import_model(first), dims).compare(second, exact=False)
+    if as_json:
+        print_json(report.summary())
+    else:
+        show_check(report.summary())
+    return SUCCESS if report.ok else NEGATIVE

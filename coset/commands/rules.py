@@ -1,0 +1,102 @@
+"""`coset check`, `coset fmt`, `coset rules`: rule files and the library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from coset.answer import save
+from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, USER_ERROR, print_json, say
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
+@click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
+@NATIVE
+@JSON
+def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
+    """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
+    import coset.dialects
+    from coset.kernels import kernel_errors
+    from coset.prove.check import prune_locks, verify, weaker, write_lock
+    from coset.show import show_verdicts, verdict_summary
+
+    assert coset.dialects
+    paths = [Path(file) for file in files]
+    verdicts, errors = verify(paths, anew=anew) if paths else verify(anew=anew)
+    errors += kernel_errors(paths)
+    if as_json:
+        print_json(verdict_summary(verdicts, errors))
+    else:
+        show_verdicts(verdicts, errors)
+    if errors:
+        return USER_ERROR
+    less = [] if accept else weaker(verdicts)
+    for verdict in less:
+        say(f"`{verdict.name}` is only {verdict.assurance} now: {verdict.method}; `--accept-weaker` enters that into the lock file")
+    if less or not all(verdict.ok for verdict in verdicts):
+        return NEGATIVE
+    write_lock(verdicts)
+    for name in prune_locks(paths) if paths else prune_locks():
+        say(f"the lock file forgets `{name}`: no rule file beside it has an entry of this name")
+    return SUCCESS
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--check", "only_check", is_flag=True, help="write nothing; exit 1 when a file would change")
+def fmt(files: tuple[str, ...], only_check: bool) -> int:
+    """Format rule FILES in place."""
+    from coset.rules.format import format_text
+    from coset.rules.library import read_text
+
+    changed = []
+    for name in files:
+        path = Path(name)
+        before = read_text(path)
+        after = format_text(before, path)
+        if before == after:
+            continue
+        changed.append(name)
+        if not only_check:
+            save(path, after)
+    for name in changed:
+        say(f"{'would format' if only_check else 'formatted'} {name}")
+    return NEGATIVE if only_check and changed else SUCCESS
+
+
+@click.command()
+@click.option("--ops", is_flag=True, help="list the ops instead")
+@click.option("--docs", type=click.Path(), help="write the library as a page in Markdown: a file, or library.md in a folder")
+@click.option("--textmate", type=click.Path(), help="write the TextMate grammar of rule files, for highlighting in editors")
+@JSON
+def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> int:
+    """List the rules of the library with their promises (or the ops)."""
+    if textmate is not None:
+        from coset.rules.highlight import textmate as grammar
+
+        save(Path(textmate), grammar())
+        say(f"wrote {textmate}")
+        return SUCCESS
+    import coset.dialects
+    from coset.ir.op import all_ops
+    from coset.rules.library import DEFAULT, load
+    from coset.show import show_ops, show_rules
+
+    assert coset.dialects
+
+    if docs is not None:
+        from coset.rules.reference import reference
+
+        page = Path(docs) / "library.md" if Path(docs).is_dir() else Path(docs)
+        save(page, reference(DEFAULT))
+        say(f"wrote {page}")
+        return SUCCESS
+    if ops:
+        show_ops(as_json)
+        return SUCCESS
+    all_ops()
+    show_rules(load(DEFAULT), as_json)
+    return SUCCESS
