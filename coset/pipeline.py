@@ -135,7 +135,7 @@ def optimize_range(job: Job, output: Path, span: Span) -> dict[str, Any]:
     Raises:
         CosetError: as `optimize_file`, or the span is of no free dim.
     """
-    found = stretches(job, span, lambda given: _flow(given, output))
+    found = stretches(job, span, lambda given: flow_for(given, output))
     several = len(found.stretches) > 1
     ranges = []
     for each in found.stretches if several else ():
@@ -186,10 +186,10 @@ class _Onnx:
 
 def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any], Certificate | None]:
     """The optimized program, the report, and the certificate that was asked for; the model that was compared is at `path`."""
-    return run_flow(_flow(job, path), path, started)
+    return run_flow(flow_for(job, path), path, started)
 
 
-def _flow(job: Job, path: Path) -> Flow:
+def flow_for(job: Job, path: Path) -> Flow:
     """What is done for the formats of the model and of the result at `path`."""
     refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):

@@ -61,7 +61,7 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
         CosetError: an op has no definition, the program cannot be evaluated, or the result differs from it (a rule is unsound).
     """
     limits = limits or Limits()
-    wanted = _with_parts(ops)
+    wanted = with_parts(ops)
     phases = permitted_phases((), numerics, lambda rule: not _recognises(rule) or rule.definition in wanted)
     saturation = saturate(program.roots, phases, limits)
     binding = next(bindings(program, {}))
@@ -83,7 +83,7 @@ def _recognises(rule: Rule) -> bool:
     return rule.family.endswith(RECOGNISE)
 
 
-def _with_parts(ops: Collection[str]) -> set[str]:
+def with_parts(ops: Collection[str]) -> set[str]:
     """`ops` and every defined op that their definitions are made of: none of them is found before its parts are."""
     found: set[str] = set()
     pending = sorted(ops)

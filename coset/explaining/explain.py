@@ -1,0 +1,245 @@
+"""Explain: where the rules of one name match in a model, or the nearest they come to it and what keeps them from matching."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from coset.egraph.saturate import Saturation, saturate
+from coset.egraph.search import Phase
+from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal
+from coset.explaining.words import Words
+from coset.ir.errors import CosetError
+from coset.ir.op import get_op
+from coset.pipeline import flow_for
+from coset.recognise import with_parts
+from coset.rules.definition import is_defined
+from coset.rules.pattern import Application
+from coset.rules.refusal import Unmet
+from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.rules.wording import Wording
+from coset.task import RECOGNISE, Job, Task, permitted_phases, solve_task, wanted_roots
+from coset.usage import used_rules
+
+PLACES = 20  # that are listed
+NEAREST = 3  # places that are listed where there is no match
+MISSES = 3  # of a place
+APART = 0.25  # how much less than of the nearest may be there at others that are listed
+LEAST = 0.35  # of a left side that must be there for a place to be near
+FACTS = {"nonnegative": "is not negative", "positive": "is positive", "finite": "is finite"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: `rule` names a rule, an entry of the library or an op that has a definition; `at` a value of the model."""
+
+    job: Job
+    rule: str
+    at: str | None = None
+
+
+def explain(question: Question) -> dict[str, Any]:
+    """Where the rule matches (`matched`), how often the chosen program rests on it (`used`), and why not (`reasons`, `nearest`).
+
+    The whole program is searched with the rules that the job allows and the one that is asked for, whatever it promises. A place is a
+    value of the model; a match at a value that only a rule made is given as how that is computed.
+
+    Raises:
+        CosetError: there is no such rule or value; as `optimize` for the model.
+    """
+    started = time.perf_counter()
+    job = question.job
+    task = flow_for(job, Path(f"explained{Path(str(job.model)).suffix}")).read()
+    rules = named_rules(job, question.rule)
+    phases = _with(rules, task)
+    job.progress("searching equal programs")
+    saturation = saturate(wanted_roots(task), phases, job.limits)
+    words = Words(task.program, saturation)
+    job.progress(f"matching {len(rules)} rules in {saturation.enodes} e-nodes")
+    matcher = Matcher(saturation.graph, _makers(phases))
+    classes = sorted(words.given) if question.at is None else [_class_of(question.at, words)]
+    near = matcher.places(rules, classes)
+    whole = _once(each for each in near if each.partial.whole)
+    if not whole and question.at is None:
+        whole = _once(each for each in matcher.places(rules) if each.partial.whole)
+    used = _used(task, rules) if whole else 0
+    nearest = [] if whole else _nearest(near)
+    return {
+        "rule": question.rule,
+        "rules": sorted({rule.family for rule in rules}),
+        "source": f"{rules[0].place.file}:{rules[0].place.line}",
+        "matched": [{"value": words.value(each.eclass), "text": words.place(each.eclass), "rule": each.rule.name} for each in whole],
+        "used": used,
+        "reasons": list(_reasons(rules, task, saturation, whole, used)),
+        "nearest": [_told(each, words) for each in nearest],
+        "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "stop": saturation.stop},
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
+    """The rules called `name`: by themselves, by their entry, or by the op that they find; with those rules that make it of others.
+
+    Raises:
+        CosetError: there are none.
+    """
+    every = [rule for phase in permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True) for rule in phase.rules]
+    for wanted_name in (name, name + RECOGNISE):
+        found = [rule for rule in every if wanted_name in (rule.name, rule.family)]
+        recognising = [rule for rule in found if rule.definition is None or _recognises(rule)]
+        if recognising:
+            ops = {rule.definition for rule in recognising} - {None}
+            others = [rule for rule in every if rule not in recognising and rule.roots == 1 and _made(rule) in ops]
+            return (*recognising, *others)
+    known = dict.fromkeys(rule.family.removesuffix(RECOGNISE) for rule in every)
+    ends = [each for each in known if each.rpartition(".")[2].lower() == name.rpartition(".")[2].lower()]
+    if len(ends) == 1 and "." not in name:
+        return named_rules(job, ends[0])
+    close = ends or get_close_matches(name, known, n=3)
+    help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "`coset rules` and `coset rules --ops` list them"
+    raise CosetError(f"there is no rule, and no op with a definition, called `{name}`", help=help)
+
+
+def _with(rules: Sequence[Rule], task: Task) -> list[Phase]:
+    """The phases of the task with the rules that are asked about, and those that find what they are made of."""
+    inside = with_parts({str(rule.definition) for rule in rules if rule.definition is not None})
+    wanted = {rule.name for rule in rules}
+    more = permitted_phases(
+        task.job.rules, NUMERICS_ORDER[-1], lambda rule: rule.name in wanted or (rule.definition in inside and _recognises(rule))
+    )
+    phases = {phase.name: list(phase.rules) for phase in task.phases}
+    there = {rule.name for found in phases.values() for rule in found}
+    for phase in more:
+        phases.setdefault(phase.name, []).extend(rule for rule in phase.rules if rule.name not in there)
+    return [Phase(name, tuple(found)) for name, found in phases.items()]
+
+
+def _recognises(rule: Rule) -> bool:
+    return rule.family.endswith(RECOGNISE)
+
+
+def _made(rule: Rule) -> str | None:
+    """The op that the right side of a rule is, where its left side is another."""
+    right = rule.right
+    return right.op.name if isinstance(right, Application) and right.op is not rule.left.op else None
+
+
+def _makers(phases: Sequence[Phase]) -> dict[str, list[Rule]]:
+    found: dict[str, list[Rule]] = {}
+    for phase in phases:
+        for rule in phase.rules:
+            if rule.definition is not None and _recognises(rule):
+                found.setdefault(rule.definition, []).append(rule)
+    return found
+
+
+def _class_of(name: str, words: Words) -> int:
+    for eclass, names in words.names.items():
+        if name in names:
+            return eclass
+    close = get_close_matches(name, [each for names in words.names.values() for each in names], n=3)
+    help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "--at takes the name of a value that a node computes"
+    raise CosetError(f"the model has no value `{name}` that the search knows", help=help)
+
+
+def _once(near: Iterator[Near] | Sequence[Near]) -> list[Near]:
+    """The first at each class."""
+    found: dict[int, Near] = {}
+    for each in near:
+        found.setdefault(each.eclass, each)
+    return list(found.values())[:PLACES]
+
+
+def _nearest(near: Sequence[Near]) -> list[Near]:
+    """A few places, of those that lack the same the first."""
+    least = max(LEAST, near[0].partial.share - APART) if near else LEAST
+    found: dict[tuple[int, object], Near] = {}
+    for each in _once(near):
+        if each.partial.share >= least:
+            first = each.partial.misses[0]
+            found.setdefault((first.first if isinstance(first, Unequal) else first.eclass, first.rule.family), each)
+    return list(found.values())[:NEAREST]
+
+
+def _used(task: Task, rules: Sequence[Rule]) -> int:
+    """How many e-nodes of the chosen program the rules made."""
+    active = {rule.name for phase in task.phases for rule in phase.rules}
+    names = {rule.name for rule in rules} & active
+    if not names:
+        return 0
+    solved, _ = solve_task(task, task.phases)
+    return sum(usage.count for usage in used_rules(solved) if usage.rule.name in names)
+
+
+def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched: Sequence[Near], used: int) -> Iterator[str]:
+    """What keeps the rules out, apart from their left sides."""
+    graph = saturation.graph
+    job = task.job
+    active = {rule.name for phase in task.phases for rule in phase.rules}
+    weaker = sorted({str(rule.numerics) for rule in rules if not rule.numerics.permitted(job.numerics)})
+    if weaker and not any(rule.numerics.permitted(job.numerics) for rule in rules):
+        yield f"it promises {', '.join(weaker)}, and numerics `{job.numerics}` allow no less: --numerics {weaker[0].split()[0]} lets it in"
+    elif not any(rule.name in active for rule in rules):
+        made = sorted({str(rule.definition) for rule in rules if rule.definition is not None})
+        yield f"the target `{job.target.name}` does not run {', '.join(f'`{op}`' for op in made)}, or the model's opset has it not"
+    elif matched and not used:
+        if all(_stands(each, saturation) for each in matched):
+            yield "the model has it there as it is"
+        else:
+            yield "it matched, and the program that was chosen is predicted to be no slower without it"
+    if saturation.stop not in ("saturated", "iterations") and not matched:
+        yield f"the search ended by its limit ({saturation.stop}): what comes later was not looked at"
+    if not matched:
+        there = {f"{node.op.name}/{len(node.children)}" for nodes in graph.nodes for node in nodes}
+        lacking = [{op for op in map(_op, rule.reads - there) if not is_defined(get_op(op))} for rule in rules]
+        if all(lacking):
+            yield f"no form of the model has {' or '.join(f'`{op}`' for op in sorted(set().union(*lacking)))}"
+
+
+def _stands(near: Near, saturation: Saturation) -> bool:
+    """Whether the model has the op that a rule finds where it finds it."""
+    return any(node.original and node.op.name == near.rule.definition for node in saturation.graph.nodes[near.eclass])
+
+
+def _op(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def _told(near: Near, words: Words) -> dict[str, Any]:
+    misses = [told for miss in near.partial.misses for told in _missing(miss, words)]
+    return {
+        "value": words.value(near.eclass), "text": words.place(near.eclass), "rule": near.rule.name,
+        "share": near.partial.share, "missing": misses[:MISSES],
+    }  # fmt: skip
+
+
+def _missing(miss: Miss, words: Words) -> Iterator[dict[str, Any]]:
+    """What a miss asks for, what there is, and where."""
+    name = miss.rule.name
+    if isinstance(miss, Unequal):
+        values = f"{words.value(miss.first)} and {words.value(miss.second)}"
+        yield _row(name, f"`{miss.variable}` is one value", f"it would be {values}", words.value(miss.first))
+    elif isinstance(miss, Broken):
+        yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.unmet)
+    elif isinstance(miss, Absent) and miss.near:
+        yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.near)
+    elif isinstance(miss, Absent):
+        wanted = Wording(miss.rule).pattern(miss.pattern)
+        yield _row(name, wanted, f"{words.place(miss.eclass)} (as {words.forms(miss.eclass)})", words.value(miss.eclass))
+    elif miss.fact is not None:
+        fact, variable = miss.fact
+        yield _row(name, f"`{variable}` {FACTS.get(fact, f'is {fact}')}", "nothing shows it", words.value(miss.eclass))
+    else:
+        yield _row(name, "the rule acts here", "it has not: the search ended before, or another rule was first", words.value(miss.eclass))
+
+
+def _unmet(rule: str, unmet: Unmet, value: str) -> dict[str, Any]:
+    return _row(rule, unmet.condition, unmet.found, value, dict(unmet.values))
+
+
+def _row(rule: str, needs: str, found: str, at: str, values: dict[str, str] | None = None) -> dict[str, Any]:
+    return {"rule": rule, "condition": needs, "found": found, "at": at, "values": values or {}}

@@ -1,0 +1,30 @@
+"""What a person reads of an explanation on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+def show_explained(result: Mapping[str, Any]) -> None:
+    """Where a rule matched, or the nearest places with what is missing there."""
+    click.echo(f"rule       {', '.join(result['rules'])}   ({result['source']})")
+    for place in result["matched"]:
+        click.echo(f"matched    {place['text']}   by {place['rule']}")
+    if result["matched"]:
+        click.echo(f"used       {result['used']} e-nodes of the chosen program rest on it")
+    else:
+        click.echo("matched    nowhere")
+    for reason in result["reasons"]:
+        click.echo(f"because    {reason}")
+    if not result["matched"] and not result["nearest"]:
+        click.echo("nearest    no value of the model is computed much like its left side")
+    for place in result["nearest"]:
+        click.echo(f"nearest    {place['text']}   {place['share']:.0%} of {place['rule']}")
+        for miss in place["missing"]:
+            values = f"   with {', '.join(f'{name} = {value}' for name, value in miss['values'].items())}" if miss["values"] else ""
+            inside = f"   (of {miss['rule']})" if miss["rule"] != place["rule"] else ""
+            click.echo(f"  needs    {miss['condition']}{values}{inside}")
+            click.echo(f"  has      {miss['found']}   at {miss['at']}")

@@ -1,0 +1,69 @@
+"""What is unmet, of every situation that searches come upon: something where `Rule.decide` refuses, nothing where it fires."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from coset.egraph.limits import Limits
+from coset.egraph.search import Request, Search
+from coset.frontends.onnx import import_model
+from coset.ir.program import Program
+from coset.ir.types import TupleType
+from coset.rules import payloads
+from coset.rules.refusal import unmet
+from coset.task import permitted_phases
+
+CORPUS = Path(__file__).resolve().parent.parent / "corpus"
+
+
+def _read(path: Path) -> Program:
+    return import_model(onnx.parser.parse_model(path.read_text()))
+
+
+PROGRAMS: dict[str, Callable[[], Program]] = {
+    name: partial(_read, CORPUS / f"{name}.onnxtxt")
+    for name in (
+        "layer_norm/torch-script14-inputs",
+        "near_misses/attention-wrong-axis",
+        "conv_bn/torch-script14-inputs",
+        "near_misses/gn-unbiased",
+    )
+}
+
+
+def situations(search: Search) -> Iterator[tuple[Any, list[Any], list[Any], list[Any], bool]]:
+    """Each key that was decided: the rule, what `decide` is given, and whether it fired."""
+    for number, plans in search.plans.items():
+        encoded = search.rules[number]
+        for key, plan in plans.items():
+            count, first = len(encoded.left), encoded.frame.nodes
+            types = [search.tables.types.values[i] for i in key[first : first + encoded.binds]]
+            given = [payloads.described(n.op, *search.tables.payloads.values[i]) for n, i in zip(encoded.left, key, strict=False)]
+            if None in given:
+                continue
+            typed = dict(zip(encoded.rule.typed, types, strict=False))
+            left = [typed.get(index) for index in range(count)]
+            if encoded.rule.roots > 1:
+                left[0] = TupleType(tuple(typed[root.index] for root, _ in encoded.rule.pairs))
+            yield encoded.rule, given, left, types[len(typed) :], plan is not None
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_unmet_is_what_decide_refuses(name: str) -> None:
+    phases = permitted_phases((), "lossy", lambda _: True)
+    search = Search(Request(PROGRAMS[name]().roots, (), tuple(phases), Limits(nodes=3_000)))
+    for _ in search.run():
+        pass
+    seen = [0, 0]
+    for rule, given, left, variables, fired in situations(search):
+        found = unmet(rule, given, left, variables)
+        assert bool(found) is not fired, f"{rule.name}: {[str(each) for each in found]}"
+        assert all(each.condition and each.found for each in found)
+        seen[fired] += 1
+    assert min(seen) > 20
