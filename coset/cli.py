@@ -21,7 +21,7 @@ def cli() -> None:
 
 COMMANDS = (
     optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
-    machines.targets, machines.calibrate, machines.bench, explanations.explain,
+    machines.targets, machines.calibrate, machines.bench, explanations.explain, explanations.bisect,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coset import running
+from coset.admission import Admission
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session
 from coset.check import Oracle
@@ -78,6 +79,8 @@ def optimize(
     progress: Progress = lambda _: None,
     measure: int = 0,
     certificate: bool = False,
+    disable_rules: Sequence[str] = (),
+    only_rules: Sequence[str] = (),
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -86,7 +89,8 @@ def optimize(
     (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free
     dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
     `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
-    same each time. With `certificate` the result carries the steps that `coset verify` checks. The checked file stays where temporary files
+    same each time. `disable_rules` and `only_rules` name rules (with `*` as in file names) that take no part, or that alone do beside
+    definitions. With `certificate` the result carries the steps that `coset verify` checks. The checked file stays where temporary files
     go as long as the result is in use.
 
     Raises:
@@ -95,6 +99,7 @@ def optimize(
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
+    job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)))
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report, proof = _run(job, draft.path, started)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import coset.dialects
+from coset.admission import RECOGNISE
 from coset.check import Difference, difference
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
@@ -25,7 +26,7 @@ from coset.noise import largest_step, moved
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.rule import Rule
 from coset.targets.target import Form, get_target
-from coset.task import RECOGNISE, permitted_phases
+from coset.task import permitted_phases
 
 assert coset.dialects  # imported so that every op and definition is registered
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.admission import EVERY_RULE, RECOGNISE, Admission
 from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.limits import Limits
@@ -44,7 +45,6 @@ assert coset.dialects  # imported so that every op and definition is registered
 
 Progress = Callable[[str], None]
 COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that looks for them
-RECOGNISE = ".recognise"  # the family of a definition read from right to left
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
@@ -67,6 +67,7 @@ class Job:
     max_memory: int | None = None
     measure: int = 0  # further programs that are timed beside the one chosen
     certified: bool = False  # a certificate is made: the search keeps a log
+    admission: Admission = EVERY_RULE  # which of the rules take part
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,14 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use.
 
     Raises:
-        CosetError: as `permitted_phases`; a target of the user's speaks of ops that there are not, or a kernel is said to be on a target
-            that does not have it.
+        CosetError: as `permitted_phases` and `Admission.check`; a target of the user's speaks of ops that there are not, or a kernel is
+            said to be on a target that does not have it.
     """
     phases = permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+    if job.admission != EVERY_RULE:
+        every = permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True)
+        job.admission.check(rule for phase in every for rule in phase.rules)
+        phases = job.admission.phases(phases)
     check_ops(job.target)
     for error in kernel_errors():
         raise error

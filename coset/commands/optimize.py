@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import DIM, JSON, NATIVE, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of
+from coset.commands.options import DIM, DISABLE, JSON, NATIVE, ONLY, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of
 from coset.ir.errors import CosetError
 
 
@@ -26,15 +26,18 @@ from coset.ir.errors import CosetError
 @click.option(
     "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
 )
+@DISABLE
+@ONLY
 @DIM
 @NATIVE
 @JSON
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, dims: dict[str, int], as_json: bool,
+    certificate: str | None, max_memory: int | None, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
+    from coset.admission import Admission
     from coset.egraph.limits import Limits
     from coset.machine import find_target
     from coset.pipeline import default_target, optimize_file, optimize_range
@@ -54,7 +57,20 @@ def optimize(
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
+    job = Job(
+        model,
+        resolved,
+        numerics,
+        limits,
+        rule_files,
+        dims,
+        say,
+        problem,
+        max_memory,
+        measure,
+        certificate is not None,
+        Admission(disabled, only),
+    )
     proof = None if certificate is None else Path(certificate)
     found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
     result = {**found, "output": output}

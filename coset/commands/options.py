@@ -86,3 +86,7 @@ NATIVE = click.option(
     "--native", multiple=True, metavar="MODULE", expose_value=False, callback=_import, help="a module that registers native functions"
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON object on stdout")
+DISABLE = click.option(
+    "--disable-rule", "disabled", multiple=True, metavar="NAME", help="a rule, entry or op left out (`*` as in file names)"
+)
+ONLY = click.option("--only-rules", "only", multiple=True, metavar="NAME", help="beside definitions only these rules take part")

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from coset.admission import RECOGNISE
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal
@@ -22,7 +23,7 @@ from coset.rules.pattern import Application
 from coset.rules.refusal import Unmet
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.rules.wording import Wording
-from coset.task import RECOGNISE, Job, Task, permitted_phases, solve_task, wanted_roots
+from coset.task import Job, Task, permitted_phases, solve_task, wanted_roots
 from coset.usage import used_rules
 
 PLACES = 20  # that are listed
@@ -183,6 +184,8 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
     weaker = sorted({str(rule.numerics) for rule in rules if not rule.numerics.permitted(job.numerics)})
     if weaker and not any(rule.numerics.permitted(job.numerics) for rule in rules):
         yield f"it promises {', '.join(weaker)}, and numerics `{job.numerics}` allow no less: --numerics {weaker[0].split()[0]} lets it in"
+    elif not any(job.admission.admits(rule) for rule in rules):
+        yield "it is left out by --disable-rule or --only-rules"
     elif not any(rule.name in active for rule in rules):
         made = sorted({str(rule.definition) for rule in rules if rule.definition is not None})
         yield f"the target `{job.target.name}` does not run {', '.join(f'`{op}`' for op in made)}, or the model's opset has it not"

@@ -28,3 +28,19 @@ def show_explained(result: Mapping[str, Any]) -> None:
             inside = f"   (of {miss['rule']})" if miss["rule"] != place["rule"] else ""
             click.echo(f"  needs    {miss['condition']}{values}{inside}")
             click.echo(f"  has      {miss['found']}   at {miss['at']}")
+
+
+def show_bisected(result: Mapping[str, Any]) -> None:
+    """Whether outputs are within the bounds, and what is to blame where they are not."""
+    click.echo(f"outputs    at most {result['max_abs']:.3g} off, {result['max_rel']:.3g} relative; {result['trials']} programs tried")
+    if result["within"]:
+        click.echo("within     the bounds; no rule is to blame")
+        return
+    click.echo(f"beyond     {result['worst']}")
+    for rule in result["rules"]:
+        click.echo(f"rule       {rule['name']}   promises {rule['numerics']}, {rule['assurance']}   ({rule['place']})")
+    for value in result["values"]:
+        click.echo(f"value      {value['value']} = {value['model']}")
+        click.echo(f"  became   {value['optimized']}   by {', '.join(value['rules']) or 'equalities of other rules'}")
+    if not result["values"]:
+        click.echo("value      it shows only with other rules: no value is told apart")

@@ -62,12 +62,16 @@ class Words:
         """How a class is computed: as the model does where it does, else in the smallest way."""
         return self._text(eclass, depth, named)[0]
 
+    def node(self, eclass: int, position: int) -> str:
+        """How one e-node of a class computes it."""
+        return self._of(self.saturation.graph.nodes[eclass][position], DEEPEST)[0]
+
     def _text(self, eclass: int, depth: int, named: bool) -> tuple[str, bool]:
         """And whether it is a sum or a product, which goes into parentheses."""
         names = self.names.get(eclass)
-        if named and names:
-            return names[0], False
-        node = self._shown(eclass)
+        return (names[0], False) if named and names else self._of(self._shown(eclass), depth)
+
+    def _of(self, node: ENode, depth: int) -> tuple[str, bool]:
         if node.op.name == "builtin.constant":
             return value_text(dict(node.attributes)["value"]), False
         if not node.children and node.op.name == "builtin.input":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.admission import RECOGNISE
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
@@ -30,7 +31,7 @@ from coset.proving.refute import Pair
 from coset.proving.sizes import with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
-from coset.task import RECOGNISE, permitted_phases, with_witnesses
+from coset.task import permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
 
