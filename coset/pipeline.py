@@ -81,6 +81,7 @@ def optimize(
     certificate: bool = False,
     disable_rules: Sequence[str] = (),
     only_rules: Sequence[str] = (),
+    keep_values: Sequence[str] = (),
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -90,8 +91,8 @@ def optimize(
     dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
     `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
     same each time. `disable_rules` and `only_rules` name rules (with `*` as in file names) that take no part, or that alone do beside
-    definitions. With `certificate` the result carries the steps that `coset verify` checks. The checked file stays where temporary files
-    go as long as the result is in use.
+    definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. With `certificate` the result
+    carries the steps that `coset verify` checks. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
@@ -99,7 +100,7 @@ def optimize(
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
-    job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)))
+    job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values))
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -177,7 +178,12 @@ class _Onnx:
         write(program, path, metadata={} if options is None else {KEY: options.text()}, graphs=self.graphs)
 
     def comparison(self, task: Task, folder: Path) -> Compare:
-        return Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+        outputs = Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+        if not self.job.keep:
+            return outputs
+        from coset.keeping import KeptValues  # which few ask for
+
+        return KeptValues.of(outputs, task, folder)
 
     def count(self, program: Program) -> int:
         return count_nodes(program, self.graphs)
@@ -198,6 +204,8 @@ def flow_for(job: Job, path: Path) -> Flow:
     """What is done for the formats of the model and of the result at `path`."""
     refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):
+        if job.keep:
+            raise CosetError("values of StableHLO have no names to be kept under", help="leave --keep-value out, or make them outputs")
         from coset.hub_pipeline import flow_of  # it is made of what is here
 
         return flow_of(job, path)
@@ -209,7 +217,7 @@ def _read(job: Job) -> Task:
         help = INSTEAD.get(job.target.dialect, "`coset targets` says what each takes")
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
-    program = import_model(job.model, rewrite=_inner(job))
+    program = import_model(job.model, rewrite=_inner(job), keep=job.keep)
     return Task(job, program, usual_dims(program, job.dims), phases_for(job, highest_opset(program)))
 
 

@@ -68,6 +68,7 @@ class Job:
     measure: int = 0  # further programs that are timed beside the one chosen
     certified: bool = False  # a certificate is made: the search keeps a log
     admission: Admission = EVERY_RULE  # which of the rules take part
+    keep: tuple[str, ...] = ()  # values inside the model that survive under their names
 
 
 @dataclass(frozen=True)

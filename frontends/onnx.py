@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,11 @@ from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Ty
 STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
 
 
-def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None) -> Program:
+def import_model(
+    source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None, keep: Sequence[str] = ()
+) -> Program:
     """The program in an ONNX file (path), in serialized bytes or in a ModelProto; `folder` is where external data of the latter two lies.
-    Bodies of nodes that stay as they came are written anew by `rewrite`.
+    Bodies of nodes that stay as they came are written anew by `rewrite`. Values called `keep` become outputs that no header lists.
 
     Weights of a file stay in it and are mapped when they are used. `Program.source` holds: `format` ("onnx"), `model` (the serialized
     model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
@@ -43,10 +46,10 @@ def import_model(source: str | Path | bytes | Model, *, folder: Path | None = No
     run that does not fail), `external` (the source had external data), `folder`.
 
     Raises:
-        CosetError: the file cannot be read, is no valid model, or its data lies outside its folder.
+        CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
     """
     opened = open_model(source, folder=folder)
-    return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program())
+    return read(lambda facts: _Importer(opened, facts, rewrite=rewrite).program(keep))
 
 
 class _Importer:
@@ -84,8 +87,8 @@ class _Importer:
         self.external = False
         self.listed: dict[str, Constant] = {}
 
-    def program(self) -> Program:
-        """The imported program."""
+    def program(self, keep: Sequence[str]) -> Program:
+        """The imported program; the values called `keep` are outputs of it that the header does not list."""
         initializers = self._initializers()
         inputs, defaults = self._inputs(initializers)
         self.given |= spelled(inputs)
@@ -94,6 +97,7 @@ class _Importer:
         for node in ordered(self.opened, self.graph, {*self.scope, *self.pending}):
             self._node(node)
         outputs = tuple((value.name, self._value(value.name, "the graph's output")) for value in self.graph.output)
+        outputs += tuple((name, self._kept(name)) for name in dict.fromkeys(keep) if name not in dict(outputs))
         source = {
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
@@ -101,6 +105,13 @@ class _Importer:
             "folder": self.opened.folder,
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
+
+    def _kept(self, name: str) -> Term:
+        if name not in self.scope and name not in self.pending:
+            close = get_close_matches(name, [*self.scope, *self.pending], n=3)
+            help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "name what a node of the graph computes"
+            raise self.opened.error(f"there is no value `{name}` to keep", help=help)
+        return self._value(name, "--keep-value")
 
     def body(self, captured: Mapping[str, Term]) -> Region | None:
         """The graph as a function of its inputs and then of the captured values; None where it has an effect or an unknown node."""

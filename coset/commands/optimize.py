@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ from coset.ir.errors import CosetError
 @click.option(
     "--max-memory", metavar="BYTES", callback=bytes_of, help="live bytes of activations that the result may take (1024s: K, M, G)"
 )
+@click.option("--keep-value", "keep", multiple=True, metavar="NAME", help="a value inside MODEL that the result computes under its name")
 @DISABLE
 @ONLY
 @DIM
@@ -34,7 +36,8 @@ from coset.ir.errors import CosetError
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    certificate: str | None, max_memory: int | None,
+    keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.admission import Admission
@@ -53,24 +56,14 @@ def optimize(
     if problem is not None and not problem.parent.is_dir():
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
     resolved = find_target(target or default_target(output))
+    if certificate is not None and keep:
+        raise CosetError("a certificate speaks of the outputs, not of kept values", help="leave out --keep-value or --certificate")
     if certificate is not None and span is not None:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    job = Job(
-        model,
-        resolved,
-        numerics,
-        limits,
-        rule_files,
-        dims,
-        say,
-        problem,
-        max_memory,
-        measure,
-        certificate is not None,
-        Admission(disabled, only),
-    )
+    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
+    job = replace(job, admission=Admission(disabled, only), keep=keep)
     proof = None if certificate is None else Path(certificate)
     found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
     result = {**found, "output": output}

@@ -17,7 +17,25 @@ from coset.cli import run
 from coset.explaining.smallest import smallest
 from coset.ir.errors import CosetError
 
-WRONG = 'use stablehlo as hlo, onnx\nrule gelu_is_relu\n  "Not true."\n  for x: F[S..]\n  onnx.Gelu(x) => onnx.Relu(x)\n  numerics reassociates\n'
+WRONG = """use stablehlo as hlo, onnx
+rule gelu_is_relu
+  "Not true."
+  for x: F[S..]
+  onnx.Gelu(x) => onnx.Relu(x)
+  numerics reassociates
+"""
+PAIR = """use stablehlo as hlo, onnx
+rule first_half
+  "Not true."
+  for x: F[S..]
+  onnx.Gelu(x) => onnx.Sigmoid(x)
+  numerics reassociates
+rule second_half
+  "Not true."
+  for x: F[S..]
+  onnx.Sigmoid(x) => onnx.Relu(x)
+  numerics reassociates
+"""
 
 
 @pytest.fixture
@@ -69,10 +87,7 @@ def test_within_the_bounds_nothing_is_to_blame(model: Path, wrong: Path, capsys:
 def test_two_rules_that_break_only_together_are_both_named(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first makes an op that the model has not, the second makes something false of it."""
     path = tmp_path / "pair.rules"
-    path.write_text(
-        'use stablehlo as hlo, onnx\nrule first_half\n  "Not true."\n  for x: F[S..]\n  onnx.Gelu(x) => onnx.Sigmoid(x)\n  numerics reassociates\n'
-        'rule second_half\n  "Not true."\n  for x: F[S..]\n  onnx.Sigmoid(x) => onnx.Relu(x)\n  numerics reassociates\n'
-    )
+    path.write_text(PAIR)
     assert run(["bisect", str(model), "--rules", str(path), "--only-rules", "*_half", "--json"]) == 1
     named = [rule["name"] for rule in json.loads(capsys.readouterr().out)["rules"]]
     assert "first_half" in named
