@@ -34,6 +34,7 @@ from coset.rules.written import WrittenRule
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
+from coset.zones import Zone
 
 DEFAULT_TARGET = "cpu-onnxruntime"
 INSTEAD = {"torch": "use `coset lower` for it", "stablehlo": "write StableHLO for it: a result that ends in .mlir"}
@@ -82,6 +83,7 @@ def optimize(
     disable_rules: Sequence[str] = (),
     only_rules: Sequence[str] = (),
     keep_values: Sequence[str] = (),
+    numerics_for: Mapping[str, str] | None = None,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
@@ -91,8 +93,9 @@ def optimize(
     dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
     `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
     same each time. `disable_rules` and `only_rules` name rules (with `*` as in file names) that take no part, or that alone do beside
-    definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. With `certificate` the result
-    carries the steps that `coset verify` checks. The checked file stays where temporary files go as long as the result is in use.
+    definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
+    numerics to values by the names of values or nodes (`{"encoder/*": "exact"}`), which are searched by themselves. With `certificate` the
+    result carries the steps that `coset verify` checks. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
         CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
@@ -100,7 +103,8 @@ def optimize(
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
-    job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values))
+    zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
+    job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
     draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -204,8 +208,8 @@ def flow_for(job: Job, path: Path) -> Flow:
     """What is done for the formats of the model and of the result at `path`."""
     refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):
-        if job.keep:
-            raise CosetError("values of StableHLO have no names to be kept under", help="leave --keep-value out, or make them outputs")
+        if job.keep or job.zones:
+            raise CosetError("values of StableHLO have no names", help="leave --keep-value and --numerics-for out")
         from coset.hub_pipeline import flow_of  # it is made of what is here
 
         return flow_of(job, path)
@@ -228,7 +232,7 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(replace(job, extraction_problem=None, max_memory=None), program, usual_dims(program, {}), ())
+        task = Task(replace(job, extraction_problem=None, max_memory=None, keep=(), zones=()), program, usual_dims(program, {}), ())
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

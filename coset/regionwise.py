@@ -69,29 +69,32 @@ class Solved:
     entered: Sequence[Entered]
     parts: tuple[Part, ...]
     planned: Planned | None = None
+    zones: tuple[Solved, ...] = ()  # what was found for parts that were searched apart: their costs count too
 
     def _sum(self, name: str) -> float:
-        return fsum(getattr(part.selection, name) * part.times for part in self.parts)
+        own = getattr(self.planned, name) if self.planned else fsum(getattr(part.selection, name) * part.times for part in self.parts)
+        return fsum((own, *(getattr(zone, name) for zone in self.zones)))
 
     @property
     def placement(self) -> Placement:
         """What runs on the host of a target that has one."""
-        return sum((part.selection.placement.times(part.times) for part in self.parts), Placement())
+        own = sum((part.selection.placement.times(part.times) for part in self.parts), Placement())
+        return sum((zone.placement for zone in self.zones), own)
 
     @property
     def cost(self) -> float:
         """Predicted seconds."""
-        return self._sum("cost") if self.planned is None else self.planned.cost
+        return self._sum("cost")
 
     @property
     def input_cost(self) -> float:
         """Predicted seconds of the input."""
-        return self._sum("input_cost") if self.planned is None else self.planned.input_cost
+        return self._sum("input_cost")
 
     @property
     def lower_bound(self) -> float:
         """What no choice among the e-nodes found undercuts."""
-        return self._sum("lower_bound") if self.planned is None else self.planned.lower_bound
+        return self._sum("lower_bound")
 
     @property
     def gap(self) -> float:
@@ -101,12 +104,13 @@ class Solved:
     @property
     def method(self) -> str:
         """That of the region with the weakest one."""
-        return max((part.selection.method for part in self.parts), key=lambda method: ("input", *METHODS).index(method))
+        methods = (*(part.selection.method for part in self.parts), *(zone.method for zone in self.zones))
+        return max(methods, key=lambda method: ("input", *METHODS).index(method))
 
     @property
     def places(self) -> int:
         """How many pieces the program was put together from; 1 when it stayed whole."""
-        return sum(part.times for part in self.parts)
+        return sum(part.times for part in self.parts) + sum(zone.places for zone in self.zones)
 
 
 def solve(

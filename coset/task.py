@@ -40,6 +40,7 @@ from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.rules.written import WrittenRule
 from coset.targets.ops import check_ops
 from coset.targets.target import Target, get_target, target_names
+from coset.zones import Zone, split
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -69,6 +70,12 @@ class Job:
     certified: bool = False  # a certificate is made: the search keeps a log
     admission: Admission = EVERY_RULE  # which of the rules take part
     keep: tuple[str, ...] = ()  # values inside the model that survive under their names
+    zones: tuple[Zone, ...] = ()  # values for which rules may promise less, or must promise more, than `numerics`
+
+    @property
+    def weakest(self) -> str:
+        """The weakest numerics that are allowed anywhere."""
+        return max((self.numerics, *(zone.numerics for zone in self.zones)), key=NUMERICS_ORDER.index)
 
 
 @dataclass(frozen=True)
@@ -96,13 +103,15 @@ def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
 
 
 def phases_for(job: Job, newest: int) -> list[Phase]:
-    """The rules that the job allows, where `newest` is the highest version of ONNX's ops that the result may use.
+    """The rules that the job allows somewhere, where `newest` is the highest version of ONNX's ops that the result may use.
 
     Raises:
         CosetError: as `permitted_phases` and `Admission.check`; a target of the user's speaks of ops that there are not, or a kernel is
             said to be on a target that does not have it.
     """
-    phases = permitted_phases(job.rules, job.numerics, lambda rule: _wanted(rule, job.target, newest))
+    if job.numerics not in NUMERICS_ORDER:
+        raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
+    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest))
     if job.admission != EVERY_RULE:
         every = permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True)
         job.admission.check(rule for phase in every for rule in phase.rules)
@@ -172,12 +181,34 @@ def solve_task(
     byte_price: float = 0.0,
     known: Searched | None = None,
 ) -> tuple[Solved, float]:
-    """The cheapest equal program found, region by region, and how many seconds of it were search.
+    """The cheapest equal program found, region by region, and how many seconds of it were search. Zones are searched by themselves.
 
     `prices`: a target with other numbers to choose by. `byte_price` (s/B) is added for each byte that an op writes. What is `known` from
     searches of this task and these phases is not searched again, and what is found now is added to it.
     """
     known = {} if known is None else known
+    wanted = wanted_roots(task)
+
+    def solved(roots: Sequence[Term], numerics: str) -> tuple[Solved, float]:
+        allowed = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.numerics.permitted(numerics))) for phase in phases]
+        return _solve(task, roots, allowed, printable, prices, byte_price, known)
+
+    if not task.job.zones:
+        return _solve(task, wanted, phases, printable, prices, byte_price, known)
+    pieces = split(task.program, wanted, task.job.zones)
+    rest, seconds = solved(pieces.rest, task.job.numerics)
+    zones = []
+    for zone, roots in zip(task.job.zones, pieces.zones, strict=True):
+        found, more = solved(roots, zone.numerics)
+        zones.append(found)
+        seconds += more
+    return pieces.joined(rest, zones), seconds
+
+
+def _solve(
+    task: Task, wanted: Sequence[Term], phases: Sequence[Phase], printable: Printable | None, prices: Target | None, byte_price: float,
+    known: Searched,
+) -> tuple[Solved, float]:  # fmt: skip
     seconds = 0.0
     target = prices or task.job.target
     problems: list[Named] = []
@@ -197,7 +228,6 @@ def solve_task(
     def choose(graph: Saturated) -> Selection:
         return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
 
-    wanted = wanted_roots(task)
     # a region's inputs would be taken for the program's, which are on the host
     price, whole = partial(reprice, target=target, binding=task.binding), target.host is not None
     if target.fusion is None or whole:

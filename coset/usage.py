@@ -48,4 +48,6 @@ def used_rules(solved: Solved) -> list[Usage]:
             hits = sum(old in part.source and part.source[old][0] in replaced for old, _ in entered.pairs)
             if hits:
                 counts[entered.rule] += hits * part.times
+    for zone in solved.zones:
+        counts.update({usage.rule: usage.count for usage in used_rules(zone)})
     return sorted((Usage(rule, count) for rule, count in counts.items()), key=lambda usage: usage.rule.name)

@@ -43,7 +43,8 @@ def import_model(
     model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
     inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names
     inside bodies), `introduces` (symbol -> the term whose result has that dim), `most` (symbol -> number that it is never above in a
-    run that does not fail), `external` (the source had external data), `folder`.
+    run that does not fail), `external` (the source had external data), `folder`, `values` (the term of each name), `nodes`
+    (value name -> the name of the node that computes it, where it has one).
 
     Raises:
         CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
@@ -102,7 +103,8 @@ class _Importer:
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
             "introduces": self.introduces, "likely": self.likely, "most": dict(self.facts.most), "external": self.external,
-            "folder": self.opened.folder,
+            "folder": self.opened.folder, "values": self.scope,
+            "nodes": {name: node.name for node in self.graph.node if node.name for name in node.output},
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import DIM, DISABLE, JSON, NATIVE, ONLY, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of
+from coset.commands.options import DIM, DISABLE, JSON, NATIVE, ONLY, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of, zones_of
 from coset.ir.errors import CosetError
 
 
@@ -16,6 +16,14 @@ from coset.ir.errors import CosetError
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the result goes: ONNX, or StableHLO (.mlir)")
 @click.option("--target", help="a name of `coset targets`, or a .toml file; by default cpu-onnxruntime, or stablehlo where OUT is .mlir")
 @click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@click.option(
+    "--numerics-for",
+    "zones",
+    multiple=True,
+    metavar="NAMES=NUMERICS",
+    callback=zones_of,
+    help="other numerics for values, by name",
+)
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
@@ -37,7 +45,7 @@ def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
     certificate: str | None, max_memory: int | None,
-    keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.admission import Admission
@@ -48,6 +56,7 @@ def optimize(
     from coset.report import save_report
     from coset.show import show_optimized
     from coset.task import Job
+    from coset.zones import Zone
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
@@ -56,14 +65,17 @@ def optimize(
     if problem is not None and not problem.parent.is_dir():
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
     resolved = find_target(target or default_target(output))
-    if certificate is not None and keep:
-        raise CosetError("a certificate speaks of the outputs, not of kept values", help="leave out --keep-value or --certificate")
+    if certificate is not None and (keep or zones):
+        what = "of the outputs, not of kept values" if keep else "of one search"
+        raise CosetError(f"a certificate speaks {what}", help="leave out --certificate, or --keep-value and --numerics-for")
+    if problem is not None and zones:
+        raise CosetError("with --numerics-for there are several extraction problems", help="leave one of the two out")
     if certificate is not None and span is not None:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
     job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
-    job = replace(job, admission=Admission(disabled, only), keep=keep)
+    job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
     proof = None if certificate is None else Path(certificate)
     found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
     result = {**found, "output": output}

@@ -68,6 +68,17 @@ def pairs_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
     return found
 
 
+def zones_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Patterns of names with the numerics of what they name."""
+    found: dict[str, str] = {}
+    for text in given:
+        pattern, equal, numerics = text.rpartition("=")
+        if not (pattern and equal and numerics):
+            raise CosetError(f"`{text}` gives no numerics to names", help="--numerics-for 'encoder/*=exact'")
+        found[pattern] = numerics
+    return found
+
+
 def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
     for module in modules:
         try:

@@ -1,0 +1,149 @@
+"""Zones: parts of a program, by the names of its values, that are searched apart with numerics of their own, and put together again.
+
+What crosses the border of a zone is an input of whoever reads it, so that no rule sees both sides: what a zone promises holds for each of
+its values by itself. What is made of constants alone goes with its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from coset.ir.errors import CosetError
+from coset.ir.program import Program
+from coset.ir.term import INPUT, PARAMETER, Term, input_term, rebuild, topological
+from coset.ir.types import TupleType
+from coset.regionwise import Solved
+from coset.rules.rule import NUMERICS_ORDER
+
+REST = -1  # what is in no zone
+
+
+@dataclass(frozen=True)
+class Zone:
+    """The values whose names, or the names of whose nodes, are like `pattern` (`*`, `?`, `[..]` as in file names; a `/` in front of a name
+    may be left out), and the weakest promise that rules may make there.
+
+    Raises:
+        CosetError: there are no such numerics.
+    """
+
+    pattern: str
+    numerics: str
+
+    def __post_init__(self) -> None:
+        if self.numerics not in NUMERICS_ORDER:
+            raise CosetError(f"there are no numerics `{self.numerics}` (for `{self.pattern}`)", help=f"one of: {', '.join(NUMERICS_ORDER)}")
+
+    def holds(self, name: str) -> bool:
+        """True for a name of the zone."""
+        return fnmatchcase(name, self.pattern) or fnmatchcase(name.removeprefix("/"), self.pattern)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A program in pieces: the roots of what is in no zone, first those of the program (`count`), and those of each zone. `borders` are the
+    inputs that stand for a root of another piece: its piece (a zone's index or REST), and the place among the roots there."""
+
+    rest: tuple[Term, ...]
+    zones: tuple[tuple[Term, ...], ...]
+    borders: Mapping[Term, tuple[int, int]]
+    count: int
+
+    def joined(self, rest: Solved, zones: Sequence[Solved]) -> Solved:
+        """What was found for the pieces as one program.
+
+        Raises:
+            CosetError: pieces would have to be computed before each other.
+        """
+        made: dict[Term, Term] = {}
+        waiting = {border: (rest if piece == REST else zones[piece]).terms[place] for border, (piece, place) in self.borders.items()}
+        while waiting:
+            ready = [border for border, term in waiting.items() if not any(below in waiting for below in topological([term]))]
+            if not ready:
+                raise CosetError(
+                    "the zones of --numerics-for would have to be computed before each other", help="give one pattern for both"
+                )
+            for border in ready:
+                made[border] = _put(waiting.pop(border), made)
+        terms = tuple(_put(term, made) for term in rest.terms[: self.count])
+        storable = rest.storable.union(*(zone.storable for zone in zones))
+        return replace(rest, terms=terms, storable=storable, zones=tuple(zones))
+
+
+def split(program: Program, roots: Sequence[Term], zones: Sequence[Zone]) -> Pieces:
+    """`roots` of a program in pieces. A value is in the first zone that has its name; one without a name is where it is read.
+
+    Raises:
+        CosetError: a zone has no values.
+    """
+    order = list(topological(roots))
+    piece = _assigned(program, order, zones)
+    built: dict[Term, Term] = {}
+    borders: dict[Term, tuple[int, int]] = {}
+    stand: dict[Term, Term] = {}
+    found: dict[int, dict[Term, int]] = {REST: {}, **{number: {} for number in range(len(zones))}}
+    taken = {term.attribute("name") for term in program.inputs}
+
+    def seen(term: Term, by: int) -> Term:
+        """A term as another piece reads it."""
+        if piece.get(term, by) == by:
+            return built[term]
+        if term not in stand:
+            name = next(each for number in range(len(stand), len(stand) + len(taken) + 1) if (each := f"border {number}") not in taken)
+            taken.add(name)
+            stand[term] = input_term(name, term.type)
+            own = piece[term]
+            borders[stand[term]] = (own, found[own].setdefault(built[term], len(found[own])))
+        return stand[term]
+
+    for term in order:
+        built[term] = rebuild(term, [seen(operand, piece.get(term, REST)) for operand in term.operands])
+    wanted = [seen(root, REST) for root in roots]
+    rest = (*wanted, *found[REST])
+    moved = {term: (own, place + len(wanted) if own == REST else place) for term, (own, place) in borders.items()}
+    return Pieces(rest, tuple(tuple(found[number]) for number in range(len(zones))), moved, len(wanted))
+
+
+def _assigned(program: Program, order: Sequence[Term], zones: Sequence[Zone]) -> dict[Term, int]:
+    """The piece of each term; none of those that are made of constants alone, which are wherever they are read."""
+    values: Mapping[str, Term] = program.source.get("values", {})
+    nodes: Mapping[str, str] = program.source.get("nodes", {})
+    named: dict[Term, int] = {}
+    held: set[int] = set()
+    wanted = set(order)
+    for name, term in values.items():
+        own = next((n for n, zone in enumerate(zones) if zone.holds(name) or zone.holds(nodes.get(name, ""))), REST)
+        both = (own, named.get(term, REST))
+        named[term] = min(both) if REST not in both else max(both)  # of a value with several names the first zone that has one
+        if term in wanted and term.op is not INPUT:
+            held.add(own)
+    live: set[Term] = set()
+    for term in order:
+        if term.op is INPUT or term.op is PARAMETER or term.op.has("effect") or any(operand in live for operand in term.operands):
+            live.add(term)
+    piece = {term: REST for term in live if term.op is INPUT or term.op.has("effect")}
+    for term in reversed(order):
+        if term in live and term not in piece:
+            piece[term] = named.get(term, REST)
+        own = piece.get(term, REST)
+        for operand in term.operands if own != REST else ():
+            if operand in live and operand not in named and operand.op is not INPUT and not operand.op.has("effect"):
+                piece[operand] = own
+    for term in order:  # a tuple goes no further than what reads its items
+        if term in live and any(isinstance(operand.type, TupleType) for operand in term.operands):
+            piece[term] = max(piece[operand] for operand in term.operands if operand in live)
+    for number, zone in enumerate(zones):
+        if number not in held:
+            what = f"no value that the outputs need is called `{zone.pattern}`"
+            raise CosetError(what, help="--numerics-for 'PATTERN=NUMERICS': names of values or of nodes")
+    return piece
+
+
+def _put(term: Term, made: Mapping[Term, Term]) -> Term:
+    """`term` with what stands for other pieces filled in."""
+    built: dict[Term, Term] = {}
+    for each in topological([term]):
+        built[each] = made[each] if each in made else rebuild(each, [built[operand] for operand in each.operands])
+    return built[term]
