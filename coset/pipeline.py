@@ -22,9 +22,11 @@ from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.types import Type
 from coset.legality import refuse_unwritten
 from coset.lowering.live import Steps
-from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, printable, write
+from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, write
+from coset.lowering.onnx_standard import standard_only, without_runtimes
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
 from coset.prove.certificate import Certificate
@@ -222,7 +224,9 @@ def _read(job: Job) -> Task:
         raise CosetError(f"the target `{job.target.name}` takes no ONNX model", help=help)
     job.progress("reading the model")
     program = import_model(job.model, rewrite=_inner(job), keep=job.keep)
-    return Task(job, program, usual_dims(program, job.dims), phases_for(job, highest_opset(program)))
+    if job.target.standard:
+        program = without_runtimes(program)
+    return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)))
 
 
 def _inner(job: Job) -> Rewrite:
@@ -241,8 +245,17 @@ def _inner(job: Job) -> Rewrite:
 
 
 def _printable(task: Task) -> Printable:
-    newest = highest_opset(task.program)
-    return lambda name, attributes, types: printable(name, attributes, types, newest)
+    newest, target = _newest(task.program, task.job.target), task.job.target
+
+    def why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
+        return printable(name, attributes, types, newest)
+
+    return standard_only(why_not) if target.standard else why_not
+
+
+def _newest(program: Program, target: Target) -> int:
+    """The newest version of ONNX's ops that the result may use."""
+    return opset_of(program) if target.standard else highest_opset(program)
 
 
 def _original(model: Any, folder: Path) -> str | Path:

@@ -21,7 +21,7 @@ LARGEST = 1 << 20
 """B of a file at most: the largest of ours has 20 kB."""
 SECTIONS = ("sources", "dtypes", "casts", "numbers", "launches", "rates", "curves", "kernels")
 """Tables whose entries have names: an entry takes the place of the one that has this name in the base."""
-WHOLE = ("title", "dialect", "notes", "folds_constants", "strict", "storing", "merges", "fusion", "sessions", "host")
+WHOLE = ("title", "dialect", "notes", "folds_constants", "strict", "standard", "storing", "merges", "fusion", "sessions", "host")
 """What takes the place of the base's as a whole."""
 UNKNOWN = "unknown"
 """In place of a number of the base that is not this machine's."""

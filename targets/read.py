@@ -82,6 +82,9 @@ class _Reader(Values):
                 self.named(section, key, make)
         for entry in self.document.sections["sources"].values():
             self.text(entry)
+        standard = bool("standard" in whole and self.flag(whole["standard"]))
+        if standard and dialect not in (None, "onnx"):
+            self.wrong(whole["standard"], f"`standard` is said of ONNX, and this target takes {dialect}", "leave it out")
         return Target(
             name=name,
             title=(self.text(whole["title"]) if "title" in whole else None) or "",
@@ -93,10 +96,11 @@ class _Reader(Values):
             numbers={key: rate for key, rate in ((key, self.fact(key)) for key, _ in self.section("numbers")) if rate is not None},
             folds_constants=bool("folds_constants" in whole and self.flag(whole["folds_constants"])),
             strict=bool("strict" in whole and self.flag(whole["strict"])),
+            standard=standard,
             storing=self.storing(whole["storing"]) if "storing" in whole else Storing(),
             merges=self.number(whole["merges"], ("rows",)) if "merges" in whole else None,
             fusion=self.fusion(whole["fusion"]) if "fusion" in whole else None,
-            sessions=self.sessions(whole["sessions"]) if "sessions" in whole else None,
+            sessions=self.sessions(whole["sessions"]) if "sessions" in whole and not standard else None,
             host=self.host(whole["host"], dialect) if "host" in whole else None,
             notes=(self.text(whole["notes"], empty=True) if "notes" in whole else None) or "",
             bases=self.document.names,

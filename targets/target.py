@@ -155,7 +155,8 @@ class Target:
     products of one operand with several matrices are tried as one; None: not at all. `fusion`: what prices kernels that several ops share;
     None where each op is a kernel. `sessions`: how it is told to run a program; None
     where there is nothing to tell. `host`: the target that computes what this one has no form for; its kernel `transfer` moves values
-    there and back. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
+    there and back. `standard`: what is written are ops of ONNX's own domain in the version that the model came with, nothing that
+    is one runtime's. `bases`: the targets and bases that its file is based on, whose kernels are its own too. `file`: of a
     target that a user wrote, where."""
 
     name: str
@@ -173,6 +174,7 @@ class Target:
     fusion: Fusion | None = None
     sessions: Sessions | None = None
     host: str | None = None
+    standard: bool = False
     notes: str = ""
     bases: tuple[str, ...] = ()
     file: str = ""

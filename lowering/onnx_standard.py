@@ -1,0 +1,57 @@
+"""Standard ONNX and nothing else: which terms are written as ops of the default domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import onnx
+
+from coset.dialects.expansion import expanded
+from coset.dialects.onnx_kept import opened
+from coset.ir.program import Program
+from coset.ir.term import Term, rebuild, topological
+from coset.ir.types import Type
+
+Printable = Callable[[str, Mapping[str, Any], Sequence[Type]], str | None]
+DEFAULT_DOMAINS = ("", "ai.onnx")
+RUNTIMES = ("ort",)  # dialects that are written in a runtime's own domain
+
+
+def standard_only(printable: Printable) -> Printable:
+    """`printable`, which says why an op cannot be written (None: it can), where only the default domain's ops can be."""
+
+    def why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
+        domain = attributes.get("domain", "") if name in ("onnx.node", "builtin.opaque") else ""
+        if domain not in DEFAULT_DOMAINS:
+            return f"`{domain}.{attributes['name']}` is no op of the standard's own domain"
+        if name.partition(".")[0] in RUNTIMES:
+            return f"`{name}` is a runtime's own, and no definition of it has a form here"
+        return printable(name, attributes, types)
+
+    return why_not
+
+
+def without_runtimes(program: Program) -> Program:
+    """The program with what nodes of other domains mean in place of those whose definitions say it, and without importing those domains."""
+    sources = tuple(program.sources().values())
+    made: dict[Term, Term] = {}
+    for term in topological((*program.roots, *sources)):
+        built = rebuild(term, [made[operand] for operand in term.operands])
+        foreign = term.op.name == "onnx.node" and term.attribute("domain") not in DEFAULT_DOMAINS
+        made[term] = (opened(built) if foreign else None) or built
+    roots = expanded([made[term] for term in (*program.roots, *sources)], lambda term: term.op.dialect not in RUNTIMES)
+    count = len(program.roots)
+    return _imports_less(program.with_sources(roots[count:]).with_roots(tuple(roots[:count])))
+
+
+def _imports_less(program: Program) -> Program:
+    """The program with a header that imports the default domain only."""
+    header = onnx.ModelProto()
+    header.ParseFromString(program.source["model"])
+    kept = [each for each in header.opset_import if each.domain in DEFAULT_DOMAINS]
+    del header.opset_import[:]
+    header.opset_import.extend(kept)
+    opsets = {domain: version for domain, version in program.source["opsets"].items() if domain in DEFAULT_DOMAINS}
+    return replace(program, source={**program.source, "model": header.SerializeToString(), "opsets": opsets})
