@@ -124,9 +124,11 @@ def _recognises(rule: Rule) -> bool:
 
 
 def _made(rule: Rule) -> str | None:
-    """The op that the right side of a rule is, where its left side is another."""
+    """The op that the right side of a rule is, where its left side has none of it."""
     right = rule.right
-    return right.op.name if isinstance(right, Application) and right.op is not rule.left.op else None
+    if not isinstance(right, Application) or any(_op(key) == right.op.name for key in rule.reads):
+        return None
+    return right.op.name
 
 
 def _makers(phases: Sequence[Phase]) -> dict[str, list[Rule]]:
@@ -156,14 +158,16 @@ def _once(near: Iterator[Near] | Sequence[Near]) -> list[Near]:
 
 
 def _nearest(near: Sequence[Near]) -> list[Near]:
-    """A few places, of those that lack the same the first."""
+    """A few places, none of which lacks what one before it lacks."""
     least = max(LEAST, near[0].partial.share - APART) if near else LEAST
-    found: dict[tuple[int, object], Near] = {}
+    found: list[Near] = []
+    known: set[tuple[int, str]] = set()
     for each in _once(near):
-        if each.partial.share >= least:
-            first = each.partial.misses[0]
-            found.setdefault((first.first if isinstance(first, Unequal) else first.eclass, first.rule.family), each)
-    return list(found.values())[:NEAREST]
+        lacking = {(miss.first if isinstance(miss, Unequal) else miss.eclass, miss.rule.family) for miss in each.partial.misses}
+        if each.partial.share >= least and not lacking & known:
+            found.append(each)
+        known |= lacking
+    return found[:NEAREST]
 
 
 def _used(task: Task, rules: Sequence[Rule]) -> int:

@@ -27,7 +27,8 @@ def show_explained(result: Mapping[str, Any]) -> None:
             values = f"   with {', '.join(f'{name} = {value}' for name, value in miss['values'].items())}" if miss["values"] else ""
             inside = f"   (of {miss['rule']})" if miss["rule"] != place["rule"] else ""
             click.echo(f"  needs    {miss['condition']}{values}{inside}")
-            click.echo(f"  has      {miss['found']}   at {miss['at']}")
+            where = f"   at {miss['at']}" if miss["at"].startswith("`") and miss["at"] not in miss["found"] else ""
+            click.echo(f"  has      {miss['found']}{where}")
 
 
 def show_bisected(result: Mapping[str, Any]) -> None:
