@@ -67,6 +67,7 @@ class Job:
     max_memory: int | None = None
     measure: int = 0  # further programs that are timed beside the one chosen
     certified: bool = False  # a certificate is made: the search keeps a log
+    drawn: bool = False  # the report has both programs as graphs, for the page that shows them
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from coset.answer import save
 from coset.commands.options import DIM, JSON, NATIVE, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of
 from coset.ir.errors import CosetError
 
@@ -18,7 +19,7 @@ from coset.ir.errors import CosetError
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
-@click.option("--report", type=click.Path(), help="write the report (JSON)")
+@click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
@@ -40,11 +41,13 @@ def optimize(
     from coset.pipeline import default_target, optimize_file, optimize_range
     from coset.ranges import Span
     from coset.report import save_report
+    from coset.reporting.page import report_page
     from coset.show import show_optimized
     from coset.task import Job
 
-    if report is not None and not report.endswith(".json"):
-        raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
+    if report is not None and not report.endswith((".json", ".html")):
+        raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
+    drawn = report is not None and report.endswith(".html")
     limits = Limits(seconds=time_limit, nodes=node_limit)
     problem = None if extraction_problem is None else Path(extraction_problem)
     if problem is not None and not problem.parent.is_dir():
@@ -54,11 +57,14 @@ def optimize(
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
+    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None, drawn)
     proof = None if certificate is None else Path(certificate)
     found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+    graphs = found.pop("graphs", None)
     result = {**found, "output": output}
-    if report is not None:
+    if drawn and report is not None:
+        save(Path(report), report_page(result, graphs, model))
+    elif report is not None:
         save_report(result, Path(report))
     if as_json:
         print_json(result)
