@@ -12,6 +12,7 @@ from typing import Any
 import coset.dialects
 from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
+from coset.egraph.growth import SILENT, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
@@ -68,6 +69,7 @@ class Job:
     measure: int = 0  # further programs that are timed beside the one chosen
     certified: bool = False  # a certificate is made: the search keeps a log
     drawn: bool = False  # the report has both programs as graphs, for the page that shows them
+    watch: Watch = SILENT  # who is told how a search goes
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,9 @@ def solve_task(
         return found
 
     def choose(graph: Saturated) -> Selection:
-        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
+        found = select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
+        task.job.watch.chosen(found.cost, found.input_cost)
+        return found
 
     wanted = wanted_roots(task)
     # a region's inputs would be taken for the program's, which are on the host
@@ -236,7 +240,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
     pairs = [pair for found in entered for pair in found.pairs]
-    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified), entered
+    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

@@ -22,6 +22,7 @@ from coset.ir.errors import CosetError
 @click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
+@click.option("--verbose", is_flag=True, help="say on stderr what each iteration of the search and each rule did")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
 @click.option("--certificate", type=click.Path(), help="write the steps that show the result equal to MODEL; `coset verify` checks them")
 @click.option(
@@ -33,7 +34,7 @@ from coset.ir.errors import CosetError
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, dims: dict[str, int], as_json: bool,
+    certificate: str | None, max_memory: int | None, verbose: bool, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
     from coset.egraph.limits import Limits
@@ -44,6 +45,7 @@ def optimize(
     from coset.reporting.page import report_page
     from coset.show import show_optimized
     from coset.task import Job
+    from coset.telling import Telling
 
     if report is not None and not report.endswith((".json", ".html")):
         raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
@@ -57,9 +59,14 @@ def optimize(
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None, drawn)
     proof = None if certificate is None else Path(certificate)
-    found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+    with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
+        job = Job(
+            model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, certificate is not None, drawn,
+            telling.watch,
+        )  # fmt: skip
+        found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+        telling.finish()
     graphs = found.pop("graphs", None)
     result = {**found, "output": output}
     if drawn and report is not None:

@@ -57,7 +57,7 @@ function growthSection(egraph) {
   const totals = new Map();
   for (const step of growth) for (const [rule, made] of Object.entries(step.rules || {})) totals.set(rule, (totals.get(rule) || 0) + made);
   const rules = [...totals].sort((a, b) => b[1] - a[1]), most = rules.length ? rules[0][1] : 1;
-  const rows = (shown) => el("div", { class: "bars" }, shown.flatMap(([rule, made]) => [
+  const rows = (shown) => el("div", { class: "bars names" }, shown.flatMap(([rule, made]) => [
     el("span", { class: "label", title: rule }, rule), bar([[made, "changed"]], most), el("span", { class: "value" }, count(made))]));
   return section("The search", note, words, growthChart(growth),
     el("div", { class: "key" }, el("span", {}, swatch("changed"), "e-nodes"), el("span", {}, swatch("new"), "classes"), el("span", {}, "by iteration; a line for each new phase")),
@@ -78,7 +78,8 @@ function growthChart(growth) {
     if (place) root.append(svg("line", { x1: x(place - 0.5), x2: x(place - 0.5), y1: 2, y2: high - foot, stroke: "var(--faint)", "stroke-dasharray": "2 3" }));
     if (x(place) - labelled < 58) return;
     labelled = x(place);
-    root.append(svg("text", { x: x(place), y: high - 3 }, step.phase));
+    const ending = x(place) > wide - 60;
+    root.append(svg("text", { x: ending ? wide - 4 : x(place), y: high - 3, "text-anchor": ending ? "end" : "start" }, step.phase));
   });
   for (const [key, color] of [["eclasses", "new"], ["enodes", "changed"]]) {
     root.append(svg("polyline", { points: growth.map((step, place) => `${x(place)},${y(step[key])}`).join(" "), fill: "none", stroke: `var(--${color})`, "stroke-width": 1.8, "stroke-linejoin": "round" }));
