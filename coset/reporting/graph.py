@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,9 +197,12 @@ def aligned(first: Mapping[str, Any]) -> Callable[[Sequence[int], Sequence[int]]
         for eclass, layer in zip(nodes["class"], nodes["layer"], strict=True):
             if eclass in here:
                 mates[layer].append(here[eclass])
+        known = sorted(mates)
         found = [0]
-        for begin in begins[1:]:
-            wanted = next((min(mates[layer]) for layer in range(begin, max(nodes["layer"]) + 1) if mates.get(layer)), depth)
+        for begin in begins[1:] if known else ():
+            after = bisect_left(known, begin)
+            near = min(known[max(0, after - 1) : after + 1], key=lambda layer: (abs(layer - begin), -layer))
+            wanted = min(mates[near]) + begin - near
             if found[-1] < wanted < depth:
                 found.append(wanted)
         return found

@@ -64,7 +64,7 @@ def _in_order(roots: Sequence[Term], parts: Sequence[Part]) -> list[tuple[Part, 
 
 def _finished(match: Match, solved: Solved, final: Sequence[Term]) -> Match:
     """`match` for the program `final`, whose terms stand where those of `solved` do."""
-    stands = _beside(solved.terms, final)
+    stands = beside(solved.terms, final)
 
     def moved(values: Mapping[Term, object]) -> dict[Term, object]:
         return {stands[term]: value for term, value in values.items() if term in stands}
@@ -73,7 +73,7 @@ def _finished(match: Match, solved: Solved, final: Sequence[Term]) -> Match:
     return Match(match.before, after, (match.states[0], states), rules, match.by)  # type: ignore[arg-type]
 
 
-def _beside(chosen: Sequence[Term], final: Sequence[Term]) -> dict[Term, Term]:
+def beside(chosen: Sequence[Term], final: Sequence[Term]) -> dict[Term, Term]:
     """For each term under `chosen` the one that stands in its place under `final`; below a value that was computed there is none."""
     found: dict[Term, Term] = {}
     stack = list(zip(chosen, final, strict=True))

@@ -2,8 +2,11 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const REPORT = DATA.report, DIFF = DATA.kind === "diff", TITLES = DIFF ? ["First", "Second"] : ["Before", "After"];
 const WORDS = DIFF
-  ? { kept: "in both", changed: "in both, computed otherwise", new: "only in the second", removed: "only in the first" }
+  ? { kept: "same", changed: "equal", new: "second only", removed: "first only" }
   : { kept: "kept", changed: "changed", new: "new", removed: "removed" };
+const MEANING = DIFF
+  ? { kept: "in both programs", changed: "in both, computed otherwise there", new: "only in the second", removed: "only in the first" }
+  : WORDS;
 
 function header() {
   const figure = (name, value, note, kind) => el("div", { class: "figure" }, el("dt", {}, name), el("dd", { class: kind }, value, note ? el("small", {}, note) : null));
@@ -13,7 +16,7 @@ function header() {
   if (egraph) figures.push(figure("searched", `${count(egraph.enodes)}`, "e-nodes"));
   if (check) figures.push(figure("outputs", check.ok ? "equal" : "different", check.ok ? `on ${plural((check.inputs || []).length, "input")}` : "", check.ok ? "good" : "bad"));
   if (REPORT.seconds && REPORT.seconds.total !== undefined) figures.push(figure("made in", seconds(REPORT.seconds.total)));
-  const facts = DIFF ? ["two programs, side by side", REPORT.matched] : [REPORT.target && `for ${REPORT.target}`, REPORT.numerics && `numerics ${REPORT.numerics}`, REPORT.output && `written to ${REPORT.output}`];
+  const facts = DIFF ? ["two programs, side by side"] : [REPORT.target && `for ${REPORT.target}`, REPORT.numerics && `numerics ${REPORT.numerics}`, REPORT.output && `written to ${REPORT.output}`];
   return [el("div", { class: "head-title" }, el("h1", {}, DATA.title), el("div", { class: "subtitle" }, facts.filter(Boolean).join(" · "))), el("dl", { class: "figures" }, figures)];
 }
 
@@ -83,9 +86,10 @@ class Pair {
 
   dearest(side) { // what to look at first
     const graph = this.graphs[side], words = DIFF ? "Click a node for its details, and for its equal in the other program." : "Click a node for its details, and for its equal on the other side.";
-    const nodes = Array.from({ length: graph.size }, (_, node) => node).filter((node) => graph.seconds[node] > 0).sort((a, b) => graph.seconds[b] - graph.seconds[a]).slice(0, 5);
-    const rows = nodes.flatMap((node) => [el("dt", {}, seconds(graph.seconds[node])), el("dd", {}, el("button", { class: "link", onclick: () => this.goTo(side, node) }, graph.name[node] || short(graph.opOf(node))), el("span", { class: "muted" }, short(graph.opOf(node))))]);
-    return [el("p", { class: "empty" }, words, nodes.length ? " The dearest:" : ""), el("dl", { class: "facts" }, rows)];
+    const every = Array.from({ length: graph.size }, (_, node) => node);
+    const nodes = (DIFF ? every.filter((node) => ["new", "removed"].includes(graph.state[node])) : every.filter((node) => graph.seconds[node] > 0).sort((a, b) => graph.seconds[b] - graph.seconds[a])).slice(0, 5);
+    const rows = nodes.flatMap((node) => [el("dt", {}, DIFF ? WORDS[graph.state[node]] : seconds(graph.seconds[node])), el("dd", {}, el("button", { class: "link", onclick: () => this.goTo(side, node) }, graph.name[node] || short(graph.opOf(node))), el("span", { class: "muted" }, short(graph.opOf(node))))]);
+    return [el("p", { class: "empty" }, words, nodes.length ? (DIFF ? " The first that only this one has:" : " The dearest:") : ""), el("dl", { class: "facts" }, rows)];
   }
 
   details(side, node) {
@@ -94,7 +98,7 @@ class Pair {
     const fact = (name, ...value) => (value.flat().length && value.flat().some((each) => each !== "") ? [el("dt", {}, name), el("dd", {}, ...value)] : []);
     const price = graph.seconds[node] ? `${seconds(graph.seconds[node])} (${((100 * graph.seconds[node]) / Math.max(1e-30, sum(graph.seconds))).toFixed(1)} %)` : "";
     return [
-      el("div", { class: "card-head" }, el("span", { class: "op" }, graph.opOf(node)), el("span", { class: `state ${state}` }, WORDS[state] || ""), el("span", { class: "mono muted" }, graph.typeOf(node))),
+      el("div", { class: "card-head" }, el("span", { class: "op" }, graph.opOf(node)), el("span", { class: `state ${state}` }, MEANING[state] || ""), el("span", { class: "mono muted" }, graph.typeOf(node))),
       el("dl", { class: "facts" },
         fact("name", el("span", { class: "mono" }, graph.name[node])),
         fact("output", graph.outputs[node].join(", ")),
@@ -146,7 +150,7 @@ class Pair {
       const [before, after] = counts.map((each) => each[state] || 0);
       if (!before && !after) continue;
       const many = before && after ? (before === after ? count(before) : `${count(before)} → ${count(after)}`) : count(before || after);
-      const chip = el("button", { "aria-pressed": "false", title: "Show only these; Enter in the search goes from one to the next", onclick: () => {
+      const chip = el("button", { "aria-pressed": "false", title: `${MEANING[state]}: show only these; Enter in the search goes from one to the next`, onclick: () => {
         this.state = this.state === state ? null : state;
         for (const other of chips) other.setAttribute("aria-pressed", String(other === chip && this.state === state));
         this.light();
@@ -190,7 +194,7 @@ function body() {
   parts.push(el("div", { class: "sections" },
     DIFF ? diffSection(REPORT) : null, costSection(costs, TITLES), rulesSection(REPORT.rules, search), growthSection(REPORT.egraph), missesSection(REPORT.near_misses),
     placesSection(REPORT), checkSection(REPORT.check), certificateSection(REPORT.certificate), stagesSection(REPORT), measuredSection(REPORT.measured)));
-  parts.push(el("footer", {}, DATA.graphs ? `Nodes are paired by ${DATA.graphs.by}. Weights are the small squares on a node; a dashed end is an edge that goes far, drawn in full when its node is pointed at; the bar below a node is its share of the predicted time.` : ""));
+  parts.push(el("footer", {}, DATA.graphs ? `Nodes are paired by ${DATA.graphs.by}. Weights are the small squares on a node; a dashed end is an edge that goes far, drawn in full when its node is pointed at${DIFF ? "" : "; the bar below a node is its share of the predicted time"}.` : ""));
   return parts;
 }
 

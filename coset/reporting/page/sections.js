@@ -110,7 +110,7 @@ function checkSection(check) {
   const verdict = check.ok ? el("b", { class: "good" }, "Equal within tolerance") : el("b", { class: "bad" }, `Different: ${check.problem || "beyond the tolerance"}`);
   const rows = [["inputs", (check.inputs || []).join(", ")], ["apart by at most", `${number(check.max_abs)} (${number(check.max_rel)} relative)`], ["tolerance", number(check.tolerance)]];
   if ((check.skipped || []).length) rows.push(["not run by the original", check.skipped.join(", ")]);
-  return section("Comparison with the original", "", el("p", {}, verdict), pairs(rows));
+  return section(DATA.kind === "diff" ? "Outputs" : "Comparison with the original", "", el("p", {}, verdict), pairs(rows));
 }
 const number = (value) => (value === null || value === undefined ? "none" : value === 0 ? "0" : Math.abs(value) < 1e-3 ? value.toExponential(2) : value.toPrecision(3));
 
