@@ -22,6 +22,7 @@ import onnx
 
 from benchmarks.stacks import bert
 from coset.answer import save
+from coset.egraph.growth import Watch
 from coset.egraph.limits import Limits
 from coset.machine import find_target
 from coset.pipeline import optimize_file
@@ -43,7 +44,9 @@ READY = "html[data-ready]"
 
 def made(model: Path, folder: Path) -> tuple[Path, dict[str, Any]]:
     """The page of the model's optimization, and how long it took: with the graphs, and the page's text alone."""
-    job = Job(str(model), find_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None, drawn=True)
+    job = Job(
+        str(model), find_target("cpu-onnxruntime"), "reassociates", Limits(), (), {}, lambda _: None, drawn=True, watch=Watch(counted=True)
+    )
     started = time.perf_counter()
     report = optimize_file(job, folder / "optimized.onnx")
     optimized = time.perf_counter()

@@ -49,6 +49,8 @@ def optimize(
 
     if report is not None and not report.endswith((".json", ".html")):
         raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
+    if report is not None and not Path(report).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(report).parent}` for the report", help="name a file in one that is there")
     drawn = report is not None and report.endswith(".html")
     limits = Limits(seconds=time_limit, nodes=node_limit)
     problem = None if extraction_problem is None else Path(extraction_problem)

@@ -180,7 +180,7 @@ def _number(term: Term) -> str:
     """The value of a constant that is a single number; nothing of any other."""
     if term.op is not CONSTANT or prod(term.tensor.static or ()) != 1:
         return ""
-    return f"{term.attribute('value').array().reshape(-1)[0]} {term.tensor.dtype.name}"
+    return f"{term.attribute('value').array().reshape(-1)[0]!s} {term.tensor.dtype.name}"
 
 
 def aligned(first: Mapping[str, Any]) -> Callable[[Sequence[int], Sequence[int]], Sequence[int]]:

@@ -95,11 +95,10 @@ def _breaks(layers: Sequence[int], pairs: Sequence[tuple[int, int]], depth: int)
             crossing[layers[target] + 1] -= 1
     for layer in range(1, depth + 1):
         crossing[layer] += crossing[layer - 1]
-    counts = [0] * depth
+    rows = [LANE * crossed for crossed in crossing[:depth]]
     for layer in layers:
-        counts[layer] += 1
-    typical = sorted(counts)[int(0.95 * (depth - 1))]
-    wide = typical * (WIDTH + GAP) + COLUMN_GAP
+        rows[layer] += WIDTH + GAP
+    wide = max(rows) + COLUMN_GAP
     columns = max(1, min(depth, round((ASPECT * depth * ROW / wide) ** 0.5)))
     found = [0]
     for column in range(1, columns):
@@ -115,6 +114,7 @@ class _Drawing:
 
     def __init__(self, layers: Sequence[int], pairs: Sequence[tuple[int, int]], depth: int, column_of: Sequence[int]) -> None:
         self.count = len(layers)
+        self.column_of = column_of
         self.rows: list[list[int]] = [[] for _ in range(depth)]
         for node, layer in enumerate(layers):
             self.rows[layer].append(node)
@@ -175,7 +175,22 @@ class _Drawing:
                 wanted = [sum(middle[n] for n in neighbours[p]) / len(neighbours[p]) if neighbours[p] else middle[p] for p in row]
                 for point, found in zip(row, _apart(wanted, [self.width(point) for point in row]), strict=True):
                     middle[point] = found
+        self.hold(middle)
         return [x - WIDTH / 2 if point < self.count else x for point, x in enumerate(middle)]
+
+    def hold(self, middle: list[float]) -> None:
+        """Move the rows that have drifted off back over the widest row of their column."""
+        widest: dict[int, int] = {}
+        for layer, row in enumerate(self.rows):
+            column = self.column_of[layer]
+            widest[column] = max(widest.get(column, 0), sum(map(self.width, row)))
+        for layer, row in enumerate(self.rows):
+            room = widest[self.column_of[layer]] / 2
+            low = min((middle[point] - self.width(point) / 2 for point in row), default=0.0)
+            high = max((middle[point] + self.width(point) / 2 for point in row), default=0.0)
+            shift = -(low + high) / 2 if high - low > 2 * room else max(0.0, -room - low) - max(0.0, high - room)
+            for point in row:
+                middle[point] += shift
 
 
 def _apart(wanted: Sequence[float], widths: Sequence[int]) -> list[float]:

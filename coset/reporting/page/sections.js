@@ -76,7 +76,7 @@ function growthChart(growth) {
   growth.forEach((step, place) => {
     if (place && growth[place - 1].phase === step.phase) return;
     if (place) root.append(svg("line", { x1: x(place - 0.5), x2: x(place - 0.5), y1: 2, y2: high - foot, stroke: "var(--faint)", "stroke-dasharray": "2 3" }));
-    if (x(place) - labelled < 58) return;
+    if (x(place) - labelled < 36) return;
     labelled = x(place);
     const ending = x(place) > wide - 60;
     root.append(svg("text", { x: ending ? wide - 4 : x(place), y: high - 3, "text-anchor": ending ? "end" : "start" }, step.phase));

@@ -187,7 +187,7 @@ class View {
     context.clip();
     context.fillStyle = color;
     const plain = graph.state[node] === "kept" && !this.byCost;
-    context.globalAlpha *= scale < LEGIBLE ? (plain ? 0.45 : 0.75) : this.byCost ? 0.3 : plain ? 0.12 : 0.16;
+    context.globalAlpha *= scale < LEGIBLE ? (plain ? 0.6 : 0.8) : this.byCost ? 0.3 : plain ? 0.12 : 0.16;
     context.fillRect(x, y, NODE.width, NODE.height);
     context.globalAlpha = this.lit && !this.lit.has(node) ? 0.16 : 1;
     context.fillRect(x, y, 4, NODE.height);
