@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from coset.egraph.encode import Frame
     from coset.egraph.search import Search
 
 Numbers = Mapping[int, int]
@@ -51,24 +52,34 @@ class Counts:
     matched: Counter[int] = field(default_factory=Counter)
     applied: Counter[int] = field(default_factory=Counter)
     refused: int = 0
+    done: dict[Frame, tuple[int, Counter[int]]] = field(default_factory=dict)  # what each table of applied matches held, at this size
 
     def match(self, search: Search) -> None:
         """Count what waits, before it is applied."""
         if _many(search, "match"):
             return
         tables, read = search.engine.frozen()
-        self.matched = Counter(read(row.inputs[0]) for frame in search.frames for row in tables[frame.match].rows)
+        self.matched = sum((_by_rule(tables[frame.match], read) for frame in search.frames if search.sizes[frame.match]), Counter())
 
     def take(self, search: Search) -> dict[str, Any]:
         """The counts of the iteration that has ended; nothing where they would take longer than the iteration."""
         if _many(search, "done"):
             return {}
         tables, read = search.engine.frozen()
-        total = Counter(read(row.inputs[0]) for frame in search.frames for row in tables[frame.done].rows)
+        for frame in search.frames:
+            size = search.sizes.get(frame.done, 0)
+            if self.done.get(frame, (0, None))[0] != size:
+                self.done[frame] = size, _by_rule(tables[frame.done], read)
+        total = sum((counts for _, counts in self.done.values()), Counter())
         refused = Counter(encoded.number for encoded, _ in search.refused[self.refused :])
         found = {"matched": dict(self.matched), "refused": dict(refused), "applied": dict(total - self.applied)}
         self.matched, self.applied, self.refused = Counter(), total, len(search.refused)
         return found
+
+
+def _by_rule(table: Any, read: Callable[[Any], int]) -> Counter[int]:
+    """How many rows of a table each rule has: their first columns."""
+    return Counter({read(value): many for value, many in Counter(row.inputs[0] for row in table.rows).items()})
 
 
 def _many(search: Search, table: str) -> bool:

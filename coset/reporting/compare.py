@@ -14,7 +14,7 @@ from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.prove.contents import by_content, dims_by_content
+from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts, drawn
 from coset.proving.interface import in_order, paired
 from coset.proving.join import kind_of
@@ -57,8 +57,9 @@ def compared(
     """
     interface, called, alone = None, second, ""
     try:
-        interface, _ = paired(first, second, {})
-        called = in_order(first, second, interface)
+        called = fitted(second, first)  # a dim is called otherwise in another file
+        interface, _ = paired(first, called, {})
+        called = in_order(first, called, interface)
     except CosetError as error:
         alone = f"; inputs and outputs do not correspond: {error.message}"
     programs = dims_by_content(by_content(first)), dims_by_content(by_content(called))

@@ -164,3 +164,15 @@ def test_a_browser_shows_both_programs(browser: Any, tmp_path: Path, scheme: str
     assert tab.locator("#graph-before").get_attribute("data-lit") == "2"
     assert tab.locator("#graph-after").get_attribute("data-lit") == "0"
     assert wrong == []
+
+
+def test_a_dim_that_another_file_calls_otherwise_is_the_same(tmp_path: Path) -> None:
+    paths = []
+    for name in ("batch", "n"):
+        ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, (name, 4)) for end in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])], "m", ends[:1], ends[1:])
+        paths.append(tmp_path / f"{name}.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), paths[-1])
+    _, said = diff(*paths)
+    assert said["nodes"]["both"] == [3, 3]
+    assert said["matched_by"] == STRUCTURE
