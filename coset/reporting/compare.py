@@ -17,17 +17,18 @@ from coset.ir.term import Term, topological
 from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts, drawn
 from coset.proving.interface import in_order, paired
-from coset.proving.join import kind_of
+from coset.proving.join import joined_apart, kind_of
 from coset.proving.prints import Shelf, known_by
 from coset.proving.refute import Names
 from coset.reporting.drawing import side_by_side
 from coset.reporting.matching import CHANGED, KEPT, NEW, REMOVED, Match, beside
-from coset.task import RECOGNISE, permitted_phases
+from coset.task import RECOGNISE, permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
 
 MOST_TERMS = 6_000  # of both programs, up to which they are searched
 SEARCH = Limits(nodes=100_000, iterations=6)
+PIECE = Limits(seconds=2.0, nodes=20_000, iterations=6)
 STRUCTURE = "equal terms"
 
 
@@ -107,6 +108,23 @@ class _Classes:
         """What a term is over classes: two with one key are equal."""
         return kind_of(term), tuple(self.find(operand) for operand in term.operands)
 
+    def parts(self, one: Term, other: Term) -> bool:
+        """Join two terms that are equal, one of each side, those below them first; whether they are made of equals in another way."""
+        if self.find(one) is self.find(other):
+            return False
+        alike = kind_of(one) == kind_of(other) and len(one.operands) == len(other.operands)
+        alike = alike and all(map(self._moved, one.operands, other.operands))
+        self.join(one, other)
+        return not alike
+
+    def _moved(self, one: Term, other: Term) -> bool:
+        """Whether two terms are equal, or equals that are moved in one way."""
+        while self.find(one) is not self.find(other):
+            if not one.op.has("movement") or len(one.operands) != 1 or kind_of(one) != kind_of(other):
+                return False
+            one, other = one.operands[0], other.operands[0]
+        return True
+
     def close(self) -> None:
         """Join what is made of equals in one way."""
         known: dict[Hashable, Term] = {}
@@ -138,10 +156,10 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
     """The match by a search of both programs in one e-graph, and by values on a drawn input; it says what rests on which."""
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
+    phases = with_witnesses(permitted_phases((), numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
     if many > MOST_TERMS:
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:
-        phases = permitted_phases((), numerics, lambda rule: not rule.family.endswith(RECOGNISE))
         limits = Limits(seconds=seconds, nodes=SEARCH.nodes, iterations=SEARCH.iterations)
         found = saturate([*programs[0].roots, *programs[1].roots], phases, limits)
         stands: dict[int, Term] = {}
@@ -151,11 +169,16 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
         words = f"the e-classes of a search with rules that promise {numerics} or better{ended}"
     classes.close()
     shown = _shared(classes)
-    for one, other in _of_one_value(programs, next(drawn(first, (binding,)))):
-        classes.join(one, other)
+    pairs = list(_of_one_value(programs, next(drawn(first, (binding,)))))
+    unlike = [pair for pair in pairs if classes.parts(*pair)]
     classes.close()
-    seen = len(_shared(classes)) - len(shown)
-    return _match(programs, classes, words + (f"; {seen} of the first program's values by those on one drawn input only" if seen else ""))
+    goals = list(zip(programs[0].roots, programs[1].roots, strict=True))
+    joined = len(joined_apart(goals, pairs, unlike, phases, limits=PIECE, seconds=seconds))
+    follow = len(_shared(classes) - shown) - len(unlike)
+    parts = [f"{joined} pairs by rules over the pairs below them"] if joined else []
+    parts += [f"{len(unlike) - joined} by their values on one drawn input only"] if len(unlike) > joined else []
+    parts += [f"{follow} that are made of such in one way"] if follow > 0 else []
+    return _match(programs, classes, "; ".join([words, ", ".join(parts)]) if parts else words)
 
 
 def _of_one_value(programs: tuple[Program, Program], feed: Feed) -> Iterator[tuple[Term, Term]]:
@@ -180,10 +203,10 @@ def _of_one_value(programs: tuple[Program, Program], feed: Feed) -> Iterator[tup
             yield term, found
 
 
-def _shared(classes: _Classes) -> list[Term]:
+def _shared(classes: _Classes) -> set[Term]:
     """The terms of the first program that the second has equals of."""
     theirs = {classes.find(term) for term in classes.sides[1]}
-    return [term for term in classes.sides[0] if classes.find(term) in theirs]
+    return {term for term in classes.sides[0] if classes.find(term) in theirs}
 
 
 def summary(found: Compared, graphs: Mapping[str, Any]) -> dict[str, Any]:
