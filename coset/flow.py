@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from coset.extract.select import reprice
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.term import Term
 from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
@@ -26,6 +27,7 @@ from coset.proving.steps import Uncertified
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
+from coset.reporting.drawing import drawing
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
@@ -80,6 +82,9 @@ class Flow(Protocol):
     def count(self, program: Program) -> int:
         """How many nodes a program has in the format that is written."""
 
+    def names(self, program: Program) -> Mapping[Term, str]:
+        """What the values of a program are called where it is written."""
+
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         """A call that runs what is written there, on inputs that are the same for all; None where nothing here runs it."""
 
@@ -129,6 +134,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
+    if task.job.drawn:
+        report["graphs"] = drawing(task, made.solved, made.program, flow.names(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}
     return made.program, found, certificate

@@ -75,6 +75,11 @@ class _HubFlow:
         """The ops of a program, without its leaves and what names results."""
         return sum(not term.op.has("leaf") and term.op.name not in ("builtin.get", "builtin.tuple") for term in program.terms())
 
+    def names(self, program: Program) -> Mapping[Term, str]:
+        """Those that the source has."""
+        names: Mapping[Term, str] = program.source.get("names", {})
+        return names
+
     def timed(self, _: Path, __: Running | None, ___: Task) -> Callable[[], object] | None:
         """Nothing here runs a program of its format as a compiler would."""
         return None

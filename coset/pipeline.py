@@ -22,10 +22,11 @@ from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.term import Term
 from coset.ir.types import Type
 from coset.legality import refuse_unwritten
 from coset.lowering.live import Steps
-from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, write
+from coset.lowering.onnx import Graphs, count_nodes, highest_opset, live_steps, lower, opset_of, printable, value_names, write
 from coset.lowering.onnx_standard import standard_only, without_runtimes
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
@@ -152,7 +153,7 @@ def optimize_range(job: Job, output: Path, span: Span) -> dict[str, Any]:
     ranges = []
     for each in found.stretches if several else ():
         place = output.with_name(f"{output.stem}.{span.name}-{each.low}-{each.high}{output.suffix}")
-        report = optimize_file(replace(job, dims={**job.dims, span.name: each.at}), place)
+        report = optimize_file(replace(job, dims={**job.dims, span.name: each.at}, drawn=False), place)
         ranges.append({
             "low": each.low, "high": each.high, "output": str(place), "nodes": report["nodes"]["after"], "seconds": each.seconds,
             "saved": each.saved, "check": report["check"]["ok"],
@@ -193,6 +194,9 @@ class _Onnx:
 
     def count(self, program: Program) -> int:
         return count_nodes(program, self.graphs)
+
+    def names(self, program: Program) -> Mapping[Term, str]:
+        return value_names(program, self.graphs)
 
     def timed(self, path: Path, options: Running | None, task: Task) -> Callable[[], object] | None:
         return running.timed(path, options, task)

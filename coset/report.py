@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coset.answer import as_json, save
 from coset.check import CheckReport
+from coset.egraph.saturate import Saturation
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.regionwise import Solved
@@ -16,6 +18,9 @@ from coset.usage import Usage
 
 if TYPE_CHECKING:
     from coset.task import Task
+
+
+TOP_RULES = 30  # whose matches the report lists by iteration
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def report_of(
         "nodes": {"before": count(task.program), "after": count(optimized)},
         "egraph": {
             "enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations, "stop": saturation.stop,
-            "regions": len(solved.parts), "places": solved.places,
+            "regions": len(solved.parts), "places": solved.places, "growth": growth_of(saturation),
         },
         "seconds": {
             "import": seconds.read, "saturate": seconds.saturate, "extract": seconds.extract,
@@ -76,6 +81,19 @@ def report_of(
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip
+
+
+def growth_of(saturation: Saturation) -> list[dict[str, Any]]:
+    """The e-graph after each iteration; where matches were counted, how many the rules that were applied most have built there."""
+    totals: Counter[int] = sum((Counter(step.applied) for step in saturation.growth), Counter())
+    shown = {number for number, _ in totals.most_common(TOP_RULES)}
+    return [
+        {
+            "phase": step.phase, "iteration": step.iteration, "enodes": step.enodes, "eclasses": step.eclasses, "seconds": step.seconds,
+            "rules": {saturation.rules[number].name: count for number, count in step.applied.items() if number in shown},
+        }
+        for step in saturation.growth
+    ]  # fmt: skip
 
 
 def _names(program: Program, op: str) -> list[str]:

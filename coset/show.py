@@ -171,6 +171,24 @@ def show_check(check: Mapping[str, Any]) -> None:
     _CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
 
 
+def show_differing(result: Mapping[str, Any]) -> None:
+    """How two programs compared: their outputs, then their nodes."""
+    show_check(result)
+    nodes = result["nodes"]
+    one, other = nodes["both"]
+    both = f"{one} in both" if one == other else f"{one} and {other} in both"
+    print_line = _CONSOLE.print
+    print_line(f"nodes      {both}, {nodes['only_first']} only in the first, {nodes['only_second']} only in the second")
+    print_line(f"paired by  {result['matched_by']}", markup=False)
+    if result["first_difference"] is not None:
+        place = result["first_difference"]
+        print_line(f"first      {place.get('words') or 'no node is named: ' + place['unknown']}", markup=False)
+    elif result["first_unmatched"] is not None:
+        print_line(f"first      {result['first_unmatched']} has no equal in the second", markup=False)
+    if "html" in result:
+        print_line(f"written    {result['html']}", markup=False)
+
+
 def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
     table = _table("rule", "promise", "assurance", ">s", "how")

@@ -13,6 +13,7 @@ import coset.dialects
 from coset.admission import EVERY_RULE, RECOGNISE, Admission
 from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
+from coset.egraph.growth import SILENT, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.merging import merge_products
 from coset.egraph.saturate import Saturation, saturate
@@ -71,6 +72,8 @@ class Job:
     admission: Admission = EVERY_RULE  # which of the rules take part
     keep: tuple[str, ...] = ()  # values inside the model that survive under their names
     zones: tuple[Zone, ...] = ()  # values for which rules may promise less, or must promise more, than `numerics`
+    drawn: bool = False  # the report has both programs as graphs, for the page that shows them
+    watch: Watch = SILENT  # who is told how a search goes
 
     @property
     def weakest(self) -> str:
@@ -226,7 +229,9 @@ def _solve(
         return found
 
     def choose(graph: Saturated) -> Selection:
-        return select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
+        found = select(graph, target, task.binding, task.job.limits, printable=printable, watch=watch, byte_price=byte_price)
+        task.job.watch.chosen(found.cost, found.input_cost)
+        return found
 
     # a region's inputs would be taken for the program's, which are on the host
     price, whole = partial(reprice, target=target, binding=task.binding), target.host is not None
@@ -271,7 +276,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
     pairs = [pair for found in entered for pair in found.pairs]
-    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified), entered
+    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

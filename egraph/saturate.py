@@ -15,11 +15,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from coset.egraph.door import EngineError, keep_engines
+from coset.egraph.growth import SILENT, Step, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.log import Decoder
 from coset.egraph.saturated import ENode, Saturated
@@ -52,36 +53,47 @@ class Saturation:
     collapses: dict[int, list[int]]
     source: Mapping[Term, tuple[int, int]]
     decoder: Decoder | None = None
+    growth: tuple[Step, ...] = ()
 
 
 def saturate(
-    roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *, equalities: Sequence[tuple[Term, Term]] = (), logged: bool = False
-) -> Saturation:
+    roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *,
+    equalities: Sequence[tuple[Term, Term]] = (), logged: bool = False, watch: Watch = SILENT,
+) -> Saturation:  # fmt: skip
     """Search the programs that equal `roots` under the rules of `phases`.
 
     Raises:
         CosetError: a rule is unsound in a way that types show; the rule is named.
     """
     started = time.monotonic()
-    search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits, logged))
-    snapshot, stop = _in_child(search, limits) if hasattr(os, "fork") else _in_process(search)
+    search = Search(Request(tuple(roots), tuple(equalities), tuple(phases), limits, logged, watch.counted))
+    steps: list[Step] = []
+
+    watch.named(tuple(encoded.rule.name for encoded in search.rules))
+
+    def told(step: Step) -> None:
+        steps.append(step)
+        watch.step(step)
+
+    snapshot, stop = _in_child(search, limits, told) if hasattr(os, "fork") else _in_process(search, told)
     rules = tuple(encoded.rule for encoded in search.rules)
     if snapshot is None:
         return _untouched(search, rules, stop, time.monotonic() - started)
-    return _decode(search, snapshot, rules, stop or snapshot.stop, time.monotonic() - started)
+    found = _decode(search, snapshot, rules, stop or snapshot.stop, time.monotonic() - started)
+    return replace(found, growth=tuple(steps))
 
 
-def _in_process(search: Search) -> tuple[Snapshot | None, str]:
+def _in_process(search: Search, told: Callable[[Step], None]) -> tuple[Snapshot | None, str]:
     """Where processes cannot fork: the same search, without a memory limit."""
     messages: list[tuple[str, Any]] = []
-    serve(search, messages.append)
+    serve(search, lambda message: told(message[1]) if message[0] == "step" else messages.append(message))
     kind, value = messages[-1]
     if kind == "error":
         raise value
     return value, ""
 
 
-def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
+def _in_child(search: Search, limits: Limits, told: Callable[[Step], None]) -> tuple[Snapshot | None, str]:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     sys.stdout.flush()
@@ -105,6 +117,9 @@ def _in_child(search: Search, limits: Limits) -> tuple[Snapshot | None, str]:
                     kind, value = receiver.recv()
                 except EOFError:
                     return best, "memory"  # the child died: the memory limit, or the system's own
+                if kind == "step":
+                    told(value)
+                    continue
                 if kind == "error":
                     message, place, help = value
                     raise CosetError(message, place=Place(*place) if place else None, help=help)

@@ -29,6 +29,7 @@ from coset.egraph.encode import (
     rulesets,
     static_facts,
 )
+from coset.egraph.growth import Counts, Step, step_of
 from coset.egraph.limits import Limits
 from coset.egraph.log import Recorder
 from coset.egraph.relevance import relevant
@@ -61,6 +62,7 @@ class Request:
     phases: tuple[Phase, ...]
     limits: Limits
     logged: bool = False
+    counted: bool = False
 
 
 @dataclass
@@ -91,6 +93,8 @@ class Search:
     recorder: Recorder | None = None
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
+    steps: list[Step] = field(default_factory=list)
+    counts: Counts | None = None
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
     _static: tuple[int, int] = (0, 0)
 
@@ -114,7 +118,9 @@ class Search:
 
     def run(self) -> Iterator[str]:
         """Search until saturation or a limit; yields `partial` after each iteration and at the end what stopped it."""
-        deadline = time.monotonic() + self.request.limits.seconds
+        started = time.monotonic()
+        deadline = started + self.request.limits.seconds
+        self.counts = Counts() if self.request.counted else None
         self.recorder = Recorder() if self.request.logged else None
         self._load()
         stop = "saturated"  # only when every phase is
@@ -122,6 +128,7 @@ class Search:
             for iteration in range(self.request.limits.iterations):
                 outcome = self._iterate(phase, iteration, deadline)
                 self.iterations += 1
+                self.steps.append(step_of(self, self.phases[phase].name, iteration, time.monotonic() - started, self.counts))
                 if outcome == "idle":
                     break
                 if outcome in ("time", "nodes"):
@@ -182,6 +189,8 @@ class Search:
         self._flush_static()
         if self.recorder is not None:
             self.recorder.record(self)
+        if self.counts is not None:
+            self.counts.match(self)
         full = self._apply([encoded for encoded in active if encoded.number in self.planned])
         self._analyse()
         if full:
@@ -405,11 +414,16 @@ Send = Callable[[tuple[str, Any]], None]
 
 
 def serve(search: Search, send: Send) -> None:
-    """Run `search`, sending ("snapshot", Snapshot)... and at the end ("done", Snapshot), or ("error", CosetError)."""
+    """Run `search`, sending ("step", Step) after each iteration, ("snapshot", Snapshot)... and at the end ("done", Snapshot), or
+    ("error", CosetError)."""
     quiet_until = time.monotonic() + CHECKPOINT_SECONDS
+    told = 0
     try:
         for stop in search.run():
             now = time.monotonic()
+            for step in search.steps[told:]:
+                send(("step", step))
+            told = len(search.steps)
             if stop != "partial":
                 send(("done", search.snapshot(stop)))
             elif now >= quiet_until:  # a checkpoint costs time; keep it to about a tenth of the search

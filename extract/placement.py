@@ -152,6 +152,13 @@ class Machines:
                 total += Placement((self._hosted(saturated, origin, choice.cost),)) if layout.is_there(face) else Placement(here=1)
         return total
 
+    def hosted(self, faces: Faces, picks: Picks) -> frozenset[int]:
+        """The classes that the host computes under the choices `picks`."""
+        if not isinstance(faces, _Together):
+            return frozenset()
+        chosen = [(face, faces.origins[face][index], faces.problem.classes[face][index].cost) for face, index in picks.items()]
+        return frozenset(origin.eclass for face, origin, cost in chosen if cost > 0 and origin.node >= 0 and faces.layout.is_there(face))
+
     def _hosted(self, saturated: Saturated, origin: Origin, seconds: float) -> Hosted:
         node = saturated.nodes[origin.eclass][origin.node]
         types = tuple(saturated.types[child] for child in node.children)

@@ -94,6 +94,11 @@ def live_steps(program: Program, graphs: Graphs | None = None) -> Steps:
     return (graphs or Graphs()).of(program).steps()
 
 
+def value_names(program: Program, graphs: Graphs | None = None) -> Mapping[Term, str]:
+    """What the values of `program` are called in the ONNX nodes that it is written as."""
+    return (graphs or Graphs()).of(program).names
+
+
 def printable(name: str, attributes: Mapping[str, Any], types: Sequence[Type], opset: int) -> str | None:
     """None when the op `name` with these attributes on operands of these types has an ONNX form in version `opset`, else why not."""
     parameters = [make(PARAMETER, (), {"index": index, "type": type}) for index, type in enumerate(types)]

@@ -72,6 +72,11 @@ class Graph:
         self.order = order if places is None else _by_places(order, places)
         self._emit_all(self.order)
 
+    @property
+    def names(self) -> Mapping[Term, str]:
+        """What the values of terms are called where they are printed."""
+        return self._names
+
     def steps(self) -> Steps:
         """What is printed for terms, in order: weights and what is computed from them alone is left out."""
         found = []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from coset.answer import save
 from coset.commands.options import DIM, DISABLE, JSON, NATIVE, ONLY, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of, zones_of
 from coset.ir.errors import CosetError
 
@@ -27,9 +28,10 @@ from coset.ir.errors import CosetError
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
-@click.option("--report", type=click.Path(), help="write the report (JSON)")
+@click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
+@click.option("--verbose", is_flag=True, help="say on stderr what each iteration of the search and each rule did")
 @click.option("--extraction-problem", type=click.Path(), help="write what extraction chose from (JSON, as extraction-gym has it)")
 @click.option("--certificate", type=click.Path(), help="write the steps that show the result equal to MODEL; `coset verify` checks them")
 @click.option(
@@ -44,7 +46,7 @@ from coset.ir.errors import CosetError
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None,
+    certificate: str | None, max_memory: int | None, verbose: bool,
     zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
@@ -54,12 +56,17 @@ def optimize(
     from coset.pipeline import default_target, optimize_file, optimize_range
     from coset.ranges import Span
     from coset.report import save_report
+    from coset.reporting.page import report_page
     from coset.show import show_optimized
     from coset.task import Job
+    from coset.telling import Telling
     from coset.zones import Zone
 
-    if report is not None and not report.endswith(".json"):
-        raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
+    if report is not None and not report.endswith((".json", ".html")):
+        raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
+    if report is not None and not Path(report).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(report).parent}` for the report", help="name a file in one that is there")
+    drawn = report is not None and report.endswith(".html")
     limits = Limits(seconds=time_limit, nodes=node_limit)
     problem = None if extraction_problem is None else Path(extraction_problem)
     if problem is not None and not problem.parent.is_dir():
@@ -74,12 +81,18 @@ def optimize(
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
     if certificate is not None and not Path(certificate).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    job = Job(model, resolved, numerics, limits, rule_files, dims, say, problem, max_memory, measure, certificate is not None)
-    job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
     proof = None if certificate is None else Path(certificate)
-    found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+    with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
+        job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, certificate is not None)
+        job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
+        job = replace(job, drawn=drawn, watch=telling.watch)
+        found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+        telling.finish()
+    graphs = found.pop("graphs", None)
     result = {**found, "output": output}
-    if report is not None:
+    if drawn and report is not None:
+        save(Path(report), report_page(result, graphs, model))
+    elif report is not None:
         save_report(result, Path(report))
     if as_json:
         print_json(result)

@@ -71,23 +71,22 @@ def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...
 @click.command()
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
+@click.option("--html", type=click.Path(), help="write a page with both graphs side by side")
+@click.option("--numerics", default="reassociates", show_default=True, help="what rules that pair nodes may promise")
+@click.option("--time-limit", type=click.FloatRange(min=0), default=5.0, show_default=True, help="seconds of search; 0: equal terms only")
 @DIM
 @JSON
-def diff(first: str, second: str, dims: dict[str, int], as_json: bool) -> int:
-    """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs. Exit code 1 when they differ."""
-    from coset.check import Oracle
-    from coset.frontends.onnx import import_model
-    from coset.reference import is_stablehlo
-    from coset.show import show_check
+def diff(first: str, second: str, html: str | None, numerics: str, time_limit: float, dims: dict[str, int], as_json: bool) -> int:
+    """Compare the outputs of two models (ONNX or StableHLO) on drawn and adversarial inputs, and their graphs node by node. Exit code 1
+    when the outputs differ."""
+    from coset.reporting.differing import Asked, differing
+    from coset.show import show_differing
 
-    if is_stablehlo(first) or is_stablehlo(second):
-        from coset.hub_pipeline import compare_files
-
-        report = compare_files(first, second, dims)
-    else:
-        report = Oracle(first, import_model(first), dims).compare(second, exact=False)
+    if html is not None and not Path(html).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(html).parent}` for the page", help="name a file in one that is there")
+    result = differing(Asked(first, second, dims, numerics, time_limit, None if html is None else Path(html)))
     if as_json:
-        print_json(report.summary())
+        print_json(result)
     else:
-        show_check(report.summary())
-    return SUCCESS if report.ok else NEGATIVE
+        show_differing(result)
+    return SUCCESS if result["ok"] else NEGATIVE

@@ -31,7 +31,7 @@ def by_values(one: Program, other: Program, feeds: Iterable[Feed], goals: Sequen
     ]
     for feed in feeds:
         try:
-            return _pairs(*({term: own for term, own in known_by(side, feed).items() if _counts(term)} for side in sides))
+            return _pairs(*({term: own for term, own in known_by(side, feed).items() if counts(term)} for side in sides))
         except (CosetError, ValueError):
             continue
     return in_order(goals)
@@ -55,6 +55,6 @@ def _pairs(ours: Prints, theirs: Prints) -> list[Goal]:
     return pairs
 
 
-def _counts(term: Term) -> bool:
-    """Movement is no end of a piece: the rules are about what it is part of."""
+def counts(term: Term) -> bool:
+    """True of what is worth a look for its value: movement is no end of a piece: the rules are about what it is part of."""
     return bool(term.operands) and isinstance(term.type, TensorType) and not term.op.has("movement") and not term.op.has("effect")

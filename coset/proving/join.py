@@ -7,6 +7,7 @@ up, and congruence does the rest. A pair that is not shown is no end of a piece:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -52,6 +53,27 @@ def join(goals: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits = PIE
     joining = _Joining(goals, (exact, phases), limits, moved, rounded)
     found = joining.by_pieces(in_order(goals) if alike is None else alike(goals))
     return [*begun, *(joining.whole() if found is None else found)]
+
+
+def joined_apart(
+    goals: Sequence[Goal], pairs: Sequence[Goal], asked: Sequence[Goal], phases: Sequence[Phase], *, limits: Limits, seconds: float
+) -> list[Goal]:
+    """Those of `asked`, which are some of the `pairs` of terms under the goals, that rules join where the pairs below them are taken for
+    equal: each by itself, until the `seconds` are over. Where all that are not of one kind over pairs are joined so, all are equal."""
+    joining = _Joining(goals, (phases,), limits, (), True)
+    for one, other in pairs:
+        number = joining.at[0].setdefault(one, len(joining.ends))
+        if number == len(joining.ends):
+            joining.ends.append(one)
+        joining.at[1].setdefault(other, number)
+    found = []
+    end = time.monotonic() + seconds
+    for one, other in asked:
+        if time.monotonic() > end:
+            break
+        if joining.joins_apart(one, other):
+            found.append((one, other))
+    return found
 
 
 def in_order(goals: Sequence[Goal]) -> list[Goal]:
@@ -161,6 +183,18 @@ class _Joining:
             steps = self._piece(one, other, _StandIns(self.shared, self.ends, coarse=True))
         return self._piece(one, other, _StandIns(self.shared, self.ends, passed=frozenset(near.known))) if steps is None else steps
 
+    def joins_apart(self, one: Term, other: Term) -> bool:
+        """Whether rules join two terms over the joined pairs below them, one of which the second may be."""
+        stand = _StandIns(self.shared, self.ends)
+        end = self.ends[self.at[1][other]]
+        if end is one:
+            return self._piece(one, other, stand) is not None
+        goal = (stand.cut(one, self.at[0]), stand.cut(end, self.at[0], whole=True))
+        if (goal, ()) not in self.solved:
+            put = Mapped({standin: actual for actual, standin in stand.known.items()})
+            self.solved[goal, ()] = self._searched([goal], (), lambda term: put.all([term])[0])
+        return self.solved[goal, ()] is not None
+
     def _are_joined(self, one: Term, other: Term) -> bool:
         return one is other or (one in self.at[0] and self.at[0][one] == self.at[1].get(other))
 
@@ -238,15 +272,15 @@ class _StandIns:
         self.shared, self.ends, self.coarse, self.passed = shared, ends, coarse, passed
         self.known: dict[Term, Term] = {}  # a term (of a pair: the left one) -> what stands for it
 
-    def cut(self, root: Term, at: Mapping[Term, int]) -> Term:
-        """`root` over stand-ins."""
+    def cut(self, root: Term, at: Mapping[Term, int], *, whole: bool = False) -> Term:
+        """`root` over stand-ins, or, as a `whole`, what stands for it."""
         made: dict[Term, Term] = {}
         stack = [(root, False)]
         while stack:
             term, ready = stack.pop()
             if term in made:
                 continue
-            end = None if term is root and term.operands else self._end(term, at)
+            end = None if term is root and term.operands and not whole else self._end(term, at)
             if end is not None:
                 made[term] = end
             elif ready:

@@ -1,0 +1,71 @@
+"""`coset diff A B`: outputs on drawn inputs, nodes by class, the first value that differs, and the page that shows both graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coset.answer import save
+from coset.check import CheckReport, Oracle
+from coset.hub_pipeline import compare_files
+from coset.ir.program import Program
+from coset.proving.refute import Names, Pair
+from coset.reference import is_stablehlo, read_program
+from coset.reporting.compare import compared, summary
+from coset.reporting.page import diff_page
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `coset diff`. `seconds` of search, 0 for none; `html`: where the page goes."""
+
+    first: str
+    second: str
+    dims: Mapping[str, int]
+    numerics: str = "reassociates"
+    seconds: float = 5.0
+    html: Path | None = None
+
+
+def differing(asked: Asked) -> dict[str, Any]:
+    """What `--json` prints: the comparison of the outputs, and how the nodes of both programs belong together.
+
+    Raises:
+        CosetError: a file cannot be read, or the first model runs on no drawn input.
+    """
+    one, other = read_program(asked.first), read_program(asked.second)
+    if is_stablehlo(asked.first) or is_stablehlo(asked.second):
+        report = compare_files(asked.first, asked.second, asked.dims)
+    else:
+        report = Oracle(asked.first, one, asked.dims).compare(asked.second, exact=False)
+    found = compared(one, other, report.binding, numerics=asked.numerics, seconds=asked.seconds)
+    graphs = found.graphs()
+    said = {**report.summary(), **summary(found, graphs), "first_difference": _parting(asked, one, other, report, found.interface)}
+    if asked.html is not None:
+        save(asked.html, diff_page(_shown(said), graphs, asked.first, asked.second))
+        said["html"] = str(asked.html)
+    return said
+
+
+def _parting(asked: Asked, one: Program, other: Program, report: CheckReport, names: Names | None) -> dict[str, Any] | None:
+    """The first value that differs, where outputs do and their names say which."""
+    if report.ok or names is None or not all(each.output for each in report.differences):
+        return None
+    pair = Pair((Path(asked.first), Path(asked.second)), one, other, names, asked.dims)
+    found: dict[str, Any] = pair.refuted(report, 0, None)["first_difference"]
+    return found
+
+
+def _shown(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page is to say."""
+    place = said["first_difference"]
+    first = said["first_unmatched"] if place is None else place.get("words") or place["unknown"]
+    nodes = said["nodes"]
+    return {
+        "check": {key: value for key, value in said.items() if key not in ("nodes", "matched_by", "first_unmatched", "first_difference")},
+        "nodes": {"before": nodes["first"], "after": nodes["second"]},
+        "matched_nodes": {"both": nodes["both"], "first": nodes["only_first"], "second": nodes["only_second"]},
+        "matched": said["matched_by"], "first_unmatched": first,
+    }  # fmt: skip

@@ -1,0 +1,49 @@
+"""What each op of a plain program is predicted to cost, and which of two machines runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from coset.extract.faces import FOLDED, ITSELF
+from coset.extract.placement import Machines
+from coset.extract.plain import saturated_of
+from coset.extract.problem import needed
+from coset.extract.select import DEFAULT
+from coset.extract.solve import solve
+from coset.extract.storage import folded
+from coset.ir.term import Term
+from coset.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Predicted seconds by term, under prices of single ops; what a view or a leaf costs is 0. `stored`: of values made at build time,
+    `moved`: of transfers between two machines. `hosted`: the terms that the host of an accelerator computes. `total` is the sum of all."""
+
+    seconds: Mapping[Term, float]
+    stored: float
+    moved: float
+    hosted: frozenset[Term]
+    total: float
+
+
+def priced(roots: Sequence[Term], target: Target, binding: Mapping[str, int]) -> Priced | None:
+    """The prices of a program as it stands, as `reprice` adds them up; None where the target cannot run it."""
+    saturated, terms = saturated_of(roots)
+    machines = Machines.of(target, binding, None)
+    faces = machines.faces(saturated, folded(saturated, target))
+    solution = solve(faces.problem, DEFAULT)
+    if solution is None:
+        return None
+    seconds = dict.fromkeys(terms, 0.0)
+    apart = {FOLDED: 0.0, ITSELF: 0.0}
+    for face in needed(faces.problem, solution.picks):
+        index = solution.picks[face]
+        origin, cost = faces.origins[face][index], faces.problem.classes[face][index].cost
+        if origin.node >= 0:
+            seconds[terms[origin.eclass]] += cost
+        else:
+            apart[origin.node] += cost
+    hosted = frozenset(terms[number] for number in machines.hosted(faces, solution.picks))
+    return Priced(seconds, apart[FOLDED], apart[ITSELF], hosted, solution.cost)
