@@ -135,6 +135,9 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
     if task.job.drawn:
+        from coset.explaining.near_misses import near_misses  # for the page only
+
+        report["near_misses"] = near_misses(task, made.solved)
         report["graphs"] = drawing(task, made.solved, made.program, flow.names(made.program))
     certificate, said = _certified(task, made.solved, path) if task.job.certified else (None, None)
     found = {**report, "memory": memory, "session": session, "left_out": left_out, "measured": measured, "certificate": said}

@@ -12,7 +12,8 @@ from typing import Any
 from coset.admission import RECOGNISE
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
-from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal
+from coset.explaining.missing import missing
+from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
@@ -20,9 +21,7 @@ from coset.pipeline import flow_for
 from coset.recognise import with_parts
 from coset.rules.definition import is_defined
 from coset.rules.pattern import Application
-from coset.rules.refusal import Unmet
 from coset.rules.rule import NUMERICS_ORDER, Rule
-from coset.rules.wording import Wording
 from coset.task import Job, Task, permitted_phases, solve_task, wanted_roots
 from coset.usage import used_rules
 
@@ -31,7 +30,6 @@ NEAREST = 3  # places that are listed where there is no match
 MISSES = 3  # of a place
 APART = 0.25  # how much less than of the nearest may be there at others that are listed
 LEAST = 0.35  # of a left side that must be there for a place to be near
-FACTS = {"nonnegative": "is not negative", "positive": "is positive", "finite": "is finite"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def explain(question: Question) -> dict[str, Any]:
     saturation = saturate(wanted_roots(task), phases, job.limits)
     words = Words(task.program, saturation)
     job.progress(f"matching {len(rules)} rules in {saturation.enodes} e-nodes")
-    matcher = Matcher(saturation.graph, _makers(phases))
+    matcher = Matcher(saturation.graph, makers_in(phases))
     classes = sorted(words.given) if question.at is None else [_class_of(question.at, words)]
     near = matcher.places(rules, classes)
     whole = _once(each for each in near if each.partial.whole)
@@ -129,15 +127,6 @@ def _made(rule: Rule) -> str | None:
     if not isinstance(right, Application) or any(_op(key) == right.op.name for key in rule.reads):
         return None
     return right.op.name
-
-
-def _makers(phases: Sequence[Phase]) -> dict[str, list[Rule]]:
-    found: dict[str, list[Rule]] = {}
-    for phase in phases:
-        for rule in phase.rules:
-            if rule.definition is not None and _recognises(rule):
-                found.setdefault(rule.definition, []).append(rule)
-    return found
 
 
 def _class_of(name: str, words: Words) -> int:
@@ -217,36 +206,8 @@ def _op(key: str) -> str:
 
 
 def _told(near: Near, words: Words) -> dict[str, Any]:
-    misses = [told for miss in near.partial.misses for told in _missing(miss, words)]
+    misses = [told for miss in near.partial.misses for told in missing(miss, words)]
     return {
         "value": words.value(near.eclass), "text": words.place(near.eclass), "rule": near.rule.name,
         "share": near.partial.share, "missing": misses[:MISSES],
     }  # fmt: skip
-
-
-def _missing(miss: Miss, words: Words) -> Iterator[dict[str, Any]]:
-    """What a miss asks for, what there is, and where."""
-    name = miss.rule.name
-    if isinstance(miss, Unequal):
-        values = f"{words.value(miss.first)} and {words.value(miss.second)}"
-        yield _row(name, f"`{miss.variable}` is one value", f"it would be {values}", words.value(miss.first))
-    elif isinstance(miss, Broken):
-        yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.unmet)
-    elif isinstance(miss, Absent) and miss.near:
-        yield from (_unmet(name, each, words.value(miss.eclass)) for each in miss.near)
-    elif isinstance(miss, Absent):
-        wanted = Wording(miss.rule).pattern(miss.pattern)
-        yield _row(name, wanted, f"{words.place(miss.eclass)} (as {words.forms(miss.eclass)})", words.value(miss.eclass))
-    elif miss.fact is not None:
-        fact, variable = miss.fact
-        yield _row(name, f"`{variable}` {FACTS.get(fact, f'is {fact}')}", "nothing shows it", words.value(miss.eclass))
-    else:
-        yield _row(name, "the rule acts here", "it has not: the search ended before, or another rule was first", words.value(miss.eclass))
-
-
-def _unmet(rule: str, unmet: Unmet, value: str) -> dict[str, Any]:
-    return _row(rule, unmet.condition, unmet.found, value, dict(unmet.values))
-
-
-def _row(rule: str, needs: str, found: str, at: str, values: dict[str, str] | None = None) -> dict[str, Any]:
-    return {"rule": rule, "condition": needs, "found": found, "at": at, "values": values or {}}

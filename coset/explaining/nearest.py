@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
+from coset.admission import RECOGNISE
 from coset.egraph.saturated import ENode, Saturated
+from coset.egraph.search import Phase
 from coset.ir.op import get_op
 from coset.ir.term import AttributeItems
 from coset.ir.types import TupleType, Type
@@ -124,6 +126,7 @@ class Matcher:
 
     graph: Saturated
     makers: Mapping[str, Sequence[Rule]]
+    edits: bool = True  # other ops may stand in place of what is not there; else only what is asked of them fails
     _by_op: dict[str, dict[int, list[int]]] = field(init=False)  # op/arity -> class -> positions
     _memo: dict[tuple[int, int, int, int], tuple[Partial, ...]] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
@@ -207,7 +210,7 @@ class Matcher:
             if turns:
                 parts = self._in_part(rule, pattern, eclass, turns - 1)
                 ways += [part for part in parts if not (there and any(isinstance(miss, Unknown) for miss in part.misses))]
-            ways += self._in_place(rule, pattern, eclass, turns, between)
+            ways += self._in_place(rule, pattern, eclass, turns, between) if self.edits else ()
         best: dict[tuple[object, ...], Partial] = {}
         for way in sorted(ways, key=lambda each: each.rank):
             best.setdefault(way.bindings, way)
@@ -310,3 +313,13 @@ def _joined(rule: Rule, first: Partial, second: Partial) -> Partial:
             misses.append(Unequal(rule, name, known[name], eclass))
             lacks += UNEQUAL
     return Partial(first.matched + second.matched, lacks, tuple(known.items()), first.nodes + second.nodes, tuple(misses))
+
+
+def makers_in(phases: Sequence[Phase]) -> dict[str, list[Rule]]:
+    """The rules that read definitions from right to left, by the op that they find."""
+    found: dict[str, list[Rule]] = {}
+    for phase in phases:
+        for rule in phase.rules:
+            if rule.definition is not None and rule.family.endswith(RECOGNISE):
+                found.setdefault(rule.definition, []).append(rule)
+    return found

@@ -25,7 +25,7 @@ class Words:
 
     program: Program
     saturation: Saturation
-    _sizes: list[float] = field(default_factory=list)
+    actual: Mapping[Term, Term] = field(default_factory=dict)  # the program's terms that those of regions stand for
 
     @cached_property
     def names(self) -> Mapping[int, tuple[str, ...]]:
@@ -33,10 +33,11 @@ class Words:
         found: dict[int, dict[str, None]] = {}
         given: Mapping[Term, str] = self.program.source.get("names", {})
         for term, (number, _) in self.saturation.source.items():
-            name = given.get(term) or (term.attribute("name") if term.op.name == "builtin.input" else None)
+            own = self.actual.get(term, term)
+            name = given.get(own) or (own.attribute("name") if own.op.name == "builtin.input" else None)
             if name:
                 found.setdefault(number, {}).setdefault(name)
-        for (name, _), root in zip(self.program.outputs, self.saturation.graph.roots, strict=False):
+        for (name, _), root in zip(self.program.outputs, self.saturation.graph.roots if not self.actual else (), strict=False):
             found.setdefault(root, {}).setdefault(name)
         return {number: tuple(names) for number, names in found.items()}
 

@@ -11,7 +11,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.regionwise import Solved
 from coset.reporting.graph import Side, aligned, graph_of
-from coset.reporting.matching import Match, matched
+from coset.reporting.matching import Match, called, matched
 from coset.task import Task, wanted_roots
 
 STORED, MOVED = "values made at build time", "transfers"
@@ -21,9 +21,12 @@ def drawing(task: Task, solved: Solved, program: Program, names: Mapping[Term, s
     """The graphs of the task's program and of the one that was made of it, whose values are called `names`."""
     final = (*program.roots, *program.sources().values())
     wanted = wanted_roots(task)
-    match = matched(wanted, solved, final if len(final) == len(wanted) else (*program.roots, *solved.terms[len(program.roots) :]))
-    prices = [priced(roots, task.job.target, task.binding) for roots in (task.program.roots, program.roots)]
     given: Mapping[Term, str] = task.program.source.get("names", {})
+    if solved.zones:
+        match = called(wanted, final, (given, names))
+    else:
+        match = matched(wanted, solved, final if len(final) == len(wanted) else (*program.roots, *solved.terms[len(program.roots) :]))
+    prices = [priced(roots, task.job.target, task.binding) for roots in (task.program.roots, program.roots)]
     return side_by_side((task.program, program), (given, names), match, prices)
 
 

@@ -52,6 +52,20 @@ def structural(one: Sequence[Term], other: Sequence[Term], *, by: str = "equal t
     return Match(before, after, (states[0], states[1]), by=by)
 
 
+def called(one: Sequence[Term], other: Sequence[Term], names: tuple[Mapping[Term, str], Mapping[Term, str]]) -> Match:
+    """The match of two programs in which equal terms are one value, and values of one name: for what was searched in parts."""
+    match = structural(one, other, by="names: parts were searched apart")
+    before, after, states = dict(match.before), dict(match.after), (dict(match.states[0]), dict(match.states[1]))
+    ours = {name: term for term, name in names[0].items() if states[0].get(term) == REMOVED}
+    for term, name in names[1].items():
+        if states[1].get(term) == NEW and name in ours:
+            was = ours.pop(name)
+            after[term] = before[was]
+            same = was.op is term.op and exact_key(was.attributes) == exact_key(term.attributes)
+            states[0][was] = states[1][term] = KEPT if same else CHANGED
+    return Match(before, after, states, match.rules, match.by)
+
+
 def _in_order(roots: Sequence[Term], parts: Sequence[Part]) -> list[tuple[Part, Place | None]]:
     """Each part at each of its places, those first that others read."""
     if any(part.region is None for part in parts):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -114,3 +116,26 @@ def test_a_value_of_the_model_can_be_asked_about(tmp_path: Path, capsys: pytest.
     assert run(["explain", str(path), "--rule", GELU, "--at", "nothing"]) == 2
     assert run(["explain", str(path), "--rule", "onnx.Gleu"]) == 2
     assert "do you mean `onnx.Gelu`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("graph", "op", "condition"), [
+    ("gelu-rounded-root", GELU, "the constant is 1 / sqrt(2); it is 0.709219873"),
+    ("ln-unbiased", LAYER, "the constant is product(permute(S, dimensions)); it is 7"),
+    ("ln-wrong-axis", LAYER, "`dimensions` of `part.standardized` is range(len(B), rank(x)); it is [1]"),
+])  # fmt: skip
+def test_the_page_lists_near_misses(tmp_path: Path, graph: str, op: str, condition: str) -> None:
+    """Only where every op is there and a condition fails; nothing of a model in which all of them were found."""
+    model, page = tmp_path / "model.onnx", tmp_path / "page.html"
+    onnx.save(_model(graph), model)
+    arguments = ["optimize", str(model), "-o", str(tmp_path / "out.onnx"), "--numerics", "real", "--report"]
+    assert run([*arguments, str(page)]) == 0
+    found = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.S)[0])
+    assert {"rule": op, "condition": condition} in [{"rule": each["rule"], "condition": each["condition"]} for each in _missed(found)]
+    onnx.save(onnx.parser.parse_model((CORPUS / "layer_norm" / "torch-script14-inputs.onnxtxt").read_text()), model)
+    assert run([*arguments, str(page)]) == 0
+    found = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.S)[0])
+    assert not _missed(found)
+
+
+def _missed(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return (data.get("report") or data)["near_misses"]  # type: ignore[no-any-return]
