@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -155,6 +156,7 @@ def _match(programs: tuple[Program, Program], classes: _Classes, by: str) -> Mat
 
 def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapping[str, int], numerics: str, seconds: float) -> Match:
     """The match by a search of both programs in one e-graph, and by values on a drawn input; it says what rests on which."""
+    end = time.monotonic() + seconds
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
     phases = with_witnesses(permitted_phases((), numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
@@ -168,13 +170,14 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
             classes.join(stands.setdefault(number, term), term)
         ended = "" if found.stop == "saturated" else f" (it ended by its limit: {found.stop})"
         words = f"the e-classes of a search with rules that promise {numerics} or better{ended}"
+    left = max(0.0, end - time.monotonic())
     classes.close()
     shown = _shared(classes)
     pairs = list(_of_one_value(programs, next(drawn(first, (binding,)))))
     unlike = [pair for pair in pairs if classes.parts(*pair)]
     classes.close()
     goals = list(zip(programs[0].roots, programs[1].roots, strict=True))
-    joined = len(joined_apart(goals, pairs, unlike, phases, limits=PIECE, seconds=seconds))
+    joined = len(joined_apart(goals, pairs, unlike, phases, limits=PIECE, seconds=left))
     follow = len(_shared(classes) - shown) - len(unlike)
     parts = [f"{joined} pairs by rules over the pairs below them"] if joined else []
     parts += [f"{len(unlike) - joined} by their values on one drawn input only"] if len(unlike) > joined else []

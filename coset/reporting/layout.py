@@ -16,7 +16,8 @@ ROW, GAP, LANE = 62, 18, 22  # from layer to layer, between nodes, of an edge th
 COLUMN_GAP = 70
 REACH = 16  # layers over which an edge is drawn in full; longer ones are drawn as their ends
 SWEEPS = 6
-ASPECT = 1.05  # width by height of what is to be filled
+YIELDING = 0.01  # how much the place of a passing edge counts beside that of a node
+ASPECT = 1.3  # width by height of what is to be filled
 SLACK = 0.15  # of a column's height: how far from the even place it may end
 
 
@@ -98,7 +99,7 @@ def _breaks(layers: Sequence[int], pairs: Sequence[tuple[int, int]], depth: int)
     rows = [LANE * crossed for crossed in crossing[:depth]]
     for layer in layers:
         rows[layer] += WIDTH + GAP
-    wide = max(rows) + COLUMN_GAP
+    wide = sorted(rows)[int(0.98 * (depth - 1))] + COLUMN_GAP  # but for a few
     columns = max(1, min(depth, round((ASPECT * depth * ROW / wide) ** 0.5)))
     found = [0]
     for column in range(1, columns):
@@ -169,44 +170,54 @@ class _Drawing:
             for point in row:
                 middle[point] = done + self.width(point) / 2
                 done += self.width(point)
+        straight = [[self.straight(each) for each in side] for side in (self.above, self.below)]
         for sweep in range(SWEEPS):
-            neighbours = self.below if sweep % 2 else self.above
+            neighbours = straight[sweep % 2]
             for row in reversed(self.rows) if sweep % 2 else self.rows:
                 wanted = [sum(middle[n] for n in neighbours[p]) / len(neighbours[p]) if neighbours[p] else middle[p] for p in row]
-                for point, found in zip(row, _apart(wanted, [self.width(point) for point in row]), strict=True):
+                weights = [1.0 if point < self.count else YIELDING for point in row]
+                for point, found in zip(row, _apart(wanted, [self.width(point) for point in row], weights), strict=True):
                     middle[point] = found
         self.hold(middle)
         return [x - WIDTH / 2 if point < self.count else x for point, x in enumerate(middle)]
 
+    def straight(self, neighbours: Sequence[int]) -> Sequence[int]:
+        """Of neighbours those that a point stands in line with: nodes, where there are any. A chain with edges beside it stays straight;
+        else each one that joins it would move it a little, and always to that side."""
+        return [point for point in neighbours if point < self.count] or neighbours
+
     def hold(self, middle: list[float]) -> None:
-        """Move the rows that have drifted off back over the widest row of their column."""
+        """Move the rows that have drifted off back to about where their column is widest."""
         widest: dict[int, int] = {}
+        centers: dict[int, list[float]] = {}
         for layer, row in enumerate(self.rows):
             column = self.column_of[layer]
             widest[column] = max(widest.get(column, 0), sum(map(self.width, row)))
+            centers.setdefault(column, []).append((middle[row[0]] + middle[row[-1]]) / 2)
+        around = {column: sum(found) / len(found) for column, found in centers.items()}
         for layer, row in enumerate(self.rows):
-            room = widest[self.column_of[layer]] / 2
-            low = min((middle[point] - self.width(point) / 2 for point in row), default=0.0)
-            high = max((middle[point] + self.width(point) / 2 for point in row), default=0.0)
+            column = self.column_of[layer]
+            room = widest[column] / 2 + WIDTH
+            low, high = (middle[row[place]] - around[column] + side * self.width(row[place]) / 2 for place, side in ((0, -1), (-1, 1)))
             shift = -(low + high) / 2 if high - low > 2 * room else max(0.0, -room - low) - max(0.0, high - room)
             for point in row:
                 middle[point] += shift
 
 
-def _apart(wanted: Sequence[float], widths: Sequence[int]) -> list[float]:
-    """Middles in the given order, nothing over its neighbour, that are nearest to `wanted` (least squares: pooled violators)."""
+def _apart(wanted: Sequence[float], widths: Sequence[int], weights: Sequence[float]) -> list[float]:
+    """Middles in the given order, nothing over its neighbour, that are nearest to `wanted` (weighted least squares: pooled violators)."""
     offsets, offset = [], 0.0
     for width in widths:
         offsets.append(offset + width / 2)
         offset += width
-    pools: list[tuple[float, int]] = []  # sum, and how many
-    for want, own in zip(wanted, offsets, strict=True):
-        total, many = want - own, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / many:
+    pools: list[tuple[float, float, int]] = []  # weighted sum, weight, and how many
+    for want, own, weight in zip(wanted, offsets, weights, strict=True):
+        total, heavy, many = weight * (want - own), weight, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / heavy:
             before = pools.pop()
-            total, many = total + before[0], many + before[1]
-        pools.append((total, many))
-    shifts = [total / many for total, many in pools for _ in range(many)]
+            total, heavy, many = total + before[0], heavy + before[1], many + before[2]
+        pools.append((total, heavy, many))
+    shifts = [total / heavy for total, heavy, many in pools for _ in range(many)]
     return [shift + own for shift, own in zip(shifts, offsets, strict=True)]
 
 
