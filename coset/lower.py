@@ -84,19 +84,18 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     clock = _Clock()
     asked.progress("reading the model")
     original = read_program(asked.model)
-    program = original.with_roots(primitive(original))
-    binding = dict(next(bindings(program, asked.dims or {})))
+    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
+    task = searched(job, original)
+    binding = task.binding
     clock.mark("read")
     asked.progress("searching equal programs")
-    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
-    task = Task(job, program, binding, phases_for(job, EVERY_OPSET))
-    solved, searched = solve_task(task, task.phases)
+    solved, seconds = solve_task(task, task.phases)
     refuse_idle(asked.target, solved)
     saturation = solved.saturation
     optimized, folded = finish(task, solved)
     usage = used_rules(solved)
     clock.mark("extract")
-    clock.split("extract", "saturate", searched)
+    clock.split("extract", "saturate", seconds)
     facts = _facts(asked, usage)
     emitted = _Emitted(asked, optimized, binding, facts)
     package = emitted.package(asked.code)
@@ -117,6 +116,16 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "cost": _cost(solved), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip
+
+
+def searched(job: Job, original: Program) -> Task:
+    """What is searched of a program for a target that is lowered to: its primitive ops, with the rules that the job allows.
+
+    Raises:
+        CosetError: as `phases_for`.
+    """
+    program = original.with_roots(primitive(original))
+    return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,14 @@ from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
+from coset.lower import DIALECT, searched
 from coset.pipeline import flow_for
 from coset.recognise import with_parts
+from coset.reference import read_program
 from coset.rules.definition import is_defined
 from coset.rules.pattern import Application
 from coset.rules.rule import NUMERICS_ORDER, Rule
-from coset.task import Job, Task, permitted_phases, solve_task, wanted_roots
+from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots
 from coset.usage import used_rules
 
 PLACES = 20  # that are listed
@@ -52,7 +54,7 @@ def explain(question: Question) -> dict[str, Any]:
     """
     started = time.perf_counter()
     job = question.job
-    task = flow_for(job, Path(f"explained{Path(str(job.model)).suffix}")).read()
+    task = _task(job)
     rules = named_rules(job, question.rule)
     phases = _with(rules, task)
     job.progress("searching equal programs")
@@ -78,6 +80,14 @@ def explain(question: Question) -> dict[str, Any]:
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "stop": saturation.stop},
         "seconds": time.perf_counter() - started,
     }
+
+
+def _task(job: Job) -> Task:
+    """The model as `coset optimize` reads it, or `coset lower` where that is what the target is for."""
+    if job.target.dialect == DIALECT:
+        job.progress("reading the model")
+        return searched(job, read_program(job.model))
+    return flow_for(job, Path(f"explained{Path(str(job.model)).suffix}")).read()
 
 
 def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
@@ -107,9 +117,13 @@ def _with(rules: Sequence[Rule], task: Task) -> list[Phase]:
     """The phases of the task with the rules that are asked about, and those that find what they are made of."""
     inside = with_parts({str(rule.definition) for rule in rules if rule.definition is not None})
     wanted = {rule.name for rule in rules}
-    more = permitted_phases(
-        task.job.rules, NUMERICS_ORDER[-1], lambda rule: rule.name in wanted or (rule.definition in inside and _recognises(rule))
-    )
+    composite = any(get_op(op).dialect == COMPOSITE for op in inside)
+
+    def taken(rule: Rule) -> bool:
+        moving = composite and rule.definition is None and rule.phase == COMPOSITE  # movement around named ops that composites need
+        return rule.name in wanted or moving or (rule.definition in inside and _recognises(rule))
+
+    more = permitted_phases(task.job.rules, NUMERICS_ORDER[-1], taken)
     phases = {phase.name: list(phase.rules) for phase in task.phases}
     there = {rule.name for found in phases.values() for rule in found}
     for phase in more:
