@@ -29,6 +29,7 @@ TURNS = 3  # definitions inside definitions that are looked into
 PLAIN = 0.3  # the weight of movement, which is everywhere
 LEAF = 0.6  # the weight of a constant
 REFUSED = 0.25  # what an equation or a condition that does not hold costs
+INVENTED = 0.1  # what an op costs that rules made, and not the model: of equal forms the model's own is the one to speak of
 FURTHER = 0.01  # each one more of them
 INSERTED = 0.9  # what an op between two that should be neighbours costs
 UPROOTED = 1.0  # what a place costs that has not the root of the left side: more likely it is an operand of one that has
@@ -251,9 +252,10 @@ class Matcher:
         """The node itself: attributes that the rule fixes by themselves are looked at here, the others when all is there."""
         weight = self._weight(pattern)
         wrong = wrong_attributes(rule, pattern, payloads.described(node.op, node.attributes, node.regions) or ())
+        made = INVENTED if node.children and not node.original and pattern.op.name not in self.makers else 0.0
         if not wrong:
-            return Partial(weight, 0.0, (), ((pattern.index, eclass, position),))
-        cost = max(REFUSED, weight / 2)
+            return Partial(weight, made, (), ((pattern.index, eclass, position),))
+        cost = max(REFUSED, weight / 2) + made
         return Partial(max(0.0, weight - cost), cost, (), ((pattern.index, eclass, position),), (Absent(rule, pattern, eclass, wrong),))
 
     def _in_part(self, rule: Rule, pattern: Application, eclass: int, turns: int) -> Iterator[Partial]:
