@@ -73,6 +73,7 @@ def report_of(
         "host": [vars(each) for each in placement.hosted],
         "on_target": placement.here if task.job.target.host is not None else None,
         "transfers": {"count": placement.transfers, "bytes": placement.bytes, "seconds": placement.seconds},
+        "warnings": [saturation.warning] if saturation.warning else [],
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip

@@ -48,6 +48,7 @@ RECOGNISE = ".recognise"  # the family of a definition read from right to left
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
+AT_LEAST = 1e-3  # s for a search, when those before it took all
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
@@ -183,8 +184,10 @@ def solve_task(
         if tuple(roots) in known:
             return known[tuple(roots)]
         started = time.perf_counter()
-        found = known[tuple(roots)] = search_roots(roots, phases, task)
+        found = known[tuple(roots)] = search_roots(roots, phases, task, spent=seconds)
         seconds += time.perf_counter() - started
+        if found[0].warning:
+            task.job.progress(f"warning: {found[0].warning}; going on with the best program so far")
         task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
         return found
 
@@ -226,8 +229,10 @@ def refuse_idle(target: Target, solved: Solved) -> None:
         )
 
 
-def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Sequence[Entered]]:
-    """The e-graph of what equals `roots`, whose chains of products were ordered and whose products of one operand were merged first."""
+def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, spent: float = 0.0) -> tuple[Saturation, Sequence[Entered]]:
+    """The e-graph of what equals `roots`, whose chains of products were ordered and whose products of one operand were merged first.
+    Of the job's seconds so many were `spent` on other searches of it."""
+    started = time.perf_counter()
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
     phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
@@ -235,7 +240,9 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
     pairs = [pair for found in entered for pair in found.pairs]
-    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified), entered
+    left = task.job.limits.seconds - spent - (time.perf_counter() - started)
+    limits = replace(task.job.limits, seconds=max(left, AT_LEAST))
+    return saturate(roots, phases, limits, equalities=pairs, logged=task.job.certified), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:
