@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_name
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
+from coset.frontends.onnx_checked import check_node, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
@@ -222,6 +222,7 @@ class _Importer:
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
         standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
+        check_node(node, schema_of(node.op_type, self.opsets.get(domain, 1), domain) if standard else None, what, self.opened)
         branching = standard and node.op_type == "If"
         chosen = self._chosen(node, operands) if branching else None
         seen = self._seen(node, domain, operands) if standard and chosen is None else None
@@ -429,13 +430,10 @@ class _Importer:
         return bytes(header.SerializeToString(deterministic=True))
 
 
-@lru_cache(maxsize=4096)
 def _since(name: str, opset: int, domain: str) -> int | None:
     """The version in which the op was last changed, up to version `opset` of its domain; None where the domain has no such op."""
-    try:
-        return int(onnx.defs.get_schema(name, opset, domain).since_version)
-    except onnx.defs.SchemaError:
-        return None
+    schema = schema_of(name, opset, domain)
+    return None if schema is None else int(schema.since_version)
 
 
 def _without_rank(results: Sequence[Term]) -> bool:
