@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -418,6 +419,8 @@ def textual(draw: random.Random, text: str, other: str) -> bytes:
         at, deep = draw.randrange(len(text) + 1), draw.choice((50, 1000, 20_000))
         opened = draw.choice(("(", "[", "-", "f(", "{", "<"))
         return (text[:at] + opened * deep + text[at:]).encode()
+    if kind < 0.65:
+        return _misplaced(draw, text).encode()
     words = text.split(" ")
     for _ in range(draw.choice((1, 1, 2, 5))):
         place = draw.randrange(len(words))
@@ -425,3 +428,15 @@ def textual(draw: random.Random, text: str, other: str) -> bytes:
             (draw.choice(WORDS), draw.choice(words), draw.choice(other.split(" ")), "", f"{words[place]} {words[place]}")
         )
     return " ".join(words).encode()
+
+
+def _misplaced(draw: random.Random, text: str) -> str:
+    """A text in which a word, number or sign is another one of it."""
+    words = [found.span() for found in re.finditer(r"\w+|[^\w\s]+", text)]
+    for _ in range(draw.choice((1, 1, 2)) if words else 0):
+        start, end = draw.choice(words)
+        first, last = draw.choice(words)
+        kind = text[start : start + 1].isalnum()
+        if kind == text[first : first + 1].isalnum():  # else the words are those of a text that is no more
+            text = text[:start] + draw.choice((text[first:last], text[first:last], "0" if kind else "..")) + text[end:]
+    return text
