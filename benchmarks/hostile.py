@@ -158,10 +158,14 @@ def _small() -> bytes:
 
 
 @lru_cache(maxsize=1)
-def rule_texts() -> tuple[str, ...]:
-    """The files of the library, and each of their entries."""
+def rule_texts() -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """The files of the library: their text, what they use, and their entries."""
     files = [(path, read_text(path)) for path in rule_files(DEFAULT)]
-    return (*(text for _, text in files), *(entry.text for path, text in files for entry in parse(text, str(path))[0].rules))
+    found = []
+    for path, text in files:
+        uses = "\n".join(line for line in text.splitlines() if line.startswith("use "))
+        found.append((text, uses, tuple(entry.text for entry in parse(text, str(path))[0].rules)))
+    return tuple(each for each in found if each[2])
 
 
 def damaged_model(seed: int, folder: Path) -> Case:
@@ -182,12 +186,11 @@ def damaged_model(seed: int, folder: Path) -> Case:
 
 def damaged_rules(seed: int, folder: Path) -> Case:
     draw = random.Random(seed)
-    texts = rule_texts()
-    entries = "\n\n".join(draw.choice(texts[len(rule_files(DEFAULT)) :]) for _ in range(draw.choice((1, 1, 2))))
-    text = "use stablehlo, chlo\n" + re.sub(r"^(rule|op|kernel) (\w+)", r"\1 own_\2", entries, flags=re.MULTILINE)  # the library has theirs
-    if draw.random() < 0.02:
-        text = draw.choice(texts)
-    (folder / "own.rules").write_bytes(textual(draw, text, draw.choice(texts)))
+    text, uses, entries = draw.choice(rule_texts())
+    if draw.random() >= 0.01:
+        chosen = "\n\n".join(draw.choice(entries) for _ in range(draw.choice((1, 1, 2))))
+        text = f"{uses}\n" + re.sub(r"^(rule|op|kernel) (\w+)", r"\1 own_\2", chosen, flags=re.MULTILINE)  # the library has theirs
+    (folder / "own.rules").write_bytes(textual(draw, text, draw.choice(rule_texts())[0]))
     if seed % WHOLE:
         return Case((), "", call=lambda: permitted_phases((Path("own.rules"),), "real", lambda _: True))
     (folder / "model.onnx").write_bytes(_small())

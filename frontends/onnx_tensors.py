@@ -151,10 +151,16 @@ class Opened:
 
 
 def cut_span(tensor: Model) -> tuple[int, int] | None:
-    """Offset and length of the bytes that `onnx_wire` cut out of `tensor`, or None."""
+    """Offset and length of the bytes that `onnx_wire` cut out of `tensor`, or None.
+
+    Raises:
+        CosetError: the model came with such a mark, with something else in it.
+    """
     for entry in tensor.external_data:
         if entry.key == MARK:
             offset, _, length = entry.value.partition(",")
+            if not (offset.isdecimal() and length.isdecimal()):
+                raise CosetError(f"tensor `{tensor.name}` keeps its data at `{entry.value}`, which is no place", help=MODEL_HELP)
             return int(offset), int(length)
     return None
 
@@ -263,6 +269,8 @@ def opsets_of(opened: Opened) -> dict[str, int]:
     result: dict[str, int] = {}
     for entry in opened.proto.opset_import:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
+        if not 0 <= entry.version < 1 << 31:
+            raise opened.error(f"the model imports version {entry.version} of the domain `{domain or 'ai.onnx'}`", help="set opset_import")
         if result.setdefault(domain, entry.version) != entry.version:
             raise opened.error(f"the domain `{domain or 'ai.onnx'}` is imported in two versions", help="import one version")
     if "" not in result and (opened.proto.ir_version < 3 or any(not node.domain for node in opened.proto.graph.node)):
