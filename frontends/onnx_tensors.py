@@ -160,7 +160,7 @@ def cut_span(tensor: Model) -> tuple[int, int] | None:
         if entry.key == MARK:
             offset, _, length = entry.value.partition(",")
             if not (offset.isdecimal() and length.isdecimal()):
-                raise CosetError(f"tensor `{tensor.name}` keeps its data at `{entry.value}`, which is no place", help=MODEL_HELP)
+                raise CosetError(f"its data is said to be at `{entry.value}` of the model, which is no place", help=MODEL_HELP)
             return int(offset), int(length)
     return None
 
