@@ -32,6 +32,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.damage import bytewise, structural, textual
+from coset.backends import onnxruntime
 from coset.cli import run
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
@@ -39,6 +40,7 @@ from coset.task import permitted_phases
 
 COUNTS = {"models": 1000, "rules": 10_000, "targets": 500, "texts": 300}
 SECONDS = 60.0  # of the clock, for one case
+RUN_SECONDS = 4.0  # after which a run of a model is stopped here: a case has about ten
 BYTES = 4 << 30  # beyond what the process has when it starts
 WHOLE = 40  # one rule file in so many goes through a whole optimization
 CRASH = 70  # exit code of a case that ended with an exception
@@ -251,6 +253,7 @@ def _run_here(case: Case, folder: Path, place: Path) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + BYTES, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.chdir(folder)
+        onnxruntime.PATIENCE = RUN_SECONDS
         code = run(list(case.arguments)) if case.call is None else _called(case.call)
     except BaseException:
         traceback.print_exc()

@@ -29,6 +29,7 @@ from coset.ir.program import Program, spelled
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
+MOST = (1 << 63) - 1  # what ONNX writes a dim with
 STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
 
 
@@ -203,6 +204,8 @@ class _Importer:
     def _define(self, name: str, term: Term) -> None:
         if name in self.scope:
             raise self.opened.error(f"two values are called `{name}`", help="names of values must be unique in a graph")
+        if isinstance(term.type, TensorType) and any(isinstance(dim, int) and dim > MOST for dim in term.type.shape or ()):
+            raise self.opened.error(f"the value `{name}` would be {term.type}: no tensor is as large", help="check the dims of the model")
         self.scope[name] = term
         if term.op.name != "builtin.input":
             self.names.setdefault(term, name)
