@@ -48,6 +48,8 @@ def optimize(
 
     if report is not None and not report.endswith(".json"):
         raise CosetError(f"the report `{report}` is no .json file", help="HTML reports are not built yet: docs/status.md")
+    if report is not None and not Path(report).parent.is_dir():
+        raise CosetError(f"there is no folder `{Path(report).parent}` for the report", help="name a file in one that is there")
     limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
     problem = None if extraction_problem is None else Path(extraction_problem)
     if problem is not None and not problem.parent.is_dir():
