@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
 import multiprocessing
@@ -25,13 +24,12 @@ from coset.egraph.door import EngineError, EnginePanic, keep_engines
 from coset.egraph.search import Search, serve
 from coset.egraph.snapshot import Snapshot
 from coset.ir.errors import CosetError, Place
+from coset.ir.orphan import end_with
 
 ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
 DECODING = 3e-6  # s for each e-node of a snapshot that is decoded when the search is over (1.2e-6 on the slowest machine that was seen)
 DYING = 5.0  # s, for a process whose memory is large
 NAMING = 30.0  # s, at least, for looking for the rule that made one value of two types
-ORPHANED = 0.5  # s, between looks at whether the parent is there, on systems that do not tell
-PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 @dataclass(frozen=True)
@@ -137,7 +135,7 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
 def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int, words: IO[bytes], parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    _end_with(parent)
+    end_with(parent)
     faulthandler.disable()
     os.dup2(words.fileno(), 2)  # the allocator's last words are no message to the user, but say what happened
     _limit_memory(limit)
@@ -162,21 +160,6 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
         pass  # nobody listens any more
     except BaseException:
         sender.send(("crash", traceback.format_exc()))
-
-
-def _end_with(parent: int) -> None:
-    """End this process with `parent`, however that ends: nobody else would."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:
-        signal.signal(signal.SIGALRM, lambda *_: _leave_orphaned(parent))
-        signal.setitimer(signal.ITIMER_REAL, ORPHANED, ORPHANED)
-    _leave_orphaned(parent)  # it may have ended before
-
-
-def _leave_orphaned(parent: int) -> None:
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _limit_memory(limit: int) -> None:
