@@ -14,7 +14,7 @@ from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_name
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
-from coset.frontends.onnx_checked import check_node, schema_of
+from coset.frontends.onnx_checked import RUNTIME, check_node, form_for, is_newer, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
@@ -30,7 +30,7 @@ from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Te
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
 MOST = (1 << 63) - 1  # what ONNX writes a dim with
-STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
+STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", RUNTIME)  # the domains whose ops can have definitions
 
 
 def import_model(source: str | Path | bytes | Model, *, folder: Path | None = None, rewrite: Rewrite | None = None) -> Program:
@@ -225,7 +225,7 @@ class _Importer:
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
         standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
-        check_node(node, schema_of(node.op_type, self.opsets.get(domain, 1), domain) if standard else None, what, self.opened)
+        check_node(node, form_for(node.op_type, self.opsets.get(domain, 1), domain) if standard else None, what, self.opened)
         branching = standard and node.op_type == "If"
         chosen = self._chosen(node, operands) if branching else None
         seen = self._seen(node, domain, operands) if standard and chosen is None else None
@@ -249,9 +249,9 @@ class _Importer:
         name = f"{domain}.{node.op_type}" if domain else node.op_type
         since = _since(node.op_type, self.opsets.get(domain, 1), domain)
         if since is None:
-            if not dialect.known(name, 1):
+            if domain != RUNTIME or not dialect.known(name, 1) or is_newer(node):
                 return None
-            since = 1  # an op of ONNX Runtime: its versions are not ONNX's
+            since = 1  # its versions are not ONNX's
         if attributes is None:
             return None
         if any(True for _ in bodies(node)):
