@@ -128,6 +128,8 @@ def end(run: subprocess.Popen[bytes], after: float, what: signal.Signals, *, gro
     except subprocess.TimeoutExpired:
         run.kill()
         raise Mishap(f"it goes on {PATIENCE:g} s after {what.name}") from None
+    if "init_import_site" in said:
+        return "interrupted while Python itself was starting", said
     codes = {0: "went on to its end", 2: "interrupted", -what: f"ended by {what.name}"}
     return codes.get(run.returncode, f"exit code {run.returncode}"), said
 
