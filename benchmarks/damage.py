@@ -16,7 +16,23 @@ DIMS = (-1, 0, 1, 2, 3, 7, 1 << 20, 1 << 31, (1 << 31) - 1, 1 << 40, (1 << 62) +
 LOCATIONS = ("../../etc/passwd", "/etc/passwd", "/dev/zero", "", ".", "..", "nothing.bin", "a/../../x", "\0", "x" * 5000, "model.onnx")
 NUMBERS = ("-1", "0", "99999999999999999999", "abc", "", "1e3", str(1 << 62), " 7", "٣")
 NAMES = ("", "x", "\0", "a" * 70_000, "../x", "\n", "名", "%s%n", "loop", "y", "output")
-OPS = ("Nope", "", "Add", "MatMul", "If", "Loop", "Scan", "Reshape", "Conv", "Gemm", "Constant", "Concat", "Transpose", "Expand", "Tile")
+OPS: tuple[str, ...] = (
+    "Nope",
+    "",
+    "Add",
+    "MatMul",
+    "If",
+    "Loop",
+    "Scan",
+    "Reshape",
+    "Conv",
+    "Gemm",
+    "Constant",
+    "Concat",
+    "Transpose",
+    "Expand",
+    "Tile",
+)
 OPS += ("Range", "ConstantOfShape", "Slice", "Gather", "Resize", "LSTM", "Softmax", "Cast", "Split", "Einsum", "Pad", "NonZero", "MaxPool")
 FLOATS = (0.0, -0.0, float("inf"), float("nan"), 1e38, -1e-45)
 DEPTHS = (3, 20, 90, 200, 1000)
@@ -108,7 +124,7 @@ def _values(model: Proto) -> list[Proto]:
 def _some_name(draw: random.Random, model: Proto) -> str:
     names = [name for node in model.graph.node for name in (*node.input, *node.output)]
     names += [tensor.name for tensor in model.graph.initializer]
-    return draw.choice([*names, draw.choice(NAMES)] if names else list(NAMES))
+    return str(draw.choice([*names, draw.choice(NAMES)] if names else list(NAMES)))
 
 
 def _rename(draw: random.Random, model: Proto) -> None:

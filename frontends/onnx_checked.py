@@ -15,6 +15,7 @@ RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's own ops
 INTERNAL = "__"  # how the names of attributes begin that runtimes keep for themselves
 LEGACY = {"consumed_inputs"}  # of ops before version 6, with no meaning
 _KINDS = onnx.AttributeProto
+_NAMES = {number: name.lower() for name, number in _KINDS.AttributeType.items()}
 _FIELDS = {_KINDS.TENSOR: "t", _KINDS.GRAPH: "g", _KINDS.SPARSE_TENSOR: "sparse_tensor", _KINDS.TYPE_PROTO: "tp"}  # that must be there
 
 
@@ -61,7 +62,7 @@ def check_node(node: Model, form: Form | None, what: str, opened: Opened) -> Non
         attribute = given.get(name)
         if attribute is None and required:
             raise opened.error(f"{what} has no attribute `{name}`", help=MODEL_HELP)
-        own = kind if attribute is None else _KINDS.AttributeType.Name(attribute.type).lower()
+        own = kind if attribute is None else _NAMES[attribute.type]
         if own != kind:
             raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=MODEL_HELP)
 
@@ -84,7 +85,7 @@ def _check_attributes(node: Model, what: str, opened: Opened) -> None:
         if attribute.name in seen:
             raise opened.error(f"{what} has two attributes `{attribute.name}`", help="keep one of them")
         seen.add(attribute.name)
-        if attribute.type not in _KINDS.AttributeType.values() or (attribute.type == _KINDS.UNDEFINED and not attribute.ref_attr_name):
+        if attribute.type not in _NAMES or (attribute.type == _KINDS.UNDEFINED and not attribute.ref_attr_name):
             raise opened.error(f"the attribute `{attribute.name}` of {what} is of no kind that ONNX has", help=MODEL_HELP)
         field = _FIELDS.get(attribute.type)
         if field is not None and not attribute.ref_attr_name and not attribute.HasField(field):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
@@ -26,7 +27,7 @@ def test_what_is_damaged_gives_a_result_or_a_clear_error(kind: str, block: int) 
 
 
 def test_a_case_that_crashes_hangs_or_leaves_something_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def verdict(call: object) -> str:
+    def verdict(call: Callable[[], object]) -> str:
         monkeypatch.setitem(hostile.KINDS, "rules", lambda seed, folder: hostile.Case((), "", call=call))
         return hostile.judged("rules", 0)[0].kind
 
