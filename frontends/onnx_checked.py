@@ -41,30 +41,27 @@ def check_node(node: Model, form: Form | None, what: str, opened: Opened) -> Non
     Raises:
         CosetError: the node has too few or too many operands or results, or attributes that the op cannot have.
     """
-    _check_attributes(node, what, opened)
+    given = _attributes(node, what, opened)
     if form is None:
         return
-    least, most = form.inputs
     newer = node.domain == RUNTIME  # whose ops get further operands from version to version: such a node stays as it came
-    _check_count(len(node.input), least, max(most, len(node.input)) if newer else most, f"{what} has {{}} operands", opened)
+    operands = list(node.input)
+    _check_count(len(operands), form.inputs, newer, f"{what} has {{}} operands", opened)
     for place, name in form.required:
-        if place >= len(node.input) or not node.input[place]:
+        if place >= len(operands) or not operands[place]:
             raise opened.error(f"{what} has no operand `{name}`", help=MODEL_HELP)
-    if form.variadic is not None and not all(node.input[form.variadic :]):
+    if form.variadic is not None and not all(operands[form.variadic :]):
         raise opened.error(f"{what} has an operand without a name among those that all must be given", help=MODEL_HELP)
-    least, most = form.outputs
-    _check_count(len(node.output), least, max(most, len(node.output)) if newer else most, f"{what} has {{}} results", opened)
-    given = {attribute.name: attribute for attribute in node.attribute}
-    for name in given.keys() - form.attributes.keys():
-        if not newer and not name.startswith(INTERNAL) and name not in LEGACY:
-            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=MODEL_HELP)
-    for name, (kind, required) in form.attributes.items():
-        attribute = given.get(name)
-        if attribute is None and required:
-            raise opened.error(f"{what} has no attribute `{name}`", help=MODEL_HELP)
-        own = kind if attribute is None else _NAMES[attribute.type]
+    _check_count(len(node.output), form.outputs, newer, f"{what} has {{}} results", opened)
+    for name, own in given.items():
+        kind, _ = form.attributes.get(name, (own, False))
         if own != kind:
             raise opened.error(f"the attribute `{name}` of {what} is of kind {own}, not {kind}", help=MODEL_HELP)
+        if name not in form.attributes and not newer and not name.startswith(INTERNAL) and name not in LEGACY:
+            raise opened.error(f"{what} has an attribute `{name}`, which its op has not in this version", help=MODEL_HELP)
+    for name in form.needed:
+        if name not in given:
+            raise opened.error(f"{what} has no attribute `{name}`", help=MODEL_HELP)
 
 
 def is_newer(node: Model) -> bool:
@@ -73,20 +70,24 @@ def is_newer(node: Model) -> bool:
     return form is not None and (len(node.input) > form.inputs[1] or any(each.name not in form.attributes for each in node.attribute))
 
 
-def _check_count(found: int, least: int, most: int, message: str, opened: Opened) -> None:
-    if not least <= found <= most:
+def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, opened: Opened) -> None:
+    least, most = ends
+    if not least <= found or (found > most and not newer):
         wanted = f"{least}" if least == most else f"{least} or more" if most > 1 << 16 else f"{least} to {most}"
         raise opened.error(f"{message.format(found)}, its op has {wanted}", help=MODEL_HELP)
 
 
-def _check_attributes(node: Model, what: str, opened: Opened) -> None:
-    seen = set()
+def _attributes(node: Model, what: str, opened: Opened) -> dict[str, str]:
+    """The attributes with their kinds."""
+    given: dict[str, str] = {}
     for attribute in node.attribute:
-        if attribute.name in seen:
-            raise opened.error(f"{what} has two attributes `{attribute.name}`", help="keep one of them")
-        seen.add(attribute.name)
-        if attribute.type not in _NAMES or (attribute.type == _KINDS.UNDEFINED and not attribute.ref_attr_name):
-            raise opened.error(f"the attribute `{attribute.name}` of {what} is of no kind that ONNX has", help=MODEL_HELP)
-        field = _FIELDS.get(attribute.type)
-        if field is not None and not attribute.ref_attr_name and not attribute.HasField(field):
-            raise opened.error(f"the attribute `{attribute.name}` of {what} has no value", help=MODEL_HELP)
+        name, kind = attribute.name, attribute.type
+        if name in given:
+            raise opened.error(f"{what} has two attributes `{name}`", help="keep one of them")
+        referred = bool(attribute.ref_attr_name)
+        if kind not in _NAMES or (kind == _KINDS.UNDEFINED and not referred):
+            raise opened.error(f"the attribute `{name}` of {what} is of no kind that ONNX has", help=MODEL_HELP)
+        if kind in _FIELDS and not referred and not attribute.HasField(_FIELDS[kind]):
+            raise opened.error(f"the attribute `{name}` of {what} has no value", help=MODEL_HELP)
+        given[name] = _NAMES[kind]
+    return given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import onnx
@@ -19,6 +20,11 @@ class Form:
     outputs: tuple[int, int]
     attributes: Mapping[str, tuple[str, bool]]
     variadic: int | None = None  # from which operand on all must be given
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The attributes that must be given."""
+        return tuple(name for name, (_, required) in self.attributes.items() if required)
 
 
 def form_of(schema: Any) -> Form:
