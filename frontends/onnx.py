@@ -72,6 +72,8 @@ class _Importer:
         asked = Inference(self.opsets, model.ir_version, self.functions)
         self.inference: Inference = asked if outer is None else outer.inference
         declared = (*self.graph.value_info, *self.graph.output)
+        opened.check_texts(each.name for each in (*declared, *self.graph.input, *self.graph.initializer))
+        opened.check_texts(named_dims([value.type for value in (*declared, *self.graph.input)]))
         self.declared = {value.name: value.type for value in declared if value.type.WhichOneof("value")}
         self.scope: dict[str, Term] = {}
         self.pending: dict[str, Model] = {}  # initializers that nothing has used yet
@@ -221,6 +223,7 @@ class _Importer:
     # ------------------------------------------------------------ nodes
 
     def _node(self, node: Model) -> None:
+        self.opened.check_texts((node.name, node.op_type, node.domain, node.overload, *node.input, *node.output))
         what = f"node `{node.name or (node.output[0] if node.output else '?')}` ({node.op_type})"
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain

@@ -80,6 +80,7 @@ def _check_count(found: int, ends: tuple[int, int], newer: bool, message: str, o
 def _attributes(node: Model, what: str, opened: Opened) -> dict[str, str]:
     """The attributes with their kinds."""
     given: dict[str, str] = {}
+    opened.check_texts(attribute.name for attribute in node.attribute)
     for attribute in node.attribute:
         name, kind = attribute.name, attribute.type
         if name in given:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,16 @@ class Opened:
     def error(self, message: str, *, help: str = "") -> CosetError:
         """The error `message` with this model as its place."""
         return CosetError(message, place=Place(self.name), help=help)
+
+    def check_texts(self, names: Iterable[Any]) -> None:
+        """Check that names are texts: where they are none protobuf gives bytes.
+
+        Raises:
+            CosetError: one is no text.
+        """
+        for name in names:
+            if not isinstance(name, str):
+                raise self.error(f"the name {name!r} in the model is no text", help=MODEL_HELP)
 
     @property
     def metadata(self) -> dict[str, str]:

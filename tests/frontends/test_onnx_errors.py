@@ -234,3 +234,13 @@ def test_a_mark_of_ours_in_a_file_is_no_mark(place: str) -> None:
 def test_values_that_no_dim_can_say() -> None:
     vast = [value("x", FLOAT, 1 << 62), value("y", FLOAT)]
     assert refused(model_of([node("Concat", ["x"] * 4, ["y"], axis=0)], vast[:1], vast[1:]), "the value `y` would be").help
+
+
+@pytest.mark.parametrize("name", [b"node_neg", b"odd_name", b"own_domain", b"own_dim"])
+def test_names_that_are_no_text(name: bytes) -> None:
+    neg = node("Neg", ["x"], ["odd_name"], name="node_neg", domain="own_domain")
+    model = wrong(neg, node("Neg", ["odd_name"], ["y"]))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "own_dim"
+    model.opset_import.add(domain="own_domain", version=1)
+    broken = model.SerializeToString().replace(name, b"\xa0" + name[1:])
+    assert refused(broken, "the name .* in the model is no text").help
