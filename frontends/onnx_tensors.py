@@ -276,6 +276,13 @@ def _parse(view: memoryview, name: str) -> Model:
 
 
 def opsets_of(opened: Opened) -> dict[str, int]:
+    """The version that the model imports of each domain.
+
+    Raises:
+        CosetError: a version that there cannot be, a domain in two versions, or no default domain.
+    """
+    if not 0 <= opened.proto.ir_version < 1 << 31:
+        raise opened.error(f"the model is of IR version {opened.proto.ir_version}", help=MODEL_HELP)
     result: dict[str, int] = {}
     for entry in opened.proto.opset_import:
         domain = "" if entry.domain == "ai.onnx" else entry.domain

@@ -220,6 +220,9 @@ def test_versions_that_nobody_counts_to(version: int) -> None:
     model = wrong(node("Neg", ["x"], ["y"]))
     model.opset_import[0].version = version
     assert refused(model, f"imports version {version} of the domain").help
+    model = wrong(node("Neg", ["x"], ["y"]))
+    model.ir_version = version
+    assert refused(model, f"is of IR version {version}").help
 
 
 @pytest.mark.parametrize("place", ["", "a,b", "1", "-5,10", "0,99999999999"])
