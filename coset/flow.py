@@ -111,13 +111,13 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             begun = time.perf_counter()
             progress("comparing with the original")
             compare = compare or flow.comparison(task, folder)
-            check = compare(path, exact=made.exact)
-            if made.exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
-                check = compare(path, exact=False)
+            check, exact = compare(path, exact=made.exact), made.exact
+            if exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
+                check, exact = compare(path, exact=False), False
             if check.ok:
                 settled = _settled(task, flow, compare, made.program, path, made.wanted)
             else:
-                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out))
+                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact)
                 left_out.append({"rule": family, "problem": str(check.worst)})
                 task = _without(task, family)
             spent = spent.more(made.seconds, time.perf_counter() - begun)
@@ -184,7 +184,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
     usage = used_rules(solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)
-    exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+    exact = _exact(flow, folded, usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
     return _Made(solved, usage, program, folded, wanted, exact, seconds, found)
 
@@ -234,14 +234,14 @@ def _predicted(first: Solved, output: float) -> dict[str, Any]:
     return {"input": first.input_cost, "output": output, "lower_bound": first.lower_bound, "gap": gap, "method": "measured"}
 
 
-def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int) -> str:
+def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int, *, exact: bool) -> str:
     """The entry that breaks the program, where it may be left out after `left_out` others.
 
     Raises:
         Refused: it may not, or no rule is at fault.
     """
     task.job.progress("the result differs; looking for the rule that breaks it")
-    culprit = _culprit(task, flow, compare, attempt)
+    culprit = _culprit(task, flow, compare, attempt, exact=exact)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
     if rule is None or not _ours(rule) or left_out == LEFT_OUT:
         raise refused(culprit, check)
@@ -284,15 +284,21 @@ def _settled(task: Task, flow: Flow, compare: Compare, program: Program, path: P
     )
 
 
-def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path) -> str | None:
-    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`."""
+def _exact(flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
+    """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original."""
+    return flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+
+
+def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: bool) -> str | None:
+    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`; bits
+    count where they did when it failed (`exact`)."""
 
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
         solved, _ = solve_task(task, kept, flow.printable(task))
-        optimized, _ = finish(task, solved)
+        optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
-        return compare(attempt, exact=False).ok
+        return compare(attempt, exact=exact and _exact(flow, folded, used_rules(solved))).ok
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 
