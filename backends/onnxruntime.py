@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,11 +35,28 @@ LEVELS = {
     "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 }
 Feed = Mapping[str, Any]
+PATIENCE = 300.0  # s, for one run
 THREADS = 2  # of a session, where nothing says how many
 _FOREIGN = {  # element types that the binding does not give back as arrays; those under a byte it gives packed or not at all
     "tensor(bfloat16)": "bf16", "tensor(float8e4m3fn)": "f8e4m3fn", "tensor(float8e4m3fnuz)": "f8e4m3fnuz", "tensor(float8e5m2)": "f8e5m2",
     "tensor(float8e5m2fnuz)": "f8e5m2fnuz",
 }  # fmt: skip
+
+
+class Unending(CosetError):
+    """A run that was stopped, as it came to no end."""
+
+
+def _silent() -> Any:
+    """Options of a run that writes nothing to stderr."""
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4
+    return options
+
+
+def _end(options: Any, late: threading.Event) -> None:
+    late.set()
+    options.terminate = True  # looked at between nodes, and in each turn of a loop
 
 
 class Session:
@@ -89,8 +107,6 @@ class Session:
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())
         self._foreign = any(value.type in _FOREIGN for value in self._session.get_outputs())
-        self._silent = onnxruntime.RunOptions()
-        self._silent.log_severity_level = 4
 
     @classmethod
     def told(cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None, arena: bool = True) -> Session:
@@ -110,17 +126,30 @@ class Session:
         """The outputs by name, in the model's order; what the model does not take is passed over.
 
         Raises:
-            CosetError: an input is missing or wrong, or a kernel fails.
+            CosetError: an input is missing or wrong, or a kernel fails. Unending: there is no result in `PATIENCE` seconds.
         """
+        options, late = _silent(), threading.Event()
+        timer = threading.Timer(PATIENCE, _end, (options, late))
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._results(feed, options)
+        except CosetError:
+            if not late.is_set():
+                raise
+            what = f"ONNX Runtime was stopped: the model has no result after {PATIENCE:g} s"
+            raise Unending(what, help="give smaller numbers to free dims (--dim NAME=N); does a loop of the model end?") from None
+        finally:
+            timer.cancel()
+
+    def _results(self, feed: Feed, options: Any) -> dict[str, Any]:
         given = {name: _orderly(feed[name]) for name in (*self.inputs, *self.defaults) if name in feed}
         try:
             if self._foreign:
-                values = self._session.run_with_ort_values(
-                    None, {name: _as_ort_value(value) for name, value in given.items()}, self._silent
-                )
+                values = self._session.run_with_ort_values(None, {name: _as_ort_value(value) for name, value in given.items()}, options)
                 results = [_as_array(value) for value in values]
             else:
-                results = self._session.run(None, given, self._silent)
+                results = self._session.run(None, given, options)
         except Exception as error:
             raise CosetError(f"ONNX Runtime does not run the model: {_first_line(error)}") from None
         return dict(zip(self.outputs, results, strict=True))

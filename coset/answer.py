@@ -7,6 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from coset.ir.held import replacing
+
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
     """`value` as strict JSON."""
@@ -22,12 +24,15 @@ def _finite(value: Any) -> Any:
 
 
 def save(path: Path, text: str) -> None:
-    """Write a file beside its place, and then give it the name."""
+    """Write a file whole.
+
+    Raises:
+        CosetError: it cannot be written.
+    """
     save_bytes(path, text.encode())
 
 
 def save_bytes(path: Path, data: bytes) -> None:
     """The same of bytes."""
-    beside = path.with_name(path.name + ".part")
-    beside.write_bytes(data)
-    beside.replace(path)
+    with replacing(path) as file:
+        file.write(data)

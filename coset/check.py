@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import Session, Unending
 from coset.feeds import Case, Feed, bindings, cases
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.lowering.onnx import write
 from coset.noise import floating, largest_step, moved, nudged, rounded, weight_bytes, wide
@@ -143,6 +143,8 @@ class Oracle:
             for case in cases(program, binding, self._seed):
                 try:
                     outputs = session.run(case.feed)
+                except Unending:
+                    raise  # with other numbers it would hardly be faster
                 except CosetError as error:
                     refusal = error.message
                     self.skipped.append(case.name)
@@ -277,8 +279,8 @@ def _shaken(program: Program, shake: Callable[[Program, int], Program]) -> Itera
     """The original moved by `shake`, twice; none for large models, of which each would be another copy on the disk."""
     if weight_bytes(program) > SHAKEN_BYTES:
         return
-    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        path = Path(folder) / "shaken.onnx"
+    with working_folder("coset-work-") as folder:
+        path = folder / "shaken.onnx"
         for seed in (1, 2):
             write(shake(program, seed), path)
             yield path

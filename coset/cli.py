@@ -49,6 +49,10 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         say("interrupted; nothing was written")
         return USER_ERROR
+    except MemoryError:
+        say("error: there is not enough memory for this job")
+        say("  help: nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room")
+        return USER_ERROR
     except OSError as error:
         say(f"error: {error.strerror or error}: {error.filename or ''}")
         say("  help: nothing was written; check the path, its permissions and the disk")

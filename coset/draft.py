@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import weakref
 from pathlib import Path
 
 from coset.ir.errors import CosetError, Place
+from coset.ir.held import held_folder
 from coset.lowering.onnx_write import move_model
 
 
@@ -17,9 +17,9 @@ class Draft:
 
     def __init__(self, name: str, parent: Path | None = None) -> None:
         """Make the folder: hidden in `parent`, so that a finished model moves from it by renaming, or where temporary files go."""
-        prefix = "coset-" if parent is None else ".coset-"
-        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent)) / name
-        self.discard = weakref.finalize(self, _remove, self.path.parent, os.getpid())
+        folder, held = held_folder("coset-draft-" if parent is None else ".coset-draft-", parent)
+        self.path = folder / name
+        self.discard = weakref.finalize(self, _remove, folder, held, os.getpid())
 
     def move(self, path: Path) -> None:
         """Move the model and its weights to `path`, in place of what is there."""
@@ -41,6 +41,7 @@ def draft_for(path: Path) -> Draft:
         raise CosetError(message, place=Place(str(path)), help="write to a folder that exists and may be written") from None
 
 
-def _remove(folder: Path, process: int) -> None:
+def _remove(folder: Path, held: int, process: int) -> None:
     if os.getpid() == process:  # a forked process that exits takes nothing from the one that it came from
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)

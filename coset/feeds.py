@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -22,6 +23,9 @@ Feed = dict[str, np.ndarray[Any, Any]]
 DIM_CANDIDATES = (32, 64, 16, 224, 128, 1, 2, 8, 320, 4)
 LONG = (1024, 16_000)  # what has no result for less: frames of sound, a second of it
 MOST_LONG = 1 << 24  # elements of the inputs with these
+MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
+DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
+SHARE = 4  # of the machine's memory inputs may take one in so many
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -53,7 +57,8 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
     def sizes(candidate: int) -> dict[str, int]:
         return {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
 
-    yield from map(sizes, DIM_CANDIDATES)
+    small = [found for found in map(sizes, DIM_CANDIDATES) if sum(_drawn_bytes(program, found).values()) <= _most_drawn()]
+    yield from small or [sizes(DIM_CANDIDATES[0])]
     yield {**given, **dict.fromkeys(free, 1)}
     for candidate in LONG:
         found = sizes(candidate)
@@ -66,6 +71,7 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
     """Inputs of growing nastiness. Integers stay small, so that what is an index into a table stays in it; where the tables are seen, all
     of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
     tables = _tables(program, binding)
+    _refuse_vast(program, binding)
     for name in ("normal", "second", "negative", "zeros", "huge", "nan", "wide"):
         rng = np.random.default_rng([seed, *name.encode()])
         feed: Feed = {}
@@ -81,6 +87,32 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
             feed[called] = _draw(rng, name, type.dtype, shape) if span is None else _spread(span, type.dtype, shape, seed)
         if wider or name in ("normal", "second", "zeros") or (floats and name != "wide"):
             yield Case(name, feed)
+
+
+def _refuse_vast(program: Program, binding: Mapping[str, int]) -> None:
+    """Check that there is memory for drawing the inputs.
+
+    Raises:
+        CosetError: they take more of it than there may be.
+    """
+    bytes = _drawn_bytes(program, binding)
+    if sum(bytes.values()) > _most_drawn():
+        name = max(bytes, key=lambda each: bytes[each])
+        raise CosetError(
+            f"drawing inputs to compare with takes {sum(bytes.values()):,} bytes, {bytes[name]:,} of them for input `{name}`",
+            help="check the dims that the model declares, and give smaller numbers to free ones (--dim NAME=N)",
+        )
+
+
+def _drawn_bytes(program: Program, binding: Mapping[str, int]) -> dict[str, int]:
+    """What drawing each input takes."""
+    shapes = {term.attribute("name"): type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None}
+    return {name: DRAWN_BYTES * prod(dims.evaluate(dim, binding) for dim in shape) for name, shape in shapes.items()}
+
+
+def _most_drawn() -> int:
+    """Bytes that inputs may take: a share of the machine's memory, since the programs that run on them need some too."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // SHARE
 
 
 def seeds_for(program: Program, binding: Mapping[str, int]) -> int:
@@ -136,8 +168,11 @@ def _span(dtype: DType, tables: Sequence[int]) -> tuple[int, int] | None:
 
 def _spread(span: tuple[int, int], dtype: DType, shape: Sequence[int], seed: int) -> np.ndarray[Any, Any]:
     """Numbers of the span in a drawn order, each once before one comes again; the next seed goes on where this one stops."""
-    order = np.random.default_rng(span[1]).permutation(np.arange(*span))
     count = prod(shape)
+    low, high = span
+    if high - low > MOST_ROWS:  # then some of the rows, drawn
+        return np.random.default_rng([seed, high]).integers(low, high, shape).astype(dtype.numpy)
+    order = np.random.default_rng(high).permutation(np.arange(low, high))
     return order[(seed * count + np.arange(count)) % len(order)].reshape(shape).astype(dtype.numpy)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from coset.extract.cost import Printable
 from coset.extract.select import reprice
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.lowering.live import Steps
@@ -110,17 +110,19 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
     left_out: list[dict[str, str]] = []
     compare: Compare | None = None
-    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
+    with working_folder("coset-work-") as folder:
         while True:
             made = _make(task, flow, path)
             begun = time.perf_counter()
             progress("comparing with the original")
-            compare = compare or flow.comparison(task, Path(folder))
-            check = compare(path, exact=made.exact)
+            compare = compare or flow.comparison(task, folder)
+            check, exact = compare(path, exact=made.exact), made.exact
+            if exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
+                check, exact = compare(path, exact=False), False
             if check.ok:
                 settled = _settled(task, flow, compare, made.program, path, made.wanted)
             else:
-                family = _broken_by(task, flow, compare, check, Path(folder) / flow.attempt, len(left_out))
+                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact)
                 left_out.append({"rule": family, "problem": str(check.worst)})
                 task = _without(task, family)
             spent = spent.more(made.seconds, time.perf_counter() - begun)
@@ -128,7 +130,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
                 break
         first, measured = made.solved, None
         if task.job.measure:
-            made, check, measured = _raced(task, flow, compare, made, check, path, Path(folder), settled)
+            made, check, measured = _raced(task, flow, compare, made, check, path, folder, settled)
     report = report_of(task, made.program, made.solved, made.usage, made.folded, check, spent, flow.count)
     if measured is not None and made.solved is not first:  # its own prices are not the target's
         report["cost"] = _predicted(first, reprice(made.program.roots, task.job.target, task.binding))
@@ -192,7 +194,7 @@ def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, k
     usage = used_rules(solved)
     wanted = flow.chosen(program, solved.cost)
     flow.write(program, path, wanted)
-    exact = flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+    exact = _exact(flow, folded, usage)
     seconds = Seconds(0.0, searched, extracted - started - searched, time.perf_counter() - extracted, 0.0)
     return _Made(solved, usage, program, folded, wanted, exact, seconds, found)
 
@@ -242,19 +244,26 @@ def _predicted(first: Solved, output: float) -> dict[str, Any]:
     return {"input": first.input_cost, "output": output, "lower_bound": first.lower_bound, "gap": gap, "method": "measured"}
 
 
-def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int) -> str:
+def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int, *, exact: bool) -> str:
     """The entry that breaks the program, where it may be left out after `left_out` others.
 
     Raises:
         Refused: it may not, or no rule is at fault.
     """
     task.job.progress("the result differs; looking for the rule that breaks it")
-    culprit = _culprit(task, flow, compare, attempt)
+    culprit = _culprit(task, flow, compare, attempt, exact=exact)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
     if rule is None or not _ours(rule) or left_out == LEFT_OUT:
         raise refused(culprit, check)
     task.job.progress(f"rule `{rule.name}` breaks this program; going on without it")
     return rule.family
+
+
+def _keeps_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool:
+    """Whether the program as it was read has every bit of the original when it is written: the runtime multiplies by a transposed
+    operand in another order than by an operand that was transposed before."""
+    flow.write(task.program, attempt, None)
+    return compare(attempt, exact=True).ok
 
 
 def _without(task: Task, family: str) -> Task:
@@ -285,15 +294,21 @@ def _settled(task: Task, flow: Flow, compare: Compare, program: Program, path: P
     )
 
 
-def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path) -> str | None:
-    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`."""
+def _exact(flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
+    """Whether a program that rests on these rules, with so many constants computed, is to have every bit of the original."""
+    return flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
+
+
+def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: bool) -> str | None:
+    """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`; bits
+    count where they did when it failed (`exact`)."""
 
     def passes(names: Sequence[str]) -> bool:
         kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
         solved, _ = solve_task(task, kept, flow.printable(task))
-        optimized, _ = finish(task, solved)
+        optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
-        return compare(attempt, exact=False).ok
+        return compare(attempt, exact=exact and _exact(flow, folded, used_rules(solved))).ok
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.flow import Refused
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
@@ -219,9 +219,9 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
         return {"ok": None, "why": "torch is not installed"}
     asked.progress("comparing with the reference")
     interpreted = asked.code == "triton" and asked.check is Check.INTERPRETED
-    with tempfile.TemporaryDirectory(prefix="coset-") as place:
+    with working_folder("coset-work-") as place:
         if asked.code == "triton" and not interpreted:
-            folder = Path(place) / "package"
+            folder = place / "package"
             write_package(emitted.package("torch"), folder)
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
         report = compare(original, folder, asked.dims or {}, interpreted=interpreted, amplified=TF32_NOISE if tf32 else 1.0)

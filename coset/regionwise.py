@@ -14,7 +14,7 @@ from math import fsum
 
 from coset.egraph.chains import Entered, find_chains, inner_products
 from coset.egraph.regions import Cut, Filling, Pair, Place, Region, cut
-from coset.egraph.saturate import Saturation
+from coset.egraph.saturate import CUT_SHORT, Saturation
 from coset.egraph.saturated import Saturated
 from coset.extract.placement import Placement
 from coset.extract.select import Selection
@@ -118,26 +118,53 @@ def solve(
 ) -> Solved:
     """Search the programs that equal `roots` and choose one. `price` says what a plain program costs. As a `whole` the program is not cut:
     where what is computed beyond a border decides what a region costs. `refine` makes something better of what was selected for a region
-    of the program; borders stand by then.
+    of the program; borders stand by then. Where a search was cut short the best program so far counts, also that of an earlier one.
 
     Raises:
         CosetError: as `search` and `select` do.
     """
+    attempts: list[_Attempt] = []
     avoid = {term for chain in find_chains(roots) for term in inner_products(chain)}  # whose order is chosen as a whole
-    for _ in range(ATTEMPTS):
-        pieces = None if whole else cut(roots, whole=avoid)
-        if pieces is None:
-            break
-        saturation, entered = search([root for region in pieces.regions for root in region.roots])
-        parts = list(_parts(pieces, saturation, select))
-        lossy = [pair for pair in pieces.pairs if _loses(pieces, pair, parts, price)]
-        if not lossy or saturation.stop in ("time", "memory", "interrupt"):
-            return _joined(roots, pieces, [_refined(part, refine) for part in parts], saturation, entered)
+    while True:
+        pieces = None if whole or len(attempts) == ATTEMPTS else cut(roots, whole=avoid)
+        attempts.append(_attempt(roots, pieces, search, select))
+        if attempts[-1].saturation.stop in CUT_SHORT:  # it may know less than one before it, with other borders
+            return _solved(roots, min(reversed(attempts), key=lambda each: each.cost), refine)
+        lossy = [] if pieces is None else [pair for pair in pieces.pairs if _loses(pieces, pair, attempts[-1].parts, price)]
+        if pieces is None or not lossy:
+            return _solved(roots, attempts[-1], refine)
         avoid |= {term for pair in lossy for term in pieces.borders(pair)}
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What was found with a program cut into `pieces`, or whole."""
+
+    pieces: Cut | None
+    parts: tuple[Part, ...]
+    saturation: Saturation
+    entered: Sequence[Entered]
+
+    @property
+    def cost(self) -> float:
+        """Predicted seconds, before anything is refined."""
+        return fsum(part.selection.cost * part.times for part in self.parts)
+
+
+def _attempt(roots: Sequence[Term], pieces: Cut | None, search: Search, select: Select) -> _Attempt:
+    if pieces is not None:
+        saturation, entered = search([root for region in pieces.regions for root in region.roots])
+        return _Attempt(pieces, tuple(_parts(pieces, saturation, select)), saturation, entered)
     saturation, entered = search(roots)
-    selection = select(saturation.graph)
-    part = _refined(Part(selection, 1, range(len(saturation.graph.nodes)), saturation.source), refine)
-    return Solved(part.selection.terms, part.selection.storable, saturation, entered, (part,))
+    graph = saturation.graph
+    return _Attempt(None, (Part(select(graph), 1, range(len(graph.nodes)), saturation.source),), saturation, entered)
+
+
+def _solved(roots: Sequence[Term], attempt: _Attempt, refine: Refine | None) -> Solved:
+    parts = tuple(_refined(part, refine) for part in attempt.parts)
+    if attempt.pieces is not None:
+        return _joined(roots, attempt.pieces, parts, attempt.saturation, attempt.entered)
+    return Solved(parts[0].selection.terms, parts[0].selection.storable, attempt.saturation, attempt.entered, parts)
 
 
 def _refined(part: Part, refine: Refine | None) -> Part:

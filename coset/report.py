@@ -78,6 +78,7 @@ def report_of(
         "host": [vars(each) for each in placement.hosted],
         "on_target": placement.here if task.job.target.host is not None else None,
         "transfers": {"count": placement.transfers, "bytes": placement.bytes, "seconds": placement.seconds},
+        "warnings": [warning for each in (solved, *solved.zones) if (warning := each.saturation.warning)],
         "check": check.summary(),
         "certificate": None,
     }  # fmt: skip

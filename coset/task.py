@@ -50,6 +50,7 @@ COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that loo
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
+AT_LEAST = 1e-3  # s for a search, when those before it took all
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
 
@@ -192,27 +193,27 @@ def solve_task(
     known = {} if known is None else known
     wanted = wanted_roots(task)
 
-    def solved(roots: Sequence[Term], numerics: str) -> tuple[Solved, float]:
+    def solved(roots: Sequence[Term], numerics: str, spent: float) -> tuple[Solved, float]:
         allowed = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.numerics.permitted(numerics))) for phase in phases]
-        return _solve(task, roots, allowed, printable, prices, byte_price, known)
+        return _solve(task, roots, allowed, printable, prices, byte_price, known, spent)
 
     if not task.job.zones:
         return _solve(task, wanted, phases, printable, prices, byte_price, known)
     pieces = split(task.program, wanted, task.job.zones)
-    rest, seconds = solved(pieces.rest, task.job.numerics)
+    rest, seconds = solved(pieces.rest, task.job.numerics, 0.0)
     zones = []
     for zone, roots in zip(task.job.zones, pieces.zones, strict=True):
-        found, more = solved(roots, zone.numerics)
+        found, seconds = solved(roots, zone.numerics, seconds)
         zones.append(found)
-        seconds += more
     return pieces.joined(rest, zones), seconds
 
 
 def _solve(
     task: Task, wanted: Sequence[Term], phases: Sequence[Phase], printable: Printable | None, prices: Target | None, byte_price: float,
-    known: Searched,
+    known: Searched, spent: float = 0.0,
 ) -> tuple[Solved, float]:  # fmt: skip
-    seconds = 0.0
+    """As `solve_task`, of one piece, after `spent` seconds of search; with all seconds that were spent then."""
+    seconds = spent
     target = prices or task.job.target
     problems: list[Named] = []
     watch = None if task.job.extraction_problem is None else problems.append
@@ -223,8 +224,10 @@ def _solve(
         if tuple(roots) in known:
             return known[tuple(roots)]
         started = time.perf_counter()
-        found = known[tuple(roots)] = search_roots(roots, phases, task)
+        found = known[tuple(roots)] = search_roots(roots, phases, task, spent=seconds)
         seconds += time.perf_counter() - started
+        if found[0].warning:
+            task.job.progress(f"warning: {found[0].warning}; going on with the best program so far")
         task.job.progress(f"extracting from {found[0].enodes} e-nodes in {found[0].eclasses} classes")
         return found
 
@@ -267,8 +270,10 @@ def refuse_idle(target: Target, solved: Solved) -> None:
         )
 
 
-def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> tuple[Saturation, Sequence[Entered]]:
-    """The e-graph of what equals `roots`, whose chains of products were ordered and whose products of one operand were merged first."""
+def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, spent: float = 0.0) -> tuple[Saturation, Sequence[Entered]]:
+    """The e-graph of what equals `roots`, whose chains of products were ordered and whose products of one operand were merged first.
+    Of the job's seconds so many were `spent` on other searches of it."""
+    started = time.perf_counter()
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
     phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
@@ -276,7 +281,9 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task) -> 
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]
     pairs = [pair for found in entered for pair in found.pairs]
-    return saturate(roots, phases, task.job.limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch), entered
+    left = task.job.limits.seconds - spent - (time.perf_counter() - started)
+    limits = replace(task.job.limits, seconds=max(left, AT_LEAST))
+    return saturate(roots, phases, limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

@@ -26,6 +26,7 @@ def heads(x: Term, count: int) -> Term:
     """[batch, length, heads * size] as [batch, heads, length, size]."""
     if x.tensor.rank == 4:
         return x
+    require(x.tensor.rank == 3, f"attention takes rank 3 or 4, not {x.type}")
     batch, length, wide = x.tensor.dims
     return transpose(reshape(x, (batch, length, count, dims.floordiv(wide, count))), (0, 2, 1, 3))
 

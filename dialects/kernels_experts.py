@@ -43,6 +43,7 @@ def _quantized_mixture(node: Node) -> Built:
 def _weight(weight: Term, scale: Term, zero: Term | None, bits: int) -> Term:
     """[experts, out, in / (8 / bits)] as floats."""
     numbers = convert(unpacked(weight, bits), F32)
+    require(numbers.tensor.rank == 3, f"weights of experts have rank 3, not {weight.type}")
     experts, rows, columns = numbers.tensor.dims
     blocks = scale.tensor.dims[2] if scale.tensor.rank == 3 else 1
     size = dims.divide_exactly(columns, blocks)
@@ -73,6 +74,7 @@ def _mixed(node: Node, first: _Linear | None, second: _Linear | None, third: _Li
     require(first is not None and second is not None, f"{node.name} needs weights and scales")
     assert first is not None and second is not None
     x = node.operands[0]
+    require(x.tensor.rank > 0 and first[0].tensor.rank == 3, f"{node.name} takes rows of numbers, not {x.type}, and weights of rank 3")
     tokens = convert(reshape(x, (dims.product(x.tensor.dims[:-1]), x.tensor.dims[-1])), F32)
     experts = first[0].tensor.dims[0]
     each = broadcast(tokens, (experts, *tokens.tensor.dims), (1, 2))

@@ -146,6 +146,7 @@ def rotated(x: Term, angles: Sequence[Term], attributes: dict[str, Any]) -> Term
     """`x`, [batch, length, heads * size] or [batch, heads, length, size], turned by the `angles` (positions, cosines, sines)."""
     if x.tensor.rank == 3:
         return applied("RotaryEmbedding", (x, *angles), attributes)
+    require(x.tensor.rank == 4, f"RotaryEmbedding takes rank 3 or 4, not {x.type}")
     batch, heads, length, size = x.tensor.dims
     require(isinstance(heads, int) and isinstance(size, int), f"RotaryEmbedding takes a known number of heads, not {x.type}")
     assert isinstance(heads, int) and isinstance(size, int)

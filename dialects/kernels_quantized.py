@@ -16,7 +16,7 @@ from coset.dialects.onnx_node import Built, Node, axis_of, define
 from coset.dialects.onnx_recurrent import lstm_cell, recurrent
 from coset.ir import dims
 from coset.ir.errors import require
-from coset.ir.term import Term, absent, make
+from coset.ir.term import ABSENT, Term, absent, make
 from coset.ir.types import F32, I32, I64, U8
 
 PRIMITIVES = (onnx_linear, onnx_ops, onnx_quantized, onnx_indexing)  # their ops are made here
@@ -64,6 +64,8 @@ def _softmax(node: Node) -> Built:
 def _concatenation(node: Node) -> Built:
     """Parts, each with its own scale and zero point, one after the other."""
     triples = [node.operands[i : i + 3] for i in range(2, len(node.operands), 3)]
+    whole = all(len(triple) == 3 and triple[0].op is not ABSENT for triple in triples)
+    require(whole and bool(triples), f"{node.name} takes parts, each with a scale and a zero point")
     axis = axis_of(node.attributes["axis"], triples[0][0].tensor.rank)
     require(axis is not None, f"{node.name} has no axis {node.attributes['axis']}")
     assert axis is not None
@@ -125,6 +127,7 @@ def _gather(node: Node) -> Built:
     axis, along = axis_of(given.get("gather_axis", 0), data.tensor.rank), axis_of(given.get("quantize_axis", 1), data.tensor.rank)
     require(axis is not None and along is not None, f"{node.name} has no such axis in {data.type}")
     assert axis is not None and along is not None
+    require(scales.tensor.rank == data.tensor.rank, f"{node.name} has scales {scales.type} for {data.type}")
     block = given.get("block_size", 128) or data.tensor.dims[along]
     if packed:
         data = unpacked(data, bits)

@@ -46,6 +46,7 @@ def _bifurcation(node: Node) -> Built:
     """
     source, tokens, start = node.operands[:3]
     predicted = node.operand(3)
+    require(all(each.tensor.rank == 1 for each in (source, tokens)), f"{node.name} takes rows of tokens, not {tokens.type}")
     known = tokens.tensor.dims[0]
     if predicted is None:
         whole, length, result = tokens, a.counted(known, I64), tokens
@@ -199,6 +200,7 @@ def _words(node: Node) -> Built:
     """For each word, the characters of which are numbers above 0, the greatest tanh of a convolution over windows of characters that lie in
     it (one window at least); 0 for words that begin with no character, of which the kernels write nothing."""
     letters, weight, bias, table = node.operands
+    require(weight.tensor.rank == 4 and letters.tensor.rank == 2, f"{node.name} takes words of letters and four dims of weights")
     count, _, width, size = weight.tensor.dims
     length = letters.tensor.dims[1]
     embedded = make("onnx.Gather", (table, a.maximum(letters, 0)), {"axis": 0})

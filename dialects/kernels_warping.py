@@ -23,6 +23,7 @@ def _warping(node: Node) -> Built:
     The last, and then the first, is taken only where it is cheaper than both others; else the step goes to the right.
     """
     x = node.operands[0]
+    require(x.tensor.rank in (2, 3), f"{node.name} takes one matrix, not {x.type}")
     *lead, rows, columns = x.tensor.dims
     require(lead in ([], [1]) and isinstance(rows, int) and isinstance(columns, int), f"{node.name} takes one matrix, not {x.type}")
     assert isinstance(rows, int) and isinstance(columns, int)

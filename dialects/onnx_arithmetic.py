@@ -71,6 +71,7 @@ def fold(x: Term, axes: Sequence[int], combiner: str = "add", *, keep: bool = Tr
 
 def iota(shape: Sequence[Dim], axis: int, dtype: DType = I64) -> Term:
     """0, 1, 2, .. along `axis`."""
+    require(len(shape) > 0, "numbers are counted along an axis, and a scalar has none")
     return make("stablehlo.iota", (), {"shape": tuple(shape), "dtype": dtype, "dimension": axis % len(shape)})
 
 
@@ -123,6 +124,7 @@ def take(x: Term, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Term:
 
 def picked(x: Term, axis: int, index: Dim) -> Term:
     """Element `index` of `x` along `axis`, whose dim goes away."""
+    require(x.tensor.rank > 0, "elements are picked along an axis, and a scalar has none")
     axis %= x.tensor.rank
     part = take(x, axis, index, index + 1 if isinstance(index, int) else index)
     return reshape(part, tuple(dim for i, dim in enumerate(x.tensor.dims) if i != axis))

@@ -81,6 +81,7 @@ def _scale(given: float, size: Dim) -> Term:
 def _causal_convolution(node: Node) -> Built:
     """Each channel's own convolution over the past state (or zeros) and the input; the state after it are the last elements."""
     x, weight = node.operands[:2]
+    require(x.tensor.rank == 3 and weight.tensor.rank == 3, f"{node.name} takes an input and weights of rank 3")
     channels, width = weight.tensor.dims[0], weight.tensor.dims[2]
     require(isinstance(channels, int) and isinstance(width, int), "CausalConvWithState needs a known number of channels and weights")
     assert isinstance(channels, int) and isinstance(width, int)

@@ -12,6 +12,7 @@ from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.dialects.onnx_ops import RULES as EARLIER
 from coset.ir import dims
+from coset.ir.errors import require
 from coset.ir.term import Term, absent, make
 from coset.ir.types import DType
 from coset.rules.definition import load_definitions
@@ -24,7 +25,9 @@ _EPSILON = float(np.float32(1e-5))
 def _stash(node: Node) -> DType:
     """The element type that statistics are computed in: f32 unless `stash_type` says otherwise (or the operand is wider)."""
     own = node.operands[0].tensor.dtype
-    stated = DTYPE_OF_CODE[node.attributes.get("stash_type", 1)]
+    stated = DTYPE_OF_CODE.get(node.attributes.get("stash_type", 1))
+    require(stated is not None, f"{node.name} has no `stash_type` {node.attributes.get('stash_type')}")
+    assert stated is not None
     return own if own.bits > stated.bits else stated
 
 

@@ -185,6 +185,7 @@ def recurrent(node: Node, gates: int, defaults: Sequence[str], cell: Any, states
     if node.since < _OLDEST:
         return None
     batched = node.attributes.get("layout", 0)
+    require(all(operand.tensor.rank == 3 for operand in node.operands[:3]), f"{node.name} takes a sequence and weights of rank 3")
     x = transpose(node.operands[0], (1, 0, 2)) if batched else node.operands[0]
     batch = x.tensor.dims[1]
     kind = node.attributes.get("direction", "forward")

@@ -29,6 +29,7 @@ from coset.dialects.onnx_node import Built, Node, constant_elements, definition
 from coset.dialects.onnx_sampling import compute_dtype
 from coset.ir import dims
 from coset.ir.dims import Dim
+from coset.ir.errors import require
 from coset.ir.term import Term, make
 from coset.ir.types import I64, DType
 
@@ -77,6 +78,7 @@ def roi_align(node: Node) -> Built:
     """The mean or the maximum of samples in each bin of each region. Where `sampling_ratio` leaves their number to the sizes of the
     regions, these must be known."""
     x, rois, batch = node.operands
+    require(x.tensor.rank == 4 and rois.tensor.rank == 2, f"RoiAlign takes images of rank 4 and rows of corners, not {x.type}, {rois.type}")
     half = node.attributes.get("coordinate_transformation_mode", "half_pixel" if node.since >= 16 else "output_half_pixel") == "half_pixel"
     bins = node.attributes.get("output_height", 1), node.attributes.get("output_width", 1)
     ratio, scale = node.attributes.get("sampling_ratio", 0), node.attributes.get("spatial_scale", 1.0)
@@ -143,6 +145,7 @@ def _largest(images: Term, down: _Samples, across: _Samples) -> Term:
 def max_roi_pool(node: Node) -> Built:
     """The largest pixel in each bin of each region [batch, x1, y1, x2, y2]; 0 where the bin lies outside."""
     x, rois = node.operands
+    require(x.tensor.rank == 4 and rois.tensor.rank == 2, f"MaxRoiPool takes images of rank 4 and rows of corners, not {x.type}")
     bins = node.attributes["pooled_shape"]
     shape = (rois.tensor.dims[0], x.tensor.dims[1], *bins)
     if 0 in shape:

@@ -95,6 +95,7 @@ def _stft(node: Node) -> Built:
     x = node.operands[0]
     x = a.unsqueeze(x, 2) if x.tensor.rank == 2 else x
     step, window = _number(node, 1), node.operand(2)
+    require(x.tensor.rank == 3 and (window is None or window.tensor.rank == 1), f"STFT takes signals of rank 2 or 3, not {x.type}")
     batch, length, parts = x.tensor.dims
     size = _number(node, 3) if node.given(3) else length if window is None else window.tensor.dims[0]
     if size is None or not isinstance(step, int) or step <= 0:

@@ -10,7 +10,7 @@ from coset.dialects import chlo, stablehlo
 from coset.dialects.hub_terms import convert, reshape
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.ir.errors import require
-from coset.ir.term import Term, get, make
+from coset.ir.term import ABSENT, Term, get, make
 from coset.ir.types import I64
 from coset.rules.definition import defer_definitions
 
@@ -24,6 +24,7 @@ def _steps(node: Node, kinds: int, **defaults: object) -> Built:
     rate, time, *tensors = node.operands
     count, rest = divmod(len(tensors), kinds)
     require(not rest, f"{node.name} takes {kinds} tensors for each that it optimizes, not {len(tensors)} in all")
+    require(all(tensor.op is not ABSENT for tensor in tensors), f"{node.name} takes no tensor that is not given")
     given = {name: node.attributes.get(name, default) for name, default in defaults.items()}
     results: list[tuple[Term, ...]] = []
     for index in range(count):

@@ -37,7 +37,11 @@ _INTEGERS: dict[int, Any] = {}
 
 
 class EngineError(AssertionError):
-    """egglog refused a command or panicked: a mistake of ours, never the user's."""
+    """egglog refused a command: a mistake of ours, never the user's."""
+
+
+class EnginePanic(EngineError):
+    """egglog came to an end that its makers did not foresee, such as no memory for a table."""
 
 
 def integer(value: int) -> Expression:
@@ -95,14 +99,16 @@ class Engine:
         """Run commands and return egglog's outputs.
 
         Raises:
-            EngineError: egglog refused or panicked (its panics arrive as BaseException).
+            EngineError: egglog refused. EnginePanic: it panicked, which arrives as BaseException.
         """
         try:
             return self._egraph.run_program(*commands)
         except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
-        except BaseException as error:
+        except Exception as error:
             raise EngineError(f"egglog: {error}") from error
+        except BaseException as error:
+            raise EnginePanic(f"egglog: {error}") from error
 
     def ruleset(self, name: str, saturate: bool = False) -> None:
         """Run a ruleset once, or until nothing changes."""

@@ -95,6 +95,8 @@ class Search:
     iterations: int = 0
     steps: list[Step] = field(default_factory=list)
     counts: Counts | None = None
+    started: float = field(default_factory=time.monotonic)
+    reserve: float = 0.0  # s before the deadline that the last snapshot needs
     shared: tuple[int, int] = (0, 0)  # how many types and payloads both processes know
     _static: tuple[int, int] = (0, 0)
 
@@ -118,17 +120,15 @@ class Search:
 
     def run(self) -> Iterator[str]:
         """Search until saturation or a limit; yields `partial` after each iteration and at the end what stopped it."""
-        started = time.monotonic()
-        deadline = started + self.request.limits.seconds
         self.counts = Counts() if self.request.counted else None
         self.recorder = Recorder() if self.request.logged else None
         self._load()
         stop = "saturated"  # only when every phase is
         for phase in range(len(self.phases)):
             for iteration in range(self.request.limits.iterations):
-                outcome = self._iterate(phase, iteration, deadline)
+                outcome = self._iterate(phase, iteration)
                 self.iterations += 1
-                self.steps.append(step_of(self, self.phases[phase].name, iteration, time.monotonic() - started, self.counts))
+                self.steps.append(step_of(self, self.phases[phase].name, iteration, time.monotonic() - self.started, self.counts))
                 if outcome == "idle":
                     break
                 if outcome in ("time", "nodes"):
@@ -140,6 +140,15 @@ class Search:
             if stop == "time":
                 break
         yield stop
+
+    @property
+    def deadline(self) -> float:
+        """When the time is spent, by the monotonic clock."""
+        return self.started + self.request.limits.seconds
+
+    def enodes(self) -> int:
+        """How many e-nodes there were when they were last counted."""
+        return sum(self.sizes.get(name, 0) for name in self.tables.constructors)
 
     def snapshot(self, stop: str) -> Snapshot:
         """The e-graph as it stands."""
@@ -170,7 +179,7 @@ class Search:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
             self.engine.parse(text)
 
-    def _iterate(self, phase: int, iteration: int, deadline: float) -> str:
+    def _iterate(self, phase: int, iteration: int) -> str:
         allowed = [each for each in self.rules if each.phase == phase and (each.rule.limit is None or iteration < each.rule.limit)]
         before = self._progress()
         active = self._ready(allowed)
@@ -178,7 +187,7 @@ class Search:
             self.engine.ruleset(PIECES, saturate=True)  # one piece may be inside another
         for ruleset in dict.fromkeys(encoded.find for encoded in active):
             self.engine.ruleset(ruleset)
-            if time.monotonic() > deadline:
+            if time.monotonic() + self.reserve > self.deadline:
                 return "time"
         self.engine.ruleset(TYPING)
         self.sizes = self.engine.sizes()
@@ -232,7 +241,7 @@ class Search:
 
     def _room(self) -> int:
         """How many e-nodes more there may be."""
-        return self.request.limits.nodes - sum(self.sizes.get(name, 0) for name in self.tables.constructors)
+        return self.request.limits.nodes - self.enodes()
 
     def _near(self) -> bool:
         """True when all matches together might make more e-nodes than there may be."""
@@ -409,14 +418,21 @@ def conflict_error(request: Request, conflict: Conflict) -> CosetError:
     )
 
 
-CHECKPOINT_SECONDS = 1.0  # before the first checkpoint
+CHECKPOINT_SECONDS = 1.0  # before the first checkpoint, where there is time for four of them
+ENODE_SECONDS = 16e-6  # for a snapshot with one e-node more, until one was taken
+LONGER = 3  # times the last iteration: what the next may take
+RECEIVING = 1.3  # how much longer it takes until a snapshot is of use to who asked
 Send = Callable[[tuple[str, Any]], None]
 
 
 def serve(search: Search, send: Send) -> None:
     """Run `search`, sending ("step", Step) after each iteration, ("snapshot", Snapshot)... and at the end ("done", Snapshot), or
-    ("error", CosetError)."""
-    quiet_until = time.monotonic() + CHECKPOINT_SECONDS
+    ("error", CosetError), before which a ("conflict", types) tells that a rule is looked for.
+
+    A checkpoint costs time: they take about a tenth of the search. One more is made where the next iteration may well come to no end.
+    """
+    quiet_until = search.started + min(CHECKPOINT_SECONDS, search.request.limits.seconds / 4)
+    rate, begun = ENODE_SECONDS, time.monotonic()
     told = 0
     try:
         for stop in search.run():
@@ -424,12 +440,17 @@ def serve(search: Search, send: Send) -> None:
             for step in search.steps[told:]:
                 send(("step", step))
             told = len(search.steps)
+            search.reserve = RECEIVING * rate * search.enodes()
             if stop != "partial":
                 send(("done", search.snapshot(stop)))
-            elif now >= quiet_until:  # a checkpoint costs time; keep it to about a tenth of the search
+            elif now >= quiet_until or search.deadline - now < LONGER * (now - begun) + search.reserve:
                 send(("snapshot", search.snapshot(stop)))
-                quiet_until = now + 10 * (time.monotonic() - now)
+                taken = time.monotonic() - now
+                rate = taken / max(search.enodes(), 1)
+                quiet_until = now + 10 * taken
+            begun = time.monotonic()
     except Conflict as conflict:
+        send(("conflict", conflict.types))
         send(("error", conflict_error(search.request, conflict)))
     except CosetError as error:
         send(("error", error))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_name
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
+from coset.frontends.onnx_checked import RUNTIME, check_node, form_for, is_newer, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
@@ -30,7 +30,8 @@ from coset.ir.program import Program, spelled
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
-STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", "com.microsoft")  # the domains whose ops can have definitions
+MOST = (1 << 63) - 1  # what ONNX writes a dim with
+STANDARD = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training", RUNTIME)  # the domains whose ops can have definitions
 
 
 def import_model(
@@ -75,6 +76,8 @@ class _Importer:
         asked = Inference(self.opsets, model.ir_version, self.functions)
         self.inference: Inference = asked if outer is None else outer.inference
         declared = (*self.graph.value_info, *self.graph.output)
+        opened.check_texts(each.name for each in (*declared, *self.graph.input, *self.graph.initializer))
+        opened.check_texts(named_dims([value.type for value in (*declared, *self.graph.input)]))
         self.declared = {value.name: value.type for value in declared if value.type.WhichOneof("value")}
         self.scope: dict[str, Term] = {}
         self.pending: dict[str, Model] = {}  # initializers that nothing has used yet
@@ -216,6 +219,8 @@ class _Importer:
     def _define(self, name: str, term: Term) -> None:
         if name in self.scope:
             raise self.opened.error(f"two values are called `{name}`", help="names of values must be unique in a graph")
+        if isinstance(term.type, TensorType) and any(isinstance(dim, int) and dim > MOST for dim in term.type.shape or ()):
+            raise self.opened.error(f"the value `{name}` would be {term.type}: no tensor is as large", help="check the dims of the model")
         self.scope[name] = term
         if term.op.name != "builtin.input":
             self.names.setdefault(term, name)
@@ -231,10 +236,12 @@ class _Importer:
     # ------------------------------------------------------------ nodes
 
     def _node(self, node: Model) -> None:
+        self.opened.check_texts((node.name, node.op_type, node.domain, node.overload, *node.input, *node.output))
         what = f"node `{node.name or (node.output[0] if node.output else '?')}` ({node.op_type})"
         operands = [self._value(name, what) if name else absent() for name in node.input]
         domain = "" if node.domain == "ai.onnx" else node.domain
         standard = domain in STANDARD and (domain, node.op_type, node.overload) not in self.functions
+        check_node(node, form_for(node.op_type, self.opsets.get(domain, 1), domain) if standard else None, what, self.opened)
         branching = standard and node.op_type == "If"
         chosen = self._chosen(node, operands) if branching else None
         seen = self._seen(node, domain, operands) if standard and chosen is None else None
@@ -258,9 +265,9 @@ class _Importer:
         name = f"{domain}.{node.op_type}" if domain else node.op_type
         since = _since(node.op_type, self.opsets.get(domain, 1), domain)
         if since is None:
-            if not dialect.known(name, 1):
+            if domain != RUNTIME or not dialect.known(name, 1) or is_newer(node):
                 return None
-            since = 1  # an op of ONNX Runtime: its versions are not ONNX's
+            since = 1  # its versions are not ONNX's
         if attributes is None:
             return None
         if any(True for _ in bodies(node)):
@@ -442,13 +449,10 @@ class _Importer:
         return bytes(header.SerializeToString(deterministic=True))
 
 
-@lru_cache(maxsize=4096)
 def _since(name: str, opset: int, domain: str) -> int | None:
     """The version in which the op was last changed, up to version `opset` of its domain; None where the domain has no such op."""
-    try:
-        return int(onnx.defs.get_schema(name, opset, domain).since_version)
-    except onnx.defs.SchemaError:
-        return None
+    schema = schema_of(name, opset, domain)
+    return None if schema is None else int(schema.since_version)
 
 
 def _without_rank(results: Sequence[Term]) -> bool:

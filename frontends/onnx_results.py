@@ -181,6 +181,8 @@ def _transposed_convolution(node: Node, shape: Sequence[Dim]) -> Dims:
         given.get(name, (default,) * count) for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
     )
     pads = given.get("pads", (0,) * (2 * count))
+    if not all(len(each) == count for each in (strides, dilations, extra)) or len(pads) != 2 * count:
+        return None
     result: list[Dim | None] = [shape[0], dims.multiply(weights[1], given.get("group", 1))]
     for axis in range(count):
         window = dims.add(dims.multiply(dims.subtract(weights[2 + axis], 1), dilations[axis]), 1)

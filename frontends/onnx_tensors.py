@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,16 @@ class Opened:
     def error(self, message: str, *, help: str = "") -> CosetError:
         """The error `message` with this model as its place."""
         return CosetError(message, place=Place(self.name), help=help)
+
+    def check_texts(self, names: Iterable[Any]) -> None:
+        """Check that names are texts: where they are none protobuf gives bytes.
+
+        Raises:
+            CosetError: one is no text.
+        """
+        for name in names:
+            if not isinstance(name, str):
+                raise self.error(f"the name {name!r} in the model is no text", help=MODEL_HELP)
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -151,10 +161,16 @@ class Opened:
 
 
 def cut_span(tensor: Model) -> tuple[int, int] | None:
-    """Offset and length of the bytes that `onnx_wire` cut out of `tensor`, or None."""
+    """Offset and length of the bytes that `onnx_wire` cut out of `tensor`, or None.
+
+    Raises:
+        CosetError: the model came with such a mark, with something else in it.
+    """
     for entry in tensor.external_data:
         if entry.key == MARK:
             offset, _, length = entry.value.partition(",")
+            if not (offset.isdecimal() and length.isdecimal()):
+                raise CosetError(f"its data is said to be at `{entry.value}` of the model, which is no place", help=MODEL_HELP)
             return int(offset), int(length)
     return None
 
@@ -260,9 +276,18 @@ def _parse(view: memoryview, name: str) -> Model:
 
 
 def opsets_of(opened: Opened) -> dict[str, int]:
+    """The version that the model imports of each domain.
+
+    Raises:
+        CosetError: a version that there cannot be, a domain in two versions, or no default domain.
+    """
+    if not 0 <= opened.proto.ir_version < 1 << 31:
+        raise opened.error(f"the model is of IR version {opened.proto.ir_version}", help=MODEL_HELP)
     result: dict[str, int] = {}
     for entry in opened.proto.opset_import:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
+        if not 0 <= entry.version < 1 << 31:
+            raise opened.error(f"the model imports version {entry.version} of the domain `{domain or 'ai.onnx'}`", help="set opset_import")
         if result.setdefault(domain, entry.version) != entry.version:
             raise opened.error(f"the domain `{domain or 'ai.onnx'}` is imported in two versions", help="import one version")
     if "" not in result and (opened.proto.ir_version < 3 or any(not node.domain for node in opened.proto.graph.node)):

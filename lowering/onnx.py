@@ -46,8 +46,8 @@ def write(
     program: Program, path: str | Path, *,
     external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None,
 ) -> None:  # fmt: skip
-    """Write `program` to `path`, and its weights to `path`.data where `external` is true, where it is None and they take more than
-    1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
+    """Write `program` to `path`, and its weights beside it (`path`.DIGEST.data) where `external` is true, where it is None and they take
+    more than 1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
     `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph.
 
     Raises:

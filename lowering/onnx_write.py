@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import onnx
 
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir.constants import Constant
-from coset.ir.errors import CosetError, Place
+from coset.ir.held import locked, replacing
 
 Proto = Any
 EXTERNAL_BYTES = 1_500_000_000  # above this much weight the weights get a file of their own (protobuf ends at 2 GiB)
 SMALL_BYTES = 1024  # tensors that stay in the model in any case
 _ALIGNMENT = 4096  # so that runtimes can map the weights (onnx.proto, external_data: page-aligned offsets)
 _PIECE = 16 << 20
+DIGEST_BYTES = 6  # of what is in a file of weights, in its name
 
 
 def tensor_header(name: str, constant: Constant) -> Proto:
@@ -74,7 +75,7 @@ def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path) -> N
     small.ClearField("graph")
     heads = {name: _weight_head(name, constant) for name, constant in weights.items()}
     total = len(graph) + sum(len(heads[name]) + stored_bytes(constant) for name, constant in weights.items())
-    with _replacing(path) as file:
+    with replacing(path) as file:
         file.write(small.SerializeToString(deterministic=True) + _prefix(7, total) + graph)
         for name, constant in weights.items():
             file.write(heads[name])
@@ -99,79 +100,86 @@ def _prefix(field: int, length: int) -> bytes:
     return bytes(result)
 
 
-def weights_path(path: Path) -> Path:
-    """Where the weights of the model at `path` lie when they have a file of their own."""
-    return path.with_name(path.name + ".data")
-
-
 def write_beside(model: Proto, weights: Mapping[str, Constant], path: Path) -> None:
-    """Write `model` with the data of `weights` in `weights_path(path)`."""
-    data = weights_path(path)
+    """Write `model` with the data of `weights` in a file of their own, which is named by what is in it: a model never has another's."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
-    with _replacing(path) as model_file, _replacing(data) as data_file:
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    with replacing(path) as file:
         offset = 0
-        for name, constant in weights.items():
-            gap = -offset % _ALIGNMENT
-            data_file.write(bytes(gap))
-            offset += gap
-            tensor = tensor_header(name, constant)
-            tensor.data_location = onnx.TensorProto.EXTERNAL
-            length = stored_bytes(constant)
-            for key, value in (("location", data.name), ("offset", str(offset)), ("length", str(length))):
-                tensor.external_data.add(key=key, value=value)
-            whole.graph.initializer.append(tensor)
-            for piece in _pieces(constant):
-                data_file.write(piece)
-            offset += length
-        model_file.write(whole.SerializeToString(deterministic=True))
+        with replacing(_weights_path(path, "new"), named=lambda: _weights_path(path, digest.hexdigest())) as data:
+            for name, constant in weights.items():
+                gap = bytes(-offset % _ALIGNMENT)
+                offset += len(gap)
+                tensor = tensor_header(name, constant)
+                tensor.data_location = onnx.TensorProto.EXTERNAL
+                length = stored_bytes(constant)
+                for key, value in (("location", ""), ("offset", str(offset)), ("length", str(length))):
+                    tensor.external_data.add(key=key, value=value)
+                whole.graph.initializer.append(tensor)
+                for piece in (gap, *_pieces(constant)):
+                    digest.update(piece)
+                    data.write(piece)
+                offset += length
+        _relocate(whole, _weights_path(path, digest.hexdigest()).name)
+        file.write(whole.SerializeToString(deterministic=True))
+
+
+def _weights_path(path: Path, digest: str) -> Path:
+    return path.with_name(f"{path.name}.{digest}.data")
+
+
+def _relocate(model: Proto, name: str) -> None:
+    """Let the weights of `model` be in the file `name`."""
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = name
+
+
+def weights_beside(path: Path) -> list[Path]:
+    """The files beside `path` that are named as those with the weights of a model there."""
+    named = re.compile(re.escape(path.name) + rf"\.[0-9a-f]{{{2 * DIGEST_BYTES}}}\.data")
+    return [each for each in path.parent.iterdir() if named.fullmatch(each.name)]
 
 
 def move_model(source: Path, path: Path) -> None:
-    """Rename a written model, and its weights first, to a path of the same name in another folder of the same disk."""
+    """Rename a written model, and its weights first, to a path of the same name in another folder of the same disk. The weights of an
+    earlier model go when nothing needs them any more: at any moment there is the whole old model or the whole new one."""
     assert source.name == path.name, "the model names the file of its weights"
-    if weights_path(source).exists():
-        weights_path(source).replace(weights_path(path))
-    source.replace(path)
+    with locked(path.parent) as alone:
+        weights = [each.replace(path.parent / each.name) for each in weights_beside(source)]
+        source.replace(path)
+        _forget_weights(path, weights, alone=alone)
 
 
 def copy_model(source: Path, path: Path) -> None:
-    """Copy a written model, and its weights, to another name. The files appear whole, or not at all.
+    """Copy a written model, and its weights, to another name, with the care of `move_model`.
 
     Raises:
         CosetError: the files cannot be written.
     """
-    if not weights_path(source).exists():
-        with source.open("rb") as original, _replacing(path) as file:
+    with locked(path.parent) as alone:
+        _forget_weights(path, _copy_files(source, path), alone=alone)
+
+
+def _copy_files(source: Path, path: Path) -> list[Path]:
+    """Copy a model and the files with its weights; the latter."""
+    found = weights_beside(source)
+    if not found:
+        with source.open("rb") as original, replacing(path) as file:
             shutil.copyfileobj(original, file, _PIECE)
-        return
+        return []
     model = onnx.load_model(source, load_external_data=False)
-    for tensor in model.graph.initializer:
-        for entry in tensor.external_data:
-            if entry.key == "location":
-                entry.value = weights_path(path).name
-    with weights_path(source).open("rb") as original, _replacing(path) as file, _replacing(weights_path(path)) as data:
-        shutil.copyfileobj(original, data, _PIECE)
+    data = path.with_name(path.name + found[0].name.removeprefix(source.name))
+    _relocate(model, data.name)
+    with found[0].open("rb") as original, replacing(path) as file, replacing(data) as copy:  # the weights get their name first
+        shutil.copyfileobj(original, copy, _PIECE)
         file.write(model.SerializeToString(deterministic=True))
+    return [data]
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its place when all went well, and is removed otherwise.
-
-    Raises:
-        CosetError: the folder cannot be written, or the disk is full.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        message = f"cannot write {path.name}: {error.strerror or error}"
-        raise CosetError(message, place=Place(str(path)), help="write to another folder, or make room; nothing was changed") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+def _forget_weights(path: Path, kept: Sequence[Path], *, alone: bool) -> None:
+    for each in weights_beside(path) if alone else ():
+        if each not in kept:
+            each.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from time import perf_counter
 
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
+from coset.ir.orphan import end_with
 from coset.prove import combiners
 from coset.prove.deadline import Time
 from coset.prove.fields import Identity, Refused, identical
@@ -154,7 +155,7 @@ def _made(entries: Sequence[str], judge: Callable[[str], Verdict]) -> dict[str, 
     global _JUDGE
     _JUDGE = judge  # what a forked process takes along: rules are not sent
     try:
-        with multiprocessing.get_context("fork").Pool(workers, _worker) as pool:
+        with multiprocessing.get_context("fork").Pool(workers, _worker, (os.getpid(),)) as pool:
             return {verdict.name: verdict for verdict in pool.imap_unordered(_judge, entries)}
     finally:
         _JUDGE = None
@@ -163,7 +164,8 @@ def _made(entries: Sequence[str], judge: Callable[[str], Verdict]) -> dict[str, 
 _JUDGE: Callable[[str], Verdict] | None = None
 
 
-def _worker() -> None:
+def _worker(parent: int) -> None:
+    end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from coset.ir.errors import CosetError
+from coset.ir.held import replacing
 from coset.rules.rule import Rule
 
 NAME = "rules.lock"
@@ -79,7 +80,8 @@ def save_lock(path: Path, lines: Mapping[str, Locked]) -> None:
     rules = {}
     for name, line in sorted(lines.items()):
         rules[name] = {**{key: value for key, value in vars(line).items() if value}, "seal": seal(name, line)}
-    path.write_text(json.dumps({"prover": PROVER, "rules": rules}, indent=1) + "\n")
+    with replacing(path) as file:
+        file.write((json.dumps({"prover": PROVER, "rules": rules}, indent=1) + "\n").encode())
 
 
 def entry_of(rule: Rule) -> str:

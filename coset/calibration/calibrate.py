@@ -5,7 +5,6 @@ What is timed, where and by which clock is a `Bench`: the CPU's is here, a GPU's
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from coset.backends.profile import Place, Profile
 from coset.calibration.cases import LONG, SHORT, Case, cases
 from coset.extract.fit import Quality, Wanted, every, fit, quality
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.lowering.onnx import write
 from coset.machine import this_machine
 from coset.targets.target import Target
@@ -130,8 +130,8 @@ def calibrate(
 def link_seconds(case: Case, seconds: float) -> tuple[float, int]:
     """The time of one link, and of how many rounds: the median over rounds of the difference of both chains' medians, by the protocol of
     `coset.timing`, as programs are timed: chains take turns, and each waits until the other's threads sleep."""
-    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        sessions = [_session(case, length, Path(folder)) for length in (SHORT, LONG)]
+    with working_folder("coset-work-") as folder:
+        sessions = [_session(case, length, folder) for length in (SHORT, LONG)]
         feed = case.feed()
         programs = {str(number): partial(session.run, feed) for number, session in enumerate(sessions)}
         short, long = measure(programs, Protocol(MOST_ROUNDS, seconds, LEAST_ROUNDS)).values()

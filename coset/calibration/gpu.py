@@ -9,11 +9,9 @@ case speaks of them, and they stay as they are.
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -23,6 +21,7 @@ from coset.calibration.calibrate import LEAST_ROUNDS, MOST_ROUNDS, Bench, per_li
 from coset.calibration.cases import LONG, SHORT, Case, constant_term, tensor_of, weights
 from coset.extract.fit import Measured
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, make
 from coset.ir.types import DTYPES
@@ -77,8 +76,8 @@ def _seconds(target: Target, device: str, case: Case, seconds: float) -> tuple[f
     program = case.program()
     kernels = plan(program, target, computes=can_emit)
     package = planned_package(program, kernels, title=case.name, triton=device == torch_clock.CUDA, options=options_for(NUMERICS, target))
-    with tempfile.TemporaryDirectory(prefix="coset-") as place:
-        folder = Path(place) / "case"
+    with working_folder("coset-work-") as place:
+        folder = place / "case"
         write_package(package, folder)
         try:
             short, long = torch_clock.repeated(folder, case.feed(), case.type.dtype, (SHORT, LONG), device)

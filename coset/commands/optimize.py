@@ -27,6 +27,9 @@ from coset.ir.errors import CosetError
 )
 @click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 @click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@click.option(
+    "--memory-limit", metavar="BYTES", callback=bytes_of, default="1G", show_default=True, help="memory of the search (1024s: K, M, G)"
+)
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 @click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
@@ -44,7 +47,7 @@ from coset.ir.errors import CosetError
 @NATIVE
 @JSON
 def optimize(
-    model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int,
+    model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int, memory_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
     certificate: str | None, max_memory: int | None, verbose: bool,
     zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
@@ -67,7 +70,7 @@ def optimize(
     if report is not None and not Path(report).parent.is_dir():
         raise CosetError(f"there is no folder `{Path(report).parent}` for the report", help="name a file in one that is there")
     drawn = report is not None and report.endswith(".html")
-    limits = Limits(seconds=time_limit, nodes=node_limit)
+    limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
     problem = None if extraction_problem is None else Path(extraction_problem)
     if problem is not None and not problem.parent.is_dir():
         raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
+from coset.backends import onnxruntime
 from coset.backends.onnxruntime import LEVELS, Session
 from coset.ir.errors import CosetError
 
@@ -61,3 +63,23 @@ def test_telemetry_is_off_before_the_package_is_imported() -> None:
     environment = {name: text for name, text in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert run.stdout.strip() == "1"
+
+
+def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of(name: str, code: int) -> Any:
+        return helper.make_tensor_value_info(name, code, [])
+
+    turn = [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Neg", ["state"], ["next"])]
+    body = helper.make_graph(
+        turn,
+        "turn",
+        [of("i", TensorProto.INT64), of("go", TensorProto.BOOL), of("state", TensorProto.FLOAT)],
+        [of("on", TensorProto.BOOL), of("next", TensorProto.FLOAT)],
+    )
+    often = helper.make_tensor("often", TensorProto.INT64, [], [1 << 60])
+    loop = helper.make_node("Loop", ["often", "", "x"], ["y"], body=body)
+    graph = helper.make_graph([loop], "endless", [of("x", TensorProto.FLOAT)], [of("y", TensorProto.FLOAT)], [often])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    monkeypatch.setattr(onnxruntime, "PATIENCE", 0.2)
+    with pytest.raises(onnxruntime.Unending, match="has no result after"):
+        Session(model.SerializeToString()).run({"x": np.array(1, np.float32)})

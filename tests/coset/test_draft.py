@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import resource
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -55,12 +58,17 @@ def names(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
     """The files that a model `out.onnx` is made of."""
     if request.param:
         monkeypatch.setattr("coset.lowering.onnx.EXTERNAL_BYTES", W.nbytes - 1)
-    return ["out.onnx", "out.onnx.data"] if request.param else ["out.onnx"]
+    return ["out.onnx", "out.onnx.DIGEST.data"] if request.param else ["out.onnx"]
 
 
 def files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, hidden ones too; folders have no bytes."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in sorted(folder.rglob("*"))}
+
+
+def named(folder: Path) -> list[str]:
+    """The names of those files, the digest in the name of a file of weights spelled so."""
+    return [re.sub(r"[0-9a-f]{12}(?=[.]data$)", "DIGEST", name) for name in sorted(files(folder), key=len)]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
@@ -83,13 +91,13 @@ def test_the_command_writes_once_and_renames(
     output.parent.mkdir()
     assert run(["optimize", str(model), "-o", str(output)]) == 0
     assert [path.name for path in written] == ["out.onnx"] and written[0].parent.parent == output.parent
-    assert list(files(output.parent)) == names and not files(temporary)
+    assert named(output.parent) == names and not files(temporary)
     np.testing.assert_allclose(Session(output).run({"x": X})["y"], X @ W, rtol=1e-4, atol=1e-4)
 
 
 def test_the_result_may_take_the_place_of_the_input(model: Path, temporary: Path, names: list[str]) -> None:
     assert run(["optimize", str(model), "-o", str(model)]) == 0
-    assert list(files(model.parent)) == [name.replace("out", "model") for name in names] and not files(temporary)
+    assert named(model.parent) == [name.replace("out", "model") for name in names] and not files(temporary)
     np.testing.assert_allclose(Session(model).run({"x": X})["y"], X @ W, rtol=1e-4, atol=1e-4)
 
 
@@ -104,7 +112,7 @@ def test_save_copies_what_was_compared(
         output = tmp_path / folder / "out.onnx"
         output.parent.mkdir()
         optimized.save(output)
-        assert list(files(output.parent)) == names
+        assert named(output.parent) == names
         np.testing.assert_allclose(Session(output).run({"x": X})["y"], optimized({"x": X})["y"], rtol=1e-6)
     assert len(written) == 1
     again = tmp_path / "again" / "out.onnx"
@@ -166,6 +174,43 @@ def test_a_place_that_cannot_be_written_is_found_before_the_search(
     before = files(tmp_path)
     assert run(["optimize", str(model), "-o", str(tmp_path / output)]) == 2
     assert "cannot write" in capsys.readouterr().err and files(tmp_path) == before
+
+
+@pytest.mark.parametrize("option", ["--report=none/report.json", "--certificate=none/proof", "--extraction-problem=none/problem"])
+def test_a_folder_that_is_not_there_is_found_before_the_search(
+    option: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline, "import_model", None)
+    before = files(tmp_path)
+    assert run(["optimize", str(model), "-o", str(tmp_path / "out.onnx"), option]) == 2
+    assert "there is no folder `none`" in capsys.readouterr().err and files(tmp_path) == before
+
+
+def test_a_full_disk_is_a_plain_error(model: Path, tmp_path: Path, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.onnx"
+    output.write_bytes(b"what was there")
+    before = files(tmp_path)
+    limit, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (W.nbytes // 2, limit[1]))
+    try:
+        assert run(["optimize", str(model), "-o", str(output)]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert "error: cannot write out.onnx" in capsys.readouterr().err and files(tmp_path) == before
+
+
+def test_two_runs_on_one_output_leave_one_whole_result(model: Path, tmp_path: Path, names: list[str]) -> None:
+    output = tmp_path / "output" / "out.onnx"
+    output.parent.mkdir()
+    children = []
+    for numerics in ("exact", "real", "reassociates"):
+        children.append(os.fork())
+        if not children[-1]:
+            os._exit(run(["optimize", str(model), "-o", str(output), "--numerics", numerics]))
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    assert named(output.parent) == names
+    np.testing.assert_allclose(Session(output).run({"x": X})["y"], X @ W, rtol=1e-4, atol=1e-4)
 
 
 def test_the_checked_file_goes_with_the_last_reference(model: Path, temporary: Path) -> None:

@@ -240,6 +240,21 @@ def test_a_border_that_loses_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert moved.terms == solved(roots, phases=phases).terms
 
 
+def test_a_second_search_that_is_cut_short_does_not_cost_what_the_first_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    file, errors = parse(SPANNING, "test.rules")
+    rules, problems = rules_of(file.rules[0], {"stablehlo": "stablehlo"})
+    assert not errors and not problems
+    roots, limits = stack("spanning", 20), [Limits(), Limits(seconds=1e-6)]
+
+    def search(terms: Sequence[Term]) -> tuple[Saturation, list[Entered]]:
+        return saturate(terms, [Phase("all", tuple(rules))], limits.pop(0)), []
+
+    found = solve(roots, search, lambda graph: select(graph, CPU, {}, DEFAULT), lambda terms: reprice(terms, CPU, {}))
+    assert not limits and found.saturation.stop != "time"
+    monkeypatch.setattr(regionwise, "_loses", lambda *_: False)
+    assert found.terms == solved(roots, phases=[Phase("all", tuple(rules))]).terms
+
+
 def test_the_elements_of_a_repeated_layers_weights_are_not_asked_for() -> None:
     """They differ from layer to layer and are stand-ins without elements, which a rule that asks for facts once tried to read."""
     file, errors = parse("rule probed\n  for x: finite F[S..]\n  tanh(x) => negate(x)\n  numerics exact\n", "test.rules")

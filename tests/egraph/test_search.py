@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import select
 import signal
+import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import coset.dialects
 from coset.dialects.stablehlo import splat
+from coset.egraph import door
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
-from coset.egraph.search import Phase
+from coset.egraph.search import Phase, Search
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
@@ -221,3 +227,81 @@ def test_a_class_that_holds_itself_is_not_gone_through_twice() -> None:
     root = make("stablehlo.add", (make("stablehlo.add", (scaled, bias)), more))
     found = search(root, Limits(iterations=30), UNROLLING)
     assert found.stop == "saturated" and found.enodes < 40
+
+
+def forked_search_that(do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Saturation:
+    """A search whose process does something in its second iteration, when a snapshot was sent."""
+    real = Search._iterate
+
+    def iterate(self: Search, phase: int, iteration: int) -> str:
+        if iteration == 1:
+            do()
+        return real(self, phase, iteration)
+
+    monkeypatch.setattr(Search, "_iterate", iterate)
+    monkeypatch.setattr("coset.egraph.search.CHECKPOINT_SECONDS", 0.0)
+    return search(explosive(), Limits(seconds=60))
+
+
+def test_a_search_that_is_killed_costs_the_search_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = forked_search_that(lambda: os.kill(os.getpid(), signal.SIGKILL), monkeypatch)
+    assert (found.stop, found.iterations) == ("died", 1) and "SIGKILL" in found.warning
+    assert found.enodes > 29 and found.graph.source
+
+
+def test_a_search_that_panics_costs_the_search_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic() -> None:
+        raise door.EnginePanic("egglog: index out of bounds")
+
+    found = forked_search_that(panic, monkeypatch)
+    assert (found.stop, found.iterations) == ("died", 1) and "index out of bounds" in found.warning
+
+
+def test_a_search_that_crashes_tells_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = forked_search_that(faulthandler._sigsegv, monkeypatch)
+    assert found.stop == "died" and "SIGSEGV" in found.warning
+
+
+def test_a_mistake_of_ours_in_the_search_is_none_of_its_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistake() -> None:
+        raise door.EngineError("egglog: no table `x`")
+
+    with pytest.raises(door.EngineError, match="no table `x`"):
+        forked_search_that(mistake, monkeypatch)
+
+
+def test_an_iteration_without_end_is_ended_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Search._iterate
+
+    def iterate(self: Search, phase: int, iteration: int) -> str:
+        if iteration == 1:
+            signal.pause()
+        return real(self, phase, iteration)
+
+    monkeypatch.setattr(Search, "_iterate", iterate)
+    monkeypatch.setattr("coset.egraph.search.CHECKPOINT_SECONDS", 0.0)
+    found = search(explosive(), Limits(seconds=2))
+    assert (found.stop, found.iterations) == ("time", 1) and not found.warning
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are listed in /proc")
+def test_a_search_does_not_outlive_who_asked() -> None:
+    """The one who asks is killed while the search goes on: the pipe that only the search still holds is closed soon."""
+    reader, writer = os.pipe()
+    asking = os.fork()
+    if not asking:
+        os.close(reader)
+        search(explosive(150), Limits(seconds=60, nodes=10**8, iterations=10**6, bytes=8 << 30))
+        os._exit(0)
+    os.close(writer)
+    while not (children := Path(f"/proc/{asking}/task/{asking}/children").read_text().split()):
+        time.sleep(0.01)
+    os.kill(asking, signal.SIGKILL)
+    os.waitpid(asking, 0)
+    ended, _, _ = select.select([reader], [], [], 30)
+    os.close(reader)
+    assert ended, f"{children} goes on"
+
+
+def test_limits_beyond_what_the_system_counts_are_no_limits() -> None:
+    assert search(explosive(4), Limits(bytes=1 << 80)).stop == "saturated"

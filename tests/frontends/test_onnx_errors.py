@@ -171,3 +171,79 @@ def test_weights_of_a_file_that_changed_are_not_read(tmp_path: Path) -> None:
     os.utime(path, ns=(1, 1))
     with pytest.raises(CosetError, match="has changed"):
         lower(program)
+
+
+def wrong(*nodes: Any, **rest: Any) -> Any:
+    """A model of nodes that ONNX's checker would not let through; `x` is f32[2, 300], `y` the result."""
+    return model_of(list(nodes), [value("x", FLOAT, 2, 300)], [value("y", FLOAT)], **rest)
+
+
+def twice() -> Any:
+    double = node("Concat", ["x"], ["y"], axis=0)
+    double.attribute.append(double.attribute[0])
+    return double
+
+
+def of_no_kind() -> Any:
+    odd = node("Neg", ["x"], ["y"])
+    odd.attribute.add(name="odd", i=1)
+    return odd
+
+
+def without_value() -> Any:
+    empty = node("Constant", [], ["y"])
+    empty.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+    return empty
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (node("Gather", [], ["y"]), "node `y` \\(Gather\\) has 0 operands, its op has 2"),
+        (node("MatMul", ["x", "x", "x"], ["y"]), "has 3 operands, its op has 2"),
+        (node("Split", ["x"], []), "has 0 results"),
+        (node("Add", ["x", ""], ["y"]), "has no operand `B`"),
+        (node("Concat", ["x"], ["y"]), "has no attribute `axis`"),
+        (node("Concat", ["x"], ["y"], axis=0.5), "the attribute `axis` of .* is of kind float, not int"),
+        (twice(), "two attributes `axis`"),
+        (of_no_kind(), "is of no kind that ONNX has"),
+        (without_value(), "the attribute `value` of .* has no value"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else given.op_type,
+)
+def test_nodes_that_are_none_of_their_op(given: Any, match: str) -> None:
+    assert refused(wrong(given), match).help
+
+
+@pytest.mark.parametrize("version", [-1, 1 << 31, 1 << 40])
+def test_versions_that_nobody_counts_to(version: int) -> None:
+    model = wrong(node("Neg", ["x"], ["y"]))
+    model.opset_import[0].version = version
+    assert refused(model, f"imports version {version} of the domain").help
+    model = wrong(node("Neg", ["x"], ["y"]))
+    model.ir_version = version
+    assert refused(model, f"is of IR version {version}").help
+
+
+@pytest.mark.parametrize("place", ["", "a,b", "1", "-5,10", "0,99999999999"])
+def test_a_mark_of_ours_in_a_file_is_no_mark(place: str) -> None:
+    model = wrong(node("Add", ["x", "w"], ["y"]), weights={"w": WEIGHTS[:1, :2]})
+    (tensor,) = model.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.external_data.add(key=MARK, value=place)
+    assert refused(model, "tensor `w`").help
+
+
+def test_values_that_no_dim_can_say() -> None:
+    vast = [value("x", FLOAT, 1 << 62), value("y", FLOAT)]
+    assert refused(model_of([node("Concat", ["x"] * 4, ["y"], axis=0)], vast[:1], vast[1:]), "the value `y` would be").help
+
+
+@pytest.mark.parametrize("name", [b"node_neg", b"odd_name", b"own_domain", b"own_dim"])
+def test_names_that_are_no_text(name: bytes) -> None:
+    neg = node("Neg", ["x"], ["odd_name"], name="node_neg", domain="own_domain")
+    model = wrong(neg, node("Neg", ["odd_name"], ["y"]))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "own_dim"
+    model.opset_import.add(domain="own_domain", version=1)
+    broken = model.SerializeToString().replace(name, b"\xa0" + name[1:])
+    assert refused(broken, "the name .* in the model is no text").help

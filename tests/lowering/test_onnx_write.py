@@ -21,14 +21,15 @@ from coset.ir.term import constant, input_term, make
 from coset.ir.types import DTYPES, TensorType
 from coset.lowering import onnx_write
 from coset.lowering.onnx import lower, write
+from coset.lowering.onnx_write import move_model, weights_beside
 
 W = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
 X = np.ones((2, 64), np.float32)
 
 
-def program() -> Program:
+def program(factor: float = 1.0) -> Program:
     x = input_term("x", TensorType(DTYPES["f32"], (2, 64)))
-    y = make("stablehlo.dot_general", (x, constant(W)), {"lhs_contract": (1,), "rhs_contract": (0,)})
+    y = make("stablehlo.dot_general", (x, constant(W * np.float32(factor))), {"lhs_contract": (1,), "rhs_contract": (0,)})
     return Program((x,), (("y", y),))
 
 
@@ -46,16 +47,18 @@ def test_one_file_is_what_lower_gives(tmp_path: Path) -> None:
 
 def test_external_data_stands_beside_at_whole_pages(tmp_path: Path) -> None:
     write(program(), tmp_path / "m.onnx", external=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "m.onnx.data"]
+    (data,) = weights_beside(tmp_path / "m.onnx")
+    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", data.name}
     (tensor,) = (t for t in onnx.load(tmp_path / "m.onnx", load_external_data=False).graph.initializer if t.external_data)
-    assert {entry.key: entry.value for entry in tensor.external_data} == {"location": "m.onnx.data", "offset": "0", "length": str(W.nbytes)}
+    assert {entry.key: entry.value for entry in tensor.external_data} == {"location": data.name, "offset": "0", "length": str(W.nbytes)}
     assert np.allclose(value(tmp_path / "m.onnx"), X @ W, rtol=1e-5, atol=1e-5)
 
 
 def test_large_weights_go_beside_by_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coset.lowering.onnx.EXTERNAL_BYTES", W.nbytes - 1)
     write(program(), tmp_path / "m.onnx")
-    assert (tmp_path / "m.onnx.data").stat().st_size == W.nbytes
+    (data,) = weights_beside(tmp_path / "m.onnx")
+    assert data.stat().st_size == W.nbytes
 
 
 @pytest.mark.parametrize("external", [False, True])
@@ -124,3 +127,31 @@ def test_weights_pass_through_without_being_held(tmp_path: Path) -> None:
         assert imported - start < 16 * 1024
         assert written - imported < 80 * 1024
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_a_model_and_its_weights_are_a_pair_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the renaming of the weights and that of the model, the old model has its own weights still."""
+    target, drafts = tmp_path / "m.onnx", [tmp_path / "first" / "m.onnx", tmp_path / "second" / "m.onnx"]
+    for draft, factor in zip(drafts, (1.0, 2.0), strict=True):
+        draft.parent.mkdir()
+        write(program(factor), draft, external=True)
+    move_model(drafts[0], target)
+    real = Path.replace
+
+    def killed(self: Path, other: Path) -> Path:
+        if other == target:
+            raise KeyboardInterrupt
+        return real(self, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            move_model(drafts[1], target)
+    assert np.allclose(value(target), X @ W, rtol=1e-5, atol=1e-5)
+    write(program(2.0), drafts[1], external=True)
+    move_model(drafts[1], target)
+    assert np.allclose(value(target), X @ W * 2, rtol=1e-5, atol=1e-5)
+    assert len(weights_beside(target)) == 1
+    write(program(3.0), drafts[0])
+    move_model(drafts[0], target)
+    assert np.allclose(value(target), X @ W * 3, rtol=1e-5, atol=1e-5) and not weights_beside(target)

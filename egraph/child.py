@@ -1,0 +1,179 @@
+"""The process that a search runs in: it is held to its limits, its death costs the search only, and it does not outlive who asked."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import multiprocessing
+import multiprocessing.connection
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from coset.egraph.door import EngineError, EnginePanic, keep_engines
+from coset.egraph.growth import Step
+from coset.egraph.search import Search, serve
+from coset.egraph.snapshot import Snapshot
+from coset.ir.errors import CosetError, Place
+from coset.ir.orphan import end_with
+
+ASKED_EVERY = 0.1  # s, between looks at the user's interrupt
+DECODING = 3e-6  # s for each e-node of a snapshot that is decoded when the search is over (1.2e-6 on the slowest machine that was seen)
+DYING = 5.0  # s, for a process whose memory is large
+NAMING = 30.0  # s, at least, for looking for the rule that made one value of two types
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The last snapshot, and what ended the child before it was done: "" where nothing did. `warning` says more where it died."""
+
+    snapshot: Snapshot | None
+    stop: str = ""
+    warning: str = ""
+
+
+def search_in_child(search: Search, told: Callable[[Step], None]) -> Outcome:
+    """Run `search` in a forked process and end it at its deadline; what it sent last counts. Each iteration is `told`.
+
+    Raises:
+        CosetError: as the search does. EngineError: a command of ours was wrong.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as words:
+        child = context.Process(target=_child, args=(search, sender, search.request.limits.bytes, words, os.getpid()), daemon=True)
+        child.start()
+        sender.close()
+        try:
+            ended = _listen(search, receiver, told)
+            if ended.stop == "died":
+                child.join(DYING)  # its pipe closes before it is gone
+        finally:
+            child.kill()
+            child.join()
+            receiver.close()
+        if ended.stop != "died":
+            return ended
+        words.seek(0)
+        return _death(ended.snapshot, child.exitcode or 0, words.read().decode(errors="replace"))
+
+
+def _listen(search: Search, receiver: multiprocessing.connection.Connection, told: Callable[[Step], None]) -> Outcome:
+    best: Snapshot | None = None
+    conflict = ""
+    deadline = search.deadline
+    with _interrupts() as interrupted:
+        while True:
+            if interrupted():
+                return Outcome(best, "interrupt")
+            left = deadline - time.monotonic() - (0.0 if best is None else DECODING * best.enodes)
+            if not receiver.poll(min(max(0.0, left), ASKED_EVERY)):
+                if left > 0:
+                    continue
+                if conflict:
+                    raise CosetError(
+                        f"some rule is unsound: it makes one value of two types, {conflict}",
+                        help="which one was not found in time: leave out your rules one after the other",
+                    )
+                return Outcome(best, "time")
+            try:
+                kind, value = receiver.recv()
+            except (EOFError, OSError):  # OSError: it died in the middle of a message
+                return Outcome(best, "died")
+            if kind == "step":
+                told(value)
+                continue
+            if kind == "error":
+                message, place, help = value
+                raise CosetError(message, place=Place(*place) if place else None, help=help)
+            if kind == "crash":
+                raise EngineError(value)
+            if kind == "conflict":
+                conflict, deadline = value, max(deadline, time.monotonic() + NAMING)
+                continue
+            best = value
+            if kind == "done":
+                return Outcome(best)
+
+
+def _death(best: Snapshot | None, code: int, words: str) -> Outcome:
+    """What the user is told of a child that died: its exit code and its last words say whether of memory."""
+    last = next((line.strip() for line in reversed(words.splitlines()) if line.strip()), "")
+    if code in (0, -signal.SIGABRT) and ("memory allocation" in words or "MemoryError" in words):
+        return Outcome(best, "memory", "the search ran out of the memory that it may take (--memory-limit)")
+    if code == -signal.SIGKILL:
+        what = "it was killed (SIGKILL): by the system, when memory ran out, or by somebody"
+    elif code < 0:
+        what = f"it died of {signal.Signals(-code).name}" + (f": {last}" if last else "")
+    else:
+        what = last or f"it ended with exit code {code}"
+    return Outcome(best, "died", f"the process that searched is gone; {what}")
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Whether the user has interrupted since. A KeyboardInterrupt could be lost in a callback (of the garbage collector, of a weak
+    reference) while a large snapshot is read; and in other threads than the main one Python tells nobody."""
+    seen: list[bool] = []
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, lambda *_: seen.append(True))
+    try:
+        yield lambda: bool(seen)
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _child(search: Search, sender: multiprocessing.connection.Connection, limit: int, words: IO[bytes], parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    end_with(parent)
+    faulthandler.disable()
+    os.dup2(words.fileno(), 2)  # the allocator's last words are no message to the user, but say what happened
+    _limit_memory(limit)
+    gc.freeze()  # what the parent made is not looked through here, nor its pages copied
+    gc.enable()
+    keep_engines()
+
+    def send(message: tuple[str, Any]) -> None:
+        kind, value = message
+        if kind == "error":
+            place = value.place
+            value = (value.message, place and (place.file, place.line, place.column, place.source, place.width), value.help)
+        sender.send((kind, value))
+
+    try:
+        serve(search, send)
+    except MemoryError:
+        os.write(2, b"MemoryError")
+    except EnginePanic as panic:
+        os.write(2, str(panic).encode())
+    except BrokenPipeError:
+        pass  # nobody listens any more
+    except BaseException:
+        sender.send(("crash", traceback.format_exc()))
+
+
+def _limit_memory(limit: int) -> None:
+    """Let this process grow by `limit` bytes of address space; where the system does not say how large it is, it stays unlimited."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        with Path("/proc/self/statm").open() as file:
+            pages = int(file.read().split()[0])
+    except OSError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+    resource.setrlimit(resource.RLIMIT_AS, (min(pages * os.sysconf("SC_PAGE_SIZE") + limit, most), hard))
