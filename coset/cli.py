@@ -46,9 +46,6 @@ def run(arguments: list[str]) -> int:
     except CosetError as error:
         say(str(error))
         return NEGATIVE if type(error).__name__ == "Refused" else USER_ERROR
-    except KeyboardInterrupt:
-        say("interrupted; nothing was written")
-        return USER_ERROR
     except MemoryError:
         say("error: there is not enough memory for this job")
         say("  help: nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room")
@@ -57,7 +54,22 @@ def run(arguments: list[str]) -> int:
         say(f"error: {error.strerror or error}: {error.filename or ''}")
         say("  help: nothing was written; check the path, its permissions and the disk")
         return USER_ERROR
+    except BaseException as error:
+        if not _is_interrupt(error):
+            raise
+        say("interrupted; nothing was written")
+        return USER_ERROR
     return result if isinstance(result, int) else SUCCESS
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """True for Ctrl-C, also where what was being imported made another exception of it."""
+    while error is not None:
+        panicked = not isinstance(error, Exception) and "KeyboardInterrupt" in str(error)  # in Rust
+        if panicked or isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 if __name__ == "__main__":

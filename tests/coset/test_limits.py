@@ -125,3 +125,34 @@ def test_bits_count_only_where_reading_and_writing_keep_them(
         pytest.skip("`make models` builds it")
     assert run(["optimize", str(path), "-o", str(model.with_name("out.onnx")), "--json", "--time-limit", "0.001"]) == 0
     assert json.loads(capsys.readouterr().out)["check"]["ok"]
+
+
+class Panic(BaseException):
+    """As Rust's panics arrive."""
+
+
+def wrapped() -> None:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        raise RuntimeError("Error calling __set_name__") from error
+
+
+def panicked() -> None:
+    raise Panic("Failed to initialize python logging: PyErr { type: <class 'KeyboardInterrupt'> }")
+
+
+@pytest.mark.parametrize("what", [wrapped, panicked])
+def test_an_interrupt_that_became_something_else_is_one(
+    what: Any, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coset.pipeline.import_model", lambda *_, **__: what())
+    assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 2
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
+
+
+def test_a_mistake_of_ours_is_no_interrupt(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coset.pipeline.import_model", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))])
