@@ -1,6 +1,6 @@
 """What ONNX Runtime asks of the nodes of its domain com.microsoft that have a meaning here, as its own schemas say it.
 
-Source: `get_all_operator_schema()` of `onnxruntime.capi.onnxruntime_pybind11_state`; `tests/frontends/test_onnx_forms.py` compares.
+Source: `get_all_operator_schema()` of `onnxruntime.capi.onnxruntime_pybind11_state`; `tests/frontends/test_onnx_op_forms.py` compares.
 """
 
 from __future__ import annotations

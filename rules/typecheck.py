@@ -21,6 +21,7 @@ BUDGET = 800 * EXPANSION  # questions to type rules for each
 UNTYPED = "no element type"
 FEW = 3  # values of an attribute that are tried to see whether it has a say in types
 FURTHER = 12  # draws while no variant has fired: conditions on numbers (so many groups as channels) hold seldom
+HOPELESS = 2  # draws of 2,000 attempts after which a left side that never had a type is not drawn again
 
 
 def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
@@ -42,8 +43,14 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
         return checked[key]
 
     def another_types(family: str, name: str) -> bool:
-        """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong."""
+        """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong. What never has
+        a type, and the variable is no part of, has none with another op either."""
         others = [key for key in directions if key[0] == family and key[1] != name]
+        error = checked[family, name]
+        if isinstance(error, Untyped) and error.part is not None and others:
+            own, other = (list(applications(directions[key][0].left))[error.part] for key in ((family, name), others[0]))
+            if str(own) == str(other):
+                return False
         return any(not isinstance(check(key), Untyped) for key in others)
 
     for family, name in directions:
@@ -56,7 +63,9 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
 
 
 class Untyped(RuleError):
-    """No instance of a left side has a type."""
+    """No instance of a left side has a type. `part`: the application, by index, at which it always fails; None for several."""
+
+    part: int | None = None
 
 
 def _without_types(forms: Sequence[Rule]) -> Untyped | None:
@@ -118,7 +127,7 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
         numeric = (Search(random.Random(seed), attempts=2000, budget=BUDGET) for seed in range(1 + FURTHER))
         draws = itertools.chain([(search, SYMBOLIC)], ((own, NUMERIC) for own in numeric))
         for number, (own, count) in enumerate(draws):
-            if number > 1 and fired:
+            if number > 1 and (fired or (number > HOPELESS and not typed)):
                 break
             for instance in itertools.islice(instances(rule, own), count):
                 typed = True
@@ -146,7 +155,9 @@ def _untyped(rule: Rule, search: Search) -> Untyped:
     better = _matmul_message(rule, node)
     if better is not None:
         return Untyped(better[0], place=place, help=better[1])
-    return Untyped(message, place=place, help="check the declared types of its operands")
+    found = Untyped(message, place=place, help="check the declared types of its operands")
+    found.part = index if all(other == index for other, _ in search.failures) else None
+    return found
 
 
 def _matmul_message(rule: Rule, node: Application) -> tuple[str, str] | None:
