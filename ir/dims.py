@@ -153,7 +153,18 @@ def mod(a: Dim, b: Dim) -> Dim:
         return a % b
     if divide_exactly(a, b) is not None:
         return 0
-    return _apply("mod", a, b)
+    least = _residue(a, b) if isinstance(b, int) and b != 0 else a
+    return _apply("mod", a, b) if least == a else mod(least, b)
+
+
+def _residue(a: Dim, b: int) -> Dim:
+    """A simpler dim that leaves the same rest: coefficients less whole multiples of `b`, what is a rest itself without taking it."""
+    total: Dim = 0
+    for monomial, coefficient in _terms(a).items():
+        inner = monomial[0].args[0] if len(monomial) == 1 and monomial[0].name == "mod" and monomial[0].args[1] == b else None
+        rest = coefficient % abs(b)
+        total = add(total, _canonical({monomial: rest}) if inner is None else multiply(rest, inner))
+    return total
 
 
 def maximum(a: Dim, b: Dim) -> Dim:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.internal.conjecture import providers
 
 from coset.dialects.hub_region_terms import case_term, composite_term, if_term, region, while_term
 from coset.dialects.hub_scalars import cast
@@ -76,8 +77,22 @@ def bank(op: Op) -> list[Any]:
     def take(case: Any) -> None:
         found.append(case)
 
-    take()
+    with _own_constants_only():
+        take()
     return found
+
+
+@contextmanager
+def _own_constants_only() -> Iterator[None]:
+    """Hypothesis also draws constants that it finds in the modules at hand: with them a program would be another one in another run."""
+    found = providers._get_local_constants
+    providers._get_local_constants = providers.Constants
+    providers.CONSTANTS_CACHE.cache.clear()
+    try:
+        yield
+    finally:
+        providers._get_local_constants = found
+        providers.CONSTANTS_CACHE.cache.clear()
 
 
 @cache
