@@ -61,12 +61,13 @@ def explain(question: Question) -> dict[str, Any]:
     saturation = saturate(wanted_roots(task), phases, job.limits)
     words = Words(task.program, saturation)
     job.progress(f"matching {len(rules)} rules in {saturation.enodes} e-nodes")
-    matcher = Matcher(saturation.graph, makers_in(phases))
+    makers = makers_in(phases)
+    matcher = Matcher(saturation.graph, makers)
     classes = sorted(words.given) if question.at is None else [_class_of(question.at, words)]
     near = matcher.places(rules, classes)
     whole = _once(each for each in near if each.partial.whole)
     if not whole and question.at is None:
-        whole = _once(each for each in matcher.places(rules) if each.partial.whole)
+        whole = _once(each for each in Matcher(saturation.graph, makers, edits=False).places(rules) if each.partial.whole)
     used = _used(task, rules) if whole else 0
     nearest = [] if whole else _nearest(near)
     return {
