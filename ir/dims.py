@@ -153,18 +153,19 @@ def mod(a: Dim, b: Dim) -> Dim:
         return a % b
     if divide_exactly(a, b) is not None:
         return 0
-    least = _residue(a, b) if isinstance(b, int) and b != 0 else a
+    least = _residue(a, b) if isinstance(b, int) else a
     return _apply("mod", a, b) if least == a else mod(least, b)
 
 
 def _residue(a: Dim, b: int) -> Dim:
-    """A simpler dim that leaves the same rest: coefficients less whole multiples of `b`, what is a rest itself without taking it."""
+    """A dim that leaves the same rest by `b`, without rests by `b` among its terms and then without whole multiples of it."""
+    terms = _terms(a)
+    rests = {m: m[0].args[0] for m in terms if len(m) == 1 and m[0].name == "mod" and m[0].args[1] == b}
     total: Dim = 0
-    for monomial, coefficient in _terms(a).items():
-        inner = monomial[0].args[0] if len(monomial) == 1 and monomial[0].name == "mod" and monomial[0].args[1] == b else None
-        rest = coefficient % abs(b)
-        total = add(total, _canonical({monomial: rest}) if inner is None else multiply(rest, inner))
-    return total
+    for monomial, coefficient in terms.items() if rests else ():
+        least = coefficient % abs(b)
+        total = add(total, multiply(least, rests[monomial]) if monomial in rests else _canonical({monomial: least}))
+    return total if rests else a
 
 
 def maximum(a: Dim, b: Dim) -> Dim:

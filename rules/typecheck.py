@@ -43,14 +43,8 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
         return checked[key]
 
     def another_types(family: str, name: str) -> bool:
-        """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong. What never has
-        a type, and the variable is no part of, has none with another op either."""
+        """Whether an op variable can be another op: one that is made for rare element types does not make the rule wrong."""
         others = [key for key in directions if key[0] == family and key[1] != name]
-        error = checked[family, name]
-        if isinstance(error, Untyped) and error.part is not None and others:
-            own, other = (list(applications(directions[key][0].left))[error.part] for key in ((family, name), others[0]))
-            if str(own) == str(other):
-                return False
         return any(not isinstance(check(key), Untyped) for key in others)
 
     for family, name in directions:
