@@ -13,7 +13,6 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ def main() -> None:
         started = time.perf_counter()
         ordering = order_chains([root], rules, product_seconds(target), {})
         ordered = time.perf_counter()
-        kept = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
+        kept = [phase.where(ordering.keeps) for phase in phases]
         found = saturate([root], kept, Limits(), equalities=[] if ordering.entered is None else ordering.entered.pairs)
         selection = select(found.graph, target, {})
         ended = time.perf_counter()

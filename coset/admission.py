@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from coset.egraph.search import Phase
-from coset.ir.errors import CosetError
-from coset.rules.rule import Rule
-
-RECOGNISE = ".recognise"  # the family of a definition read from right to left
+from coset.ir.errors import CosetError, like
+from coset.rules.rule import RECOGNISE, Rule
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Admission:
 
     def phases(self, phases: Sequence[Phase]) -> list[Phase]:
         """`phases` with the rules that take part."""
-        return [replace(phase, rules=tuple(filter(self.admits, phase.rules))) for phase in phases]
+        return [phase.where(self.admits) for phase in phases]
 
     def check(self, every: Iterable[Rule]) -> None:
         """Refuse names that no rule of `every` has.
@@ -42,9 +39,7 @@ class Admission:
         for name in (*self.without, *self.only):
             if not any(_called(rule, name) for rule in rules):
                 known = dict.fromkeys(rule.family.removesuffix(RECOGNISE) for rule in rules)
-                close = get_close_matches(name, known, n=3)
-                help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "`coset rules` lists them"
-                raise CosetError(f"there is no rule called `{name}`", help=help)
+                raise CosetError(f"there is no rule called `{name}`", help=like(name, known) or "`coset rules` lists them")
 
 
 EVERY_RULE = Admission()

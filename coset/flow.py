@@ -27,7 +27,6 @@ from coset.proving.steps import Uncertified
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
-from coset.reporting.drawing import drawing
 from coset.rules.elaborated import DIALECTS, LIBRARY
 from coset.rules.rule import Rule
 from coset.targets.running import Running
@@ -137,7 +136,8 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     memory = {"input": live_bytes(task, flow.steps(task.program)), "output": live_bytes(task, flow.steps(made.program))}
     session = None if settled is None else settled.summary()
     if task.job.drawn:
-        from coset.explaining.near_misses import near_misses  # for the page only
+        from coset.explaining.near_misses import near_misses  # both for the page only
+        from coset.reporting.drawing import drawing
 
         report["near_misses"] = near_misses(task, made.solved)
         report["graphs"] = drawing(task, made.solved, made.program, flow.names(made.program))
@@ -268,7 +268,7 @@ def _keeps_bits(task: Task, flow: Flow, compare: Compare, attempt: Path) -> bool
 
 def _without(task: Task, family: str) -> Task:
     """The task without the rules of one entry."""
-    kept = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.family != family)) for phase in task.phases]
+    kept = [phase.where(lambda rule: rule.family != family) for phase in task.phases]
     return replace(task, phases=kept)
 
 
@@ -304,7 +304,7 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
     count where they did when it failed (`exact`)."""
 
     def passes(names: Sequence[str]) -> bool:
-        kept = [replace(phase, rules=tuple(r for r in phase.rules if r.name in names)) for phase in task.phases]
+        kept = [phase.where(lambda rule: rule.name in names) for phase in task.phases]
         solved, _ = solve_task(task, kept, flow.printable(task))
         optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)

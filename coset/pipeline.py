@@ -108,7 +108,7 @@ def optimize(
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
-    draft = Draft("optimized.mlir" if resolved.dialect == "stablehlo" else "optimized.onnx")
+    draft = Draft(f"optimized{suffix(resolved)}")
     try:
         program, report, proof = _run(job, draft.path, started)
     except BaseException:
@@ -120,6 +120,11 @@ def optimize(
 def default_target(output: Any) -> str:
     """The target that is written in the format of the path `output`; for a model that is no path, ONNX's."""
     return "stablehlo" if is_stablehlo(output) else DEFAULT_TARGET
+
+
+def suffix(target: Target) -> str:
+    """How the names of files in the target's format end."""
+    return ".mlir" if target.dialect == "stablehlo" else ".onnx"
 
 
 def optimize_file(job: Job, output: Path, certificate: Path | None = None) -> dict[str, Any]:

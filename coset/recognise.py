@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import coset.dialects
-from coset.admission import RECOGNISE
 from coset.check import Difference, difference
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
@@ -24,7 +23,6 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.noise import largest_step, moved
 from coset.rules.definition import definition_of, is_defined
-from coset.rules.rule import Rule
 from coset.targets.target import Form, get_target
 from coset.task import permitted_phases
 
@@ -63,7 +61,7 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
     """
     limits = limits or Limits()
     wanted = with_parts(ops)
-    phases = permitted_phases((), numerics, lambda rule: not _recognises(rule) or rule.definition in wanted)
+    phases = permitted_phases((), numerics, lambda rule: not rule.recognises or rule.definition in wanted)
     saturation = saturate(program.roots, phases, limits)
     binding = next(bindings(program, {}))
     target = get_target(TARGET)
@@ -78,10 +76,6 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
         saturation,
         _compared(program, recognised),
     )
-
-
-def _recognises(rule: Rule) -> bool:
-    return rule.family.endswith(RECOGNISE)
 
 
 def with_parts(ops: Collection[str]) -> set[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.admission import EVERY_RULE, RECOGNISE, Admission
+from coset.admission import EVERY_RULE, Admission
 from coset.answer import save
 from coset.egraph.chains import Entered, order_chains
 from coset.egraph.growth import SILENT, Watch
@@ -140,8 +140,8 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
     written = [rule for rule in further if isinstance(rule, WrittenRule)]
     library = load([*DEFAULT, *(Path(path) for path in further if not isinstance(path, WrittenRule))], written=written)
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
-    recognised = [rule for _, rules in usable for rule in rules if rule.family.endswith(RECOGNISE)]
-    plain = {name: tuple(rule for rule in rules if not rule.family.endswith(RECOGNISE)) for name, rules in usable}
+    recognised = [rule for _, rules in usable for rule in rules if rule.recognises]
+    plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
     named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
     last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
     plain.pop(WITNESS, None)
@@ -162,7 +162,7 @@ def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
 def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold; a `kernel`
     only into those of the targets that it names."""
-    if rule.definition is None or not rule.family.endswith(RECOGNISE):
+    if rule.definition is None or not rule.recognises:
         return True
     own = definition_of(get_op(rule.definition)).targets
     if own and {get_target(name).name for name in own if name in target_names()}.isdisjoint((target.name, *target.bases)):
@@ -194,7 +194,7 @@ def solve_task(
     wanted = wanted_roots(task)
 
     def solved(roots: Sequence[Term], numerics: str, spent: float) -> tuple[Solved, float]:
-        allowed = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.numerics.permitted(numerics))) for phase in phases]
+        allowed = [phase.where(lambda rule: rule.numerics.permitted(numerics)) for phase in phases]
         return _solve(task, roots, allowed, printable, prices, byte_price, known, spent)
 
     if not task.job.zones:
@@ -276,7 +276,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
     started = time.perf_counter()
     active = [rule for phase in phases for rule in phase.rules]
     ordering = order_chains(roots, active, product_seconds(task.job.target), task.binding)
-    phases = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in phases]
+    phases = [phase.where(ordering.keeps) for phase in phases]
     rows = task.job.target.merges
     merged = None if rows is None else merge_products(roots, active, rows.value)
     entered = [found for found in (ordering.entered, merged) if found is not None]

@@ -57,17 +57,8 @@ class Pieces:
         Raises:
             CosetError: pieces would have to be computed before each other.
         """
-        made: dict[Term, Term] = {}
-        waiting = {border: (rest if piece == REST else zones[piece]).terms[place] for border, (piece, place) in self.borders.items()}
-        while waiting:
-            ready = [border for border, term in waiting.items() if not any(below in waiting for below in topological([term]))]
-            if not ready:
-                raise CosetError(
-                    "the zones of --numerics-for would have to be computed before each other", help="give one pattern for both"
-                )
-            for border in ready:
-                made[border] = _put(waiting.pop(border), made)
-        terms = tuple(_put(term, made) for term in rest.terms[: self.count])
+        stands = {border: (rest if piece == REST else zones[piece]).terms[place] for border, (piece, place) in self.borders.items()}
+        terms = _filled(rest.terms[: self.count], stands)
         storable = rest.storable.union(*(zone.storable for zone in zones))
         return replace(rest, terms=terms, storable=storable, zones=tuple(zones))
 
@@ -84,16 +75,14 @@ def split(program: Program, roots: Sequence[Term], zones: Sequence[Zone]) -> Pie
     borders: dict[Term, tuple[int, int]] = {}
     stand: dict[Term, Term] = {}
     found: dict[int, dict[Term, int]] = {REST: {}, **{number: {} for number in range(len(zones))}}
-    taken = {term.attribute("name") for term in program.inputs}
+    prefix = "border" + "'" * max((len(str(term.attribute("name"))) for term in program.inputs), default=0)  # as no input is called
 
     def seen(term: Term, by: int) -> Term:
         """A term as another piece reads it."""
         if piece.get(term, by) == by:
             return built[term]
         if term not in stand:
-            name = next(each for number in range(len(stand), len(stand) + len(taken) + 1) if (each := f"border {number}") not in taken)
-            taken.add(name)
-            stand[term] = input_term(name, term.type)
+            stand[term] = input_term(f"{prefix} {len(stand)}", term.type)
             own = piece[term]
             borders[stand[term]] = (own, found[own].setdefault(built[term], len(found[own])))
         return stand[term]
@@ -141,9 +130,23 @@ def _assigned(program: Program, order: Sequence[Term], zones: Sequence[Zone]) ->
     return piece
 
 
-def _put(term: Term, made: Mapping[Term, Term]) -> Term:
-    """`term` with what stands for other pieces filled in."""
-    built: dict[Term, Term] = {}
-    for each in topological([term]):
-        built[each] = made[each] if each in made else rebuild(each, [built[operand] for operand in each.operands])
-    return built[term]
+def _filled(roots: Sequence[Term], stands: Mapping[Term, Term]) -> tuple[Term, ...]:
+    """`roots` with the terms that inputs stand for in their place, which may be over such inputs too."""
+    made: dict[Term, Term] = {}
+    begun: set[Term] = set()
+    for root in roots:
+        stack = [(root, 0)]
+        while stack:
+            term, position = stack.pop()
+            if term in made:
+                continue
+            if position == 0 and term in begun:
+                what = "the zones of --numerics-for would have to be computed before each other"
+                raise CosetError(what, help="give one pattern for both")
+            begun.add(term)
+            below = (stands[term],) if term in stands else term.operands
+            if position < len(below):
+                stack += [(term, position + 1), (below[position], 0)]
+            else:
+                made[term] = made[stands[term]] if term in stands else rebuild(term, [made[operand] for operand in below])
+    return tuple(made[root] for root in roots)

@@ -88,6 +88,5 @@ def _many(search: Search, table: str) -> bool:
 
 def step_of(search: Search, phase: str, iteration: int, seconds: float, counts: Counts | None) -> Step:
     """The step that `search` has just taken, from the sizes of its tables as they were last counted."""
-    enodes = sum(search.sizes.get(name, 0) for name in search.tables.constructors)
     found = {} if counts is None else counts.take(search)
-    return Step(phase, iteration, enodes, search.sizes.get("type_of", 0), seconds, **found)
+    return Step(phase, iteration, search.enodes(), search.sizes.get("type_of", 0), seconds, **found)

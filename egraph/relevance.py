@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from coset.egraph.search import Phase
+    from coset.rules.rule import Rule
 
 
 def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
@@ -15,17 +15,18 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
     known = set(ops)
     kept: list[Phase] = []
     for phase in phases:
-        waiting, chosen = list(phase.rules), set()
+        waiting = list(phase.rules)
+        chosen: set[Rule] = set()
         while True:
             later = []
             for rule in waiting:
                 if rule.reads <= known:
-                    chosen.add(rule.name)
+                    chosen.add(rule)
                     known |= rule.makes
                 else:
                     later.append(rule)
             if len(later) == len(waiting):
                 break
             waiting = later
-        kept.append(replace(phase, rules=tuple(rule for rule in phase.rules if rule.name in chosen)))
+        kept.append(phase.where(chosen.__contains__))
     return tuple(kept)

@@ -52,6 +52,10 @@ class Phase:
     name: str
     rules: tuple[Rule, ...]
 
+    def where(self, keep: Callable[[Rule], bool]) -> Phase:
+        """The phase with the rules of which `keep` is true."""
+        return Phase(self.name, tuple(filter(keep, self.rules)))
+
 
 @dataclass(frozen=True)
 class Request:

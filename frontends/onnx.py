@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type,
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
+from coset.ir.errors import like
 from coset.ir.program import Program, spelled
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
@@ -113,8 +113,7 @@ class _Importer:
 
     def _kept(self, name: str) -> Term:
         if name not in self.scope and name not in self.pending:
-            close = get_close_matches(name, [*self.scope, *self.pending], n=3)
-            help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "name what a node of the graph computes"
+            help = like(name, (*self.scope, *self.pending)) or "name what a node of the graph computes"
             raise self.opened.error(f"there is no value `{name}` to keep", help=help)
         return self._value(name, "--keep-value")
 

@@ -16,6 +16,7 @@ from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 
 NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
+RECOGNISE = ".recognise"  # how the family of a definition that is read from right to left ends
 EXCEPTIONS = ("signed_zero", "nan", "inf", "overflow", "denormal")
 
 
@@ -143,6 +144,11 @@ class Rule:
         assert isinstance(self.right, Application)
         found = zip(self.left.operands, self.right.operands, strict=True)
         return tuple((left, right) for left, right in found if isinstance(left, Application))
+
+    @property
+    def recognises(self) -> bool:
+        """Whether it reads a definition from right to left."""
+        return self.family.endswith(RECOGNISE)
 
     @cached_property
     def reads(self) -> frozenset[str]:

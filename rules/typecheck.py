@@ -57,9 +57,7 @@ def type_errors(rules: Sequence[Rule]) -> list[RuleError]:
 
 
 class Untyped(RuleError):
-    """No instance of a left side has a type. `part`: the application, by index, at which it always fails; None for several."""
-
-    part: int | None = None
+    """No instance of a left side has a type."""
 
 
 def _without_types(forms: Sequence[Rule]) -> Untyped | None:
@@ -149,9 +147,7 @@ def _untyped(rule: Rule, search: Search) -> Untyped:
     better = _matmul_message(rule, node)
     if better is not None:
         return Untyped(better[0], place=place, help=better[1])
-    found = Untyped(message, place=place, help="check the declared types of its operands")
-    found.part = index if all(other == index for other, _ in search.failures) else None
-    return found
+    return Untyped(message, place=place, help="check the declared types of its operands")
 
 
 def _matmul_message(rule: Rule, node: Application) -> tuple[str, str] | None:

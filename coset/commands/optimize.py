@@ -8,7 +8,25 @@ from pathlib import Path
 import click
 
 from coset.answer import save
-from coset.commands.options import DIM, DISABLE, JSON, NATIVE, ONLY, SUCCESS, UNKNOWN, bytes_of, print_json, say, span_of, zones_of
+from coset.commands.options import (
+    DIM,
+    DISABLE,
+    JSON,
+    NATIVE,
+    NODE_LIMIT,
+    NUMERICS,
+    ONLY,
+    RULES,
+    SUCCESS,
+    TIME_LIMIT,
+    UNKNOWN,
+    bytes_of,
+    file_in_folder,
+    print_json,
+    say,
+    span_of,
+    zones_of,
+)
 from coset.ir.errors import CosetError
 
 
@@ -16,7 +34,7 @@ from coset.ir.errors import CosetError
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="where the result goes: ONNX, or StableHLO (.mlir)")
 @click.option("--target", help="a name of `coset targets`, or a .toml file; by default cpu-onnxruntime, or stablehlo where OUT is .mlir")
-@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+@NUMERICS
 @click.option(
     "--numerics-for",
     "zones",
@@ -25,12 +43,12 @@ from coset.ir.errors import CosetError
     callback=zones_of,
     help="other numerics for values, by name",
 )
-@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
-@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+@TIME_LIMIT
+@NODE_LIMIT
 @click.option(
     "--memory-limit", metavar="BYTES", callback=bytes_of, default="1G", show_default=True, help="memory of the search (1024s: K, M, G)"
 )
-@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@RULES
 @click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
@@ -59,7 +77,6 @@ def optimize(
     from coset.pipeline import default_target, optimize_file, optimize_range
     from coset.ranges import Span
     from coset.report import save_report
-    from coset.reporting.page import report_page
     from coset.show import show_optimized
     from coset.task import Job
     from coset.telling import Telling
@@ -67,36 +84,32 @@ def optimize(
 
     if report is not None and not report.endswith((".json", ".html")):
         raise CosetError(f"the report `{report}` is no .json and no .html file", help="name it R.html for a page, R.json for data")
-    if report is not None and not Path(report).parent.is_dir():
-        raise CosetError(f"there is no folder `{Path(report).parent}` for the report", help="name a file in one that is there")
-    drawn = report is not None and report.endswith(".html")
+    told = file_in_folder(report, "report")
+    drawn = told is not None and told.suffix == ".html"
     limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
-    problem = None if extraction_problem is None else Path(extraction_problem)
-    if problem is not None and not problem.parent.is_dir():
-        raise CosetError(f"there is no folder `{problem.parent}` for the extraction problem", help="name a file in one that is there")
+    problem, proof = file_in_folder(extraction_problem, "extraction problem"), file_in_folder(certificate, "certificate")
     resolved = find_target(target or default_target(output))
-    if certificate is not None and (keep or zones):
+    if proof is not None and (keep or zones):
         what = "of the outputs, not of kept values" if keep else "of one search"
         raise CosetError(f"a certificate speaks {what}", help="leave out --certificate, or --keep-value and --numerics-for")
     if problem is not None and zones:
         raise CosetError("with --numerics-for there are several extraction problems", help="leave one of the two out")
-    if certificate is not None and span is not None:
+    if proof is not None and span is not None:
         raise CosetError("a range has several programs, and a certificate speaks of one", help="leave out --range or --certificate")
-    if certificate is not None and not Path(certificate).parent.is_dir():
-        raise CosetError(f"there is no folder `{Path(certificate).parent}` for the certificate", help="name a file in one that is there")
-    proof = None if certificate is None else Path(certificate)
     with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
-        job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, certificate is not None)
+        job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
         job = replace(job, drawn=drawn, watch=telling.watch)
         found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
         telling.finish()
     graphs = found.pop("graphs", None)
     result = {**found, "output": output}
-    if drawn and report is not None:
-        save(Path(report), report_page(result, graphs, model))
-    elif report is not None:
-        save_report(result, Path(report))
+    if told is not None and drawn:
+        from coset.reporting.page import report_page
+
+        save(told, report_page(result, graphs, model))
+    elif told is not None:
+        save_report(result, told)
     if as_json:
         print_json(result)
     else:
@@ -111,10 +124,10 @@ def optimize(
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="the folder that becomes an importable Python package")
 @click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
-@click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
-@click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
-@click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
-@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@NUMERICS
+@TIME_LIMIT
+@NODE_LIMIT
+@RULES
 @click.option(
     "--code",
     type=click.Choice(["triton", "torch", "aten"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -79,6 +80,20 @@ def zones_of(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> d
     return found
 
 
+def file_in_folder(path: str | Path | None, what: str) -> Path | None:
+    """The path of a file that a command writes besides its result.
+
+    Raises:
+        CosetError: there is no folder for it, which is said before the work and not after.
+    """
+    if path is None:
+        return None
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise CosetError(f"there is no folder `{place.parent}` for the {what}", help="name a file in one that is there")
+    return place
+
+
 def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:
     for module in modules:
         try:
@@ -90,6 +105,10 @@ def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> 
             raise CosetError(what, help="import it in Python to see where it fails") from None
 
 
+NUMERICS = click.option("--numerics", default="reassociates", show_default=True, help="exact, reassociates, real, approx or lossy")
+TIME_LIMIT = click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
+NODE_LIMIT = click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
+RULES = click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
 DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=dims_of, help="a number for a free dim (costs, comparison, timing)"
 )

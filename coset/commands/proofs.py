@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import DIM, JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, pairs_of, print_json, say
-from coset.ir.errors import CosetError
+from coset.commands.options import DIM, JSON, NATIVE, NEGATIVE, RULES, SUCCESS, UNKNOWN, file_in_folder, pairs_of, print_json, say
 
 
 @click.command()
@@ -16,7 +15,7 @@ from coset.ir.errors import CosetError
 @click.option(
     "--numerics", default="reassociates", show_default=True, help="what the steps may promise: exact, reassociates, real, approx or lossy"
 )
-@click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+@RULES
 @click.option(
     "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=pairs_of, help="an input or output of AFTER, and what BEFORE calls it"
 )
@@ -35,11 +34,8 @@ def prove(
     from coset.proving.prove import prove as run
     from coset.show import show_proved
 
-    places = [None if each is None else Path(each) for each in (certificate, counterexample)]
-    for place in places:
-        if place is not None and not place.parent.is_dir():
-            raise CosetError(f"there is no folder `{place.parent}`", help="name a file in one that is there")
-    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, places[0], places[1], say))
+    proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
+    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, say))
     if as_json:
         print_json(result)
     else:
@@ -82,9 +78,7 @@ def diff(first: str, second: str, html: str | None, numerics: str, time_limit: f
     from coset.reporting.differing import Asked, differing
     from coset.show import show_differing
 
-    if html is not None and not Path(html).parent.is_dir():
-        raise CosetError(f"there is no folder `{Path(html).parent}` for the page", help="name a file in one that is there")
-    result = differing(Asked(first, second, dims, numerics, time_limit, None if html is None else Path(html)))
+    result = differing(Asked(first, second, dims, numerics, time_limit, file_in_folder(html, "page")))
     if as_json:
         print_json(result)
     else:

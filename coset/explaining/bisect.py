@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,9 @@ from coset.extract.problem import Picks, find_order
 from coset.extract.select import Choices, Selection, rebuilt, select
 from coset.flow import Compare, Flow
 from coset.ir.errors import CosetError
+from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.pipeline import flow_for
+from coset.pipeline import flow_for, suffix
 from coset.regionwise import Part, Solved
 from coset.rules.rule import Rule
 from coset.task import Job, Task, finish, search_roots, solve_task, wanted_roots
@@ -56,15 +56,15 @@ def bisect(job: Job, bounds: Bounds) -> dict[str, Any]:
     Raises:
         CosetError: as `optimize`; the model cannot be written back unchanged, so that no rule is to blame.
     """
-    with tempfile.TemporaryDirectory(prefix="coset-") as folder:
-        return _Bisection(job, bounds, Path(folder)).run()
+    with working_folder("coset-work-") as folder:
+        return _Bisection(job, bounds, folder).run()
 
 
 class _Bisection:
     def __init__(self, job: Job, bounds: Bounds, folder: Path) -> None:
         self.started = time.perf_counter()
         self.job, self.bounds = job, bounds
-        flow: Flow = flow_for(job, folder / f"bisected{_suffix(job)}")
+        flow: Flow = flow_for(job, folder / f"bisected{suffix(job.target)}")
         self.flow, self.path = flow, folder / flow.attempt
         self.task: Task = flow.read()
         self.compare: Compare = flow.comparison(self.task, folder)
@@ -90,10 +90,10 @@ class _Bisection:
 
     def _to_blame(self, used: Sequence[str]) -> tuple[str, ...]:
         """The fewest entries without which the outputs are within the bounds, of those used where they alone fail."""
-        every = list(dict.fromkeys(rule.family for phase in self.task.phases for rule in phase.rules))
-        alone = [*used, *(rule for rule in every if _states(rule))]  # definitions say what ops are: the used rules need some of them
-        items = alone if self._fails(alone) else every
-        items = [each for each in items if not _states(each)] if self._fails([each for each in items if not _states(each)]) else items
+        every = {rule.family: rule.definition is not None and not rule.recognises for phase in self.task.phases for rule in phase.rules}
+        stated = [family for family, states in every.items() if states]  # what ops are: the rules that were used need some of them
+        others = [family for family, states in every.items() if not states]
+        items = next((each for each in (used, [*used, *stated], others) if self._fails(each)), list(every))
         self.job.progress(f"{len(items)} entries may be to blame")
         return smallest(items, self._fails)
 
@@ -108,7 +108,7 @@ class _Bisection:
     def _solved(self, families: frozenset[str] | None) -> Solved:
         phases = self.task.phases
         if families is not None:
-            phases = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.family in families)) for phase in phases]
+            phases = [phase.where(lambda rule: rule.family in families) for phase in phases]
         return solve_task(self.task, phases, self.flow.printable(self.task))[0]
 
     def _outcome(self, program: Program) -> tuple[CheckReport, Difference | None]:
@@ -119,7 +119,7 @@ class _Bisection:
 
     def _values(self, families: Collection[str]) -> list[dict[str, Any]]:
         """The fewest values of the model that must be computed otherwise, each with what the model and the optimized program do."""
-        phases = [replace(phase, rules=tuple(rule for rule in phase.rules if rule.family in families)) for phase in self.task.phases]
+        phases = [phase.where(lambda rule: rule.family in families) for phase in self.task.phases]
         roots = wanted_roots(self.task)
         saturation, entered = search_roots(roots, phases, self.task)
         job = self.job
@@ -175,14 +175,5 @@ def _changed(faces: Sequence[int], choices: Choices, saturation: Saturation, wor
         }
 
 
-def _states(family: str) -> bool:
-    """True for a definition that is read from left to right: what an op is."""
-    return "." in family and not family.endswith(".recognise")
-
-
 def _largest(report: CheckReport, name: str) -> float:
     return max((getattr(each, name) for each in report.differences), default=0.0)
-
-
-def _suffix(job: Job) -> str:
-    return ".mlir" if job.target.dialect == "stablehlo" else ".onnx"

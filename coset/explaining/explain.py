@@ -5,25 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from coset.admission import RECOGNISE
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
-from coset.ir.errors import CosetError
+from coset.ir.errors import CosetError, like, meant
 from coset.ir.op import get_op
 from coset.lower import DIALECT, searched
-from coset.pipeline import flow_for
+from coset.pipeline import flow_for, suffix
 from coset.recognise import with_parts
 from coset.reference import read_program
 from coset.rules.definition import is_defined
 from coset.rules.pattern import Application
-from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.rules.rule import NUMERICS_ORDER, RECOGNISE, Rule
 from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots
 from coset.usage import used_rules
 
@@ -88,7 +86,7 @@ def _task(job: Job) -> Task:
     if job.target.dialect == DIALECT:
         job.progress("reading the model")
         return searched(job, read_program(job.model))
-    return flow_for(job, Path(f"explained{Path(str(job.model)).suffix}")).read()
+    return flow_for(job, Path(f"explained{suffix(job.target)}")).read()
 
 
 def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
@@ -100,7 +98,7 @@ def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
     every = [rule for phase in permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True) for rule in phase.rules]
     for wanted_name in (name, name + RECOGNISE):
         found = [rule for rule in every if wanted_name in (rule.name, rule.family)]
-        recognising = [rule for rule in found if rule.definition is None or _recognises(rule)]
+        recognising = [rule for rule in found if rule.definition is None or rule.recognises]
         if recognising:
             ops = {rule.definition for rule in recognising} - {None}
             others = [rule for rule in every if rule not in recognising and rule.roots == 1 and _made(rule) in ops]
@@ -109,8 +107,7 @@ def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
     ends = [each for each in known if each.rpartition(".")[2].lower() == name.rpartition(".")[2].lower()]
     if len(ends) == 1 and "." not in name:
         return named_rules(job, ends[0])
-    close = ends or get_close_matches(name, known, n=3)
-    help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "`coset rules` and `coset rules --ops` list them"
+    help = meant(ends) or like(name, known) or "`coset rules` and `coset rules --ops` list them"
     raise CosetError(f"there is no rule, and no op with a definition, called `{name}`", help=help)
 
 
@@ -122,7 +119,7 @@ def _with(rules: Sequence[Rule], task: Task) -> list[Phase]:
 
     def taken(rule: Rule) -> bool:
         moving = composite and rule.definition is None and rule.phase == COMPOSITE  # movement around named ops that composites need
-        return rule.name in wanted or moving or (rule.definition in inside and _recognises(rule))
+        return rule.name in wanted or moving or (rule.definition in inside and rule.recognises)
 
     more = permitted_phases(task.job.rules, NUMERICS_ORDER[-1], taken)
     phases = {phase.name: list(phase.rules) for phase in task.phases}
@@ -130,10 +127,6 @@ def _with(rules: Sequence[Rule], task: Task) -> list[Phase]:
     for phase in more:
         phases.setdefault(phase.name, []).extend(rule for rule in phase.rules if rule.name not in there)
     return [Phase(name, tuple(found)) for name, found in phases.items()]
-
-
-def _recognises(rule: Rule) -> bool:
-    return rule.family.endswith(RECOGNISE)
 
 
 def _made(rule: Rule) -> str | None:
@@ -148,8 +141,8 @@ def _class_of(name: str, words: Words) -> int:
     for eclass, names in words.names.items():
         if name in names:
             return eclass
-    close = get_close_matches(name, [each for names in words.names.values() for each in names], n=3)
-    help = f"do you mean {' or '.join(f'`{each}`' for each in close)}?" if close else "--at takes the name of a value that a node computes"
+    known = (each for names in words.names.values() for each in names)
+    help = like(name, known) or "--at takes the name of a value that a node computes"
     raise CosetError(f"the model has no value `{name}` that the search knows", help=help)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from coset.admission import RECOGNISE
 from coset.egraph.regions import Filling
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Absent, Broken, Matcher, Miss, Near, Unequal, makers_in
@@ -28,12 +27,10 @@ def near_misses(task: Task, solved: Solved) -> list[dict[str, Any]]:
     saturation = solved.saturation
     if saturation.enodes > LARGEST or solved.zones:
         return []
-    wanted: dict[str, list[Rule]] = {}
-    for phase in task.phases:
-        for rule in phase.rules:
-            if rule.family.endswith(RECOGNISE) and task.job.target.forms.get(str(rule.definition)) and _large(rule):
-                wanted.setdefault(str(rule.definition), []).append(rule)
-    matcher = Matcher(saturation.graph, makers_in(task.phases), edits=False)
+    makers = makers_in(task.phases)
+    large = {op: [rule for rule in rules if _large(rule)] for op, rules in makers.items() if task.job.target.forms.get(op)}
+    wanted = {op: rules for op, rules in large.items() if rules}
+    matcher = Matcher(saturation.graph, makers, edits=False)
     words = Words(task.program, saturation, _actual(solved))
     found: list[tuple[str, Near]] = []
     for op, rules in wanted.items():

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import log
 
-from coset.admission import RECOGNISE
 from coset.egraph.saturated import ENode, Saturated
 from coset.egraph.search import Phase
 from coset.ir.op import get_op
 from coset.ir.term import AttributeItems
-from coset.ir.types import TupleType, Type
+from coset.ir.types import Type
 from coset.rules import payloads
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.refusal import Unmet, unmet, wrong_attributes
@@ -129,7 +128,7 @@ class Matcher:
     makers: Mapping[str, Sequence[Rule]]
     edits: bool = True  # other ops may stand in place of what is not there; else only what is asked of them fails
     _by_op: dict[str, dict[int, list[int]]] = field(init=False)  # op/arity -> class -> positions
-    _memo: dict[tuple[int, int, int, int], tuple[Partial, ...]] = field(default_factory=dict)
+    _memo: dict[tuple[int, int, int, int, bool], tuple[Partial, ...]] = field(default_factory=dict)
     _weights: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -152,7 +151,7 @@ class Matcher:
         there = self._by_op.get(_key(root.op.name, len(root.operands)), {})
         if there and root.op.name not in self.makers:
             return sorted(there)
-        inner = {node.op.name for maker in self.makers.get(root.op.name, ()) for node in (maker.left,)}
+        inner = {maker.left.op.name for maker in self.makers.get(root.op.name, ())}
         return sorted({*there, *(c for name, classes in self._by_op.items() if name.partition("/")[0] in inner for c in classes)})
 
     def _rooted(self, rule: Rule, eclass: int, turns: int) -> tuple[Partial, ...]:
@@ -177,8 +176,6 @@ class Matcher:
                 return replace(partial, lacks=partial.lacks + REFUSED, misses=(Absent(rule, application, classes[application.index]),))
             given.append(items)
         types: list[Type | None] = [self.graph.types[classes[index]] if index in rule.typed else None for index in range(len(given))]
-        if rule.roots > 1:
-            types[0] = TupleType(tuple(self.graph.types[classes[root.index]] for root, _ in rule.pairs))
         variables = [self.graph.types[known[name]] for name in rule.variables]
         wrong = unmet(rule, given, types, variables)
         for fact, name in rule.facts:
@@ -193,7 +190,7 @@ class Matcher:
         """The best matches of a pattern at a class; with one op `between` it and what it is an operand of, or none."""
         if isinstance(pattern, Variable):
             return (Partial(0.0, 0.0, ((pattern.name, eclass),)),)
-        key = (id(rule), pattern.index, eclass, turns + TURNS * between)
+        key = (id(rule), pattern.index, eclass, turns, between)
         found = self._memo.get(key)
         if found is None:
             self._memo[key] = (self._lacking(rule, pattern, eclass),)  # a class may be its own operand
@@ -322,6 +319,6 @@ def makers_in(phases: Sequence[Phase]) -> dict[str, list[Rule]]:
     found: dict[str, list[Rule]] = {}
     for phase in phases:
         for rule in phase.rules:
-            if rule.definition is not None and rule.family.endswith(RECOGNISE):
+            if rule.definition is not None and rule.recognises:
                 found.setdefault(rule.definition, []).append(rule)
     return found

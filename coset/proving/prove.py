@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.admission import RECOGNISE
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
@@ -138,7 +137,7 @@ def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, in
     Raises:
         Uncertified: there is none.
     """
-    phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
+    phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.recognises))
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
     feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import coset.dialects
-from coset.admission import RECOGNISE
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.feeds import Feed
@@ -159,7 +158,7 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
     end = time.monotonic() + seconds
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
-    phases = with_witnesses(permitted_phases((), numerics, lambda rule: not rule.family.endswith(RECOGNISE)))
+    phases = with_witnesses(permitted_phases((), numerics, lambda rule: not rule.recognises))
     if many > MOST_TERMS:
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:

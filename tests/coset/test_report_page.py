@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.stacks import bert
-from coset import flow as flows
 from coset.cli import cli
 from coset.egraph.limits import Limits
 from coset.extract.select import reprice
@@ -70,7 +69,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         return drawing(task, solved, program, names)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flows, "drawing", watched)
+        patch.setattr(drawings, "drawing", watched)
         seen["report"] = optimize_file(job_of(model), folder / "out.onnx")
     seen["graphs"] = seen["report"].pop("graphs")
     seen["page"] = report_page(seen["report"], seen["graphs"], model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -30,7 +29,7 @@ from coset.regionwise import Solved, solve
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
 from coset.targets.target import get_target
-from coset.task import RECOGNISE, permitted_phases
+from coset.task import permitted_phases
 from coset.usage import used_rules
 
 assert coset.dialects
@@ -179,7 +178,7 @@ def test_small_and_irregular_programs_stay_whole() -> None:
 def library() -> tuple[Phase, ...]:
     """The phases of `coset optimize` for this target, which are the same whatever ops the process has read."""
     own = f"{CPU.dialect}."
-    return tuple(permitted_phases((), "reassociates", lambda r: not r.family.endswith(RECOGNISE) or str(r.definition).startswith(own)))
+    return tuple(permitted_phases((), "reassociates", lambda r: not r.recognises or str(r.definition).startswith(own)))
 
 
 def solved(roots: Sequence[Term], limits: Limits = DEFAULT, phases: Sequence[Phase] | None = None) -> Solved:
@@ -187,7 +186,7 @@ def solved(roots: Sequence[Term], limits: Limits = DEFAULT, phases: Sequence[Pha
 
     def search(terms: Sequence[Term]) -> tuple[Saturation, list[Entered]]:
         ordering = order_chains(terms, [rule for phase in used for rule in phase.rules], product_seconds(CPU), {})
-        kept = [replace(phase, rules=tuple(filter(ordering.keeps, phase.rules))) for phase in used]
+        kept = [phase.where(ordering.keeps) for phase in used]
         entered = [] if ordering.entered is None else [ordering.entered]
         return saturate(terms, kept, limits, equalities=[pair for found in entered for pair in found.pairs]), entered
 
