@@ -19,7 +19,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import F32, I64, TensorType, TokenType, Type
 from coset.lowering.contraction import dot
-from coset.lowering.kernel import Apply, Kernel, Library, Loop, Plan, Pointwise, Product, Rows, loops_of, scalars, values_of
+from coset.lowering.kernel import Apply, Attention, Kernel, Library, Loop, Plan, Pointwise, Product, Rows, loops_of, scalars, values_of
 from coset.lowering.kinds import COSTLY, is_product
 from coset.lowering.plan import plan
 from coset.lowering.traffic import kernel_traffic
@@ -53,7 +53,10 @@ class PlanPrices:
     def _kernel(self, planned: Plan, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
             return self._library(kernel.term)
-        name, working = (self.fusion.product, self._multiplying(kernel)) if isinstance(kernel, Product) else self._computing(kernel)
+        if isinstance(kernel, Product | Attention):
+            name, working = self.fusion.product, self._multiplying(kernel) if isinstance(kernel, Product) else self._attending(kernel)
+        else:
+            name, working = self._computing(kernel)
         own = self.target.kernels[name]
         return own.launch.value + max(working, own.moving(kernel_traffic(planned, kernel, self.sizes.binding)))
 
@@ -88,6 +91,18 @@ class PlanPrices:
     def _multiplying(self, kernel: Product) -> float:
         rows = self._count(kernel.m)
         return self._product(Sides(self._count(kernel.batch), rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+
+    def _attending(self, kernel: Attention) -> float:
+        """Of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in the
+        middle sees."""
+        batch, rows, keys = (self._count(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
+        if kernel.seen is not None:
+            middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in kernel.m}
+            keys = min(keys, max(1.0, self.sizes.number(dims.substitute(kernel.seen, middle))))
+        compared = self._product(Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name)
+        weighed = self._product(Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name)
+        functions = self.target.kernels[self.fusion.rows].rate(F32.name)
+        return compared + weighed + (batch * rows * keys / functions.value if functions is not None else 0.0)
 
     def _product(self, sides: Sides, dtype: str) -> float:
         own = self.target.kernels[self.fusion.product]

@@ -113,3 +113,9 @@ def put(x: Tensor, value: Tensor, *index: Tensor | int) -> None:
     """Store `value` at the indices of x."""
     places = torch.broadcast_tensors(*(as_index(one, x.device) for one in index), value)[:-1]
     x[places] = torch.broadcast_to(value, places[0].shape)
+
+
+def weights_of(scores: Tensor, safe: bool) -> Tensor:
+    """The softmax of the last axis; where every score is -inf it is 0 if `safe`, else NaN."""
+    weights = torch.softmax(scores, -1)
+    return weights.masked_fill((scores == -torch.inf).all(-1, keepdim=True), 0.0) if safe else weights

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Atom, Dim, alone
-from coset.ir.types import DTYPES
+from coset.ir.types import DTYPES, DType
 from coset.lowering.aten_contractions import identity_text
 from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import held, narrowed, to_held, to_stored
 from coset.lowering.aten_elementwise import converted, elementwise
 from coset.lowering.kernel import (
     Apply,
+    Attention,
     Bound,
     Choose,
+    Computed,
     IndexValue,
     Load,
     Loop,
@@ -30,18 +32,21 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Store,
+    loops_of,
     reads,
     scalars,
+    stores_of,
+    values_of,
     writes,
 )
 
 
-def kernel_function(kernel: Pointwise | Rows | Product, plan: Plan, symbols: dict[str, str]) -> str:
+def kernel_function(kernel: Computed, plan: Plan, symbols: dict[str, str]) -> str:
     """The text of a function `kernel.name(buffers read, buffers written, dims)`; `symbols` are the Python names of dim symbols."""
     return _Function(kernel, plan, symbols).text()
 
 
-def kernel_arguments(kernel: Pointwise | Rows | Product, symbols: dict[str, str]) -> list[str]:
+def kernel_arguments(kernel: Computed, symbols: dict[str, str]) -> list[str]:
     """The arguments of that function in a call: buffers by name, then the dims."""
     buffers = dict.fromkeys((*reads(kernel), *writes(kernel)))
     return [*buffers, *dict.fromkeys(symbols.values()), "device"]
@@ -49,7 +54,7 @@ def kernel_arguments(kernel: Pointwise | Rows | Product, symbols: dict[str, str]
 
 @dataclass
 class _Function:
-    kernel: Pointwise | Rows | Product
+    kernel: Computed
     plan: Plan
     symbols: dict[str, str]
     lines: list[str] = field(default_factory=list)
@@ -65,8 +70,10 @@ class _Function:
             self._stores(kernel.stores, len(kernel.loops))
         elif isinstance(kernel, Rows):
             self._rows(kernel)
-        else:
+        elif isinstance(kernel, Product):
             self._product(kernel)
+        else:
+            self._attention(kernel)
         head = f"def {kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))}):"
         document = f'    """{", ".join(kernel.terms) or kernel.name}."""'
         return "\n".join([head, document, *(f"    {line}" for line in self.lines)]) + "\n"
@@ -90,13 +97,8 @@ class _Function:
     def _every(self) -> list[Dim]:
         """The dims that need the loops as index tensors."""
         found: list[Dim] = []
-        kernel = self.kernel
-        stores = list(_stores(kernel))
-        tops = [pick.value for pick in kernel.picks]
-        tops += [store.value for store in stores]
-        tops += [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else []
-        tops += [kernel.lhs, kernel.rhs] if isinstance(kernel, Product) else []
-        for value in scalars(*tops):
+        stores = list(stores_of(self.kernel))
+        for value in scalars(*values_of(self.kernel)):
             if isinstance(value, Load) and self._view(value) is None:
                 found += value.index
             if isinstance(value, IndexValue):
@@ -164,7 +166,7 @@ class _Function:
         return self._as_axes(load.buffer, load.index)
 
     def _as_axes(self, name: str, index: Sequence[Dim]) -> str | None:
-        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops or self._all_loops())}
+        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops or loops_of(self.kernel))}
         places = []
         for dim, size in zip(index, self.plan.buffers[name].shape, strict=True):
             loop = alone(dim)
@@ -178,12 +180,6 @@ class _Function:
         first = min(places)
         axes = ", ".join(":" if place in places else "None" for place in range(first, len(extents)))
         return text if axes.count("None") == 0 else f"{text}[{axes}]"
-
-    def _all_loops(self) -> tuple[Loop, ...]:
-        kernel = self.kernel
-        if isinstance(kernel, Pointwise):
-            return kernel.loops
-        return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
 
     def _read(self, load: Load) -> str:
         return f"taken({', '.join([load.buffer, *map(self._index, load.index)])})"
@@ -223,6 +219,39 @@ class _Function:
         self._stores(kernel.row_stores, count)
         self._stores(kernel.element_stores, len(self.loops))
 
+    def _attention(self, kernel: Attention) -> None:
+        """The scores as a whole, and their softmax as the scalar meaning has it: the largest is taken off, a row of -inf is NaN or 0."""
+        outer, inner = (*kernel.batch, *kernel.m, *kernel.n), (*kernel.keys, *kernel.k)
+        self._begin((*outer, *inner))
+        query = self._matrix("m0", kernel.query, kernel.batch, kernel.m, kernel.k, kernel.accumulator)
+        key = self._matrix("m1", kernel.key, kernel.batch, kernel.keys, kernel.k, kernel.accumulator)
+        rows = (*kernel.batch, *kernel.m, *kernel.keys)
+        self.lines.append(f"dot = ({query} @ {key}.mT).reshape({self._ends(rows)})")
+        self.results["dot"] = "dot"
+        scores = self._matrix("scores", kernel.score, kernel.batch, kernel.m, kernel.keys, kernel.accumulator)
+        value = self._matrix("m2", kernel.value, kernel.batch, kernel.keys, kernel.n, kernel.accumulator)
+        self.lines.append(f"total = (weights_of({scores}, {kernel.safe}) @ {value}).reshape({self._ends(outer)})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(outer))
+
+    def _ends(self, own: Sequence[Loop]) -> str:
+        """The kernel's loops as a shape in which only `own` are not 1."""
+        return tuple_text(self._dim(loop.extent) if loop in own else "1" for loop in self.loops)
+
+    def _matrix(self, name: str, value: Scalar, batch: Sequence[Loop], rows: Sequence[Loop], columns: Sequence[Loop], dtype: DType) -> str:
+        """A value over these loops as matrices."""
+        own = (*batch, *rows, *columns)
+        text = converted(self._value(value), value.dtype, dtype)
+        whole = f"torch.broadcast_to({text}, {self._ends(own)})"
+        kept = [place for place, loop in enumerate(self.loops) if loop in own]
+        order = [self.loops.index(loop) for loop in own]
+        assert sorted(order) == kept
+        order += [place for place in range(len(self.loops)) if place not in kept]
+        sizes = tuple_text(_product(self._dim(loop.extent) for loop in group) for group in (batch, rows, columns))
+        turned = whole if order == sorted(order) else f"{whole}.permute({tuple_text(order)})"
+        self.lines.append(f"{name} = {turned}.reshape({sizes})")
+        return name
+
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)
         self._begin((*outer, *kernel.k))
@@ -246,10 +275,6 @@ class _Function:
         self.lines.append(f"total = ({text}).reshape({result})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
-
-
-def _stores(kernel: Pointwise | Rows | Product) -> tuple[Store, ...]:
-    return (*kernel.row_stores, *kernel.element_stores) if isinstance(kernel, Rows) else kernel.stores
 
 
 def _product(sizes: object) -> str:

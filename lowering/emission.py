@@ -9,10 +9,12 @@ from coset.ir.dims import Dim, add, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
-from coset.lowering.group import LIBRARY, PRODUCT, ROWS, Group
+from coset.lowering.attention import Attended
+from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, TILED, Group
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
     Apply,
+    Attention,
     Bound,
     Choose,
     Fold,
@@ -62,6 +64,7 @@ class Emission:
     home: Mapping[Term, Group]
     light: Set[Term]
     position: Mapping[Term, int]
+    attended: Mapping[Term, Attended]  # by the product of queries and keys
 
 
 @dataclass
@@ -132,7 +135,7 @@ class _Body:
         """The scalar of a term that is not computed from operands here, or None."""
         if term in self.names:
             assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
-            kept = term.op.name == "stablehlo.reduce" or self.group.kind == PRODUCT
+            kept = term.op.name == "stablehlo.reduce" or self.group.kind in TILED
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
@@ -184,6 +187,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
     """The kernel of `group`, of whose terms `live` are needed, and the terms that it computes."""
     if group.kind == LIBRARY:
         return _library(emission, group)
+    if group.kind == ATTENTION:
+        return _attention(emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
     body = _Body(emission, group, names)
@@ -213,6 +218,25 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
     row_stores = tuple(store for store, row in zip(stores, is_row, strict=True) if row)
     elements = tuple(store for store, row in zip(stores, is_row, strict=True) if not row)
     return Rows(name, rows, columns, parts, row_stores, elements, words, picks), frozenset(body.used)
+
+
+def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    dot, weights, result = group.heavy
+    attended = emission.attended[dot]
+    names = {dot: "dot"}
+    body = _Body(emission, group, names)
+    batch, m, n, keys, k = (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in "bmnsk")
+    query, key = (body.scalar(operand, index) for operand, index in zip(dot.operands, group.reads[dot], strict=True))
+    score = body.scalar(weights.operands[0], group.at[dot])
+    value = body.scalar(result.operands[1], *group.reads[result])
+    names[result] = "sum"
+    body.used |= {dot, weights, result}
+    stores = tuple(Store(emission.buffers[t], group.at[t], body.scalar(t, group.at[t])) for t in group.at if t in emission.buffers)
+    words = tuple(_word(term) for term in sorted(body.used, key=lambda term: emission.position[term]))
+    safe, seen = weights.attribute("safe"), attended.seen(group.at[dot])
+    accumulator, picks = wide(result.tensor.dtype), tuple(body.picks.values())
+    kernel = Attention("attention", batch, m, n, keys, k, query, key, score, value, accumulator, safe, seen, stores, words, picks)
+    return kernel, frozenset(body.used)
 
 
 def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:

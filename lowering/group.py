@@ -11,7 +11,8 @@ from coset.ir.types import TensorType, TupleType
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
-ROWS, PRODUCT, POINTWISE, LIBRARY = "rows", "product", "pointwise", "library"
+ROWS, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "product", "attention", "pointwise", "library"
+TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
 
 
 @dataclass(eq=False)
@@ -24,7 +25,7 @@ class Group:
     last: int
     loops: dict[str, Loop] = field(default_factory=dict)  # role and place -> loop
     columns: frozenset[str] = frozenset()  # names of loops
-    heavy: list[Term] = field(default_factory=list)  # folds in order, or the product, or the library's term
+    heavy: list[Term] = field(default_factory=list)  # folds in order, or the products, or the library's term
     at: dict[Term, Index] = field(default_factory=dict)
     part: dict[Term, int] = field(default_factory=dict)  # the number of the group that a term came with, where groups were merged
     reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands

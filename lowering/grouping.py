@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 
 from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
-from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, Group, Grouping, along_columns, loops_over
+from coset.lowering.attention import Attentions, Unattended
+from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group, Grouping, along_columns, loops_over
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
@@ -23,10 +24,21 @@ from coset.lowering.picking import PICKED
 
 class Grouper:
     """The walk over `order` (operands before users). `light` are the terms that kernels compute anywhere, `required` those that must be in
-    memory; `binding` are numbers for the dim symbols, for estimates only."""
+    memory; `binding` are numbers for the dim symbols, for estimates only; `attentions` are those that are kernels.
 
-    def __init__(self, order: Sequence[Term], light: Set[Term], required: Iterable[Term], binding: dict[str, int], limits: Limits) -> None:
-        self.limits, self.binding, self.light = limits, binding, light
+    Raises:
+        Unattended: by `run`; one of them is none."""
+
+    def __init__(
+        self,
+        order: Sequence[Term],
+        light: Set[Term],
+        required: Iterable[Term],
+        binding: dict[str, int],
+        limits: Limits,
+        attentions: Attentions,
+    ) -> None:
+        self.limits, self.binding, self.light, self.attentions = limits, binding, light, attentions
         self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required))
         self.home, self.position = self.found.home, self.found.position
         self.opened = 0
@@ -47,29 +59,31 @@ class Grouper:
             return
         if term.op in (GET, TUPLE):
             if term.op is GET and term.operands[0] in self.home:
-                self._add(self.home[term.operands[0]], term, ())
+                self.add(self.home[term.operands[0]], term, ())
             return
         if term in self.light:
             self._light(term)
+        elif term in self.attentions:
+            self.attentions.place(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):
             self._product(term)
         else:
-            group = self._open(LIBRARY, term)
+            group = self.open(LIBRARY, term)
             group.heavy.append(term)
-            self._add(group, term, ())
+            self.add(group, term, ())
 
     # ------------------------------------------------------------ groups
 
-    def _open(self, kind: str, term: Term) -> Group:
+    def open(self, kind: str, term: Term) -> Group:
         place = self.position[term]
         group = Group(self.opened, kind, place, place)
         self.opened += 1
         self.found.groups.append(group)
         return group
 
-    def _add(self, group: Group, term: Term, index: Index) -> None:
+    def add(self, group: Group, term: Term, index: Index) -> None:
         self.home[term] = group
         group.at[term] = index
         group.part[term] = group.number
@@ -80,7 +94,7 @@ class Grouper:
                 group.outside[operand] = None
                 group.size += self.weight.get(operand, 0)
 
-    def _waits(self, terms: Iterable[Term], group: Group) -> bool:
+    def waits(self, terms: Iterable[Term], group: Group) -> bool:
         """True unless it is seen that none of `terms` needs something of `group`."""
         stack: list[Term] = list(terms)
         done: set[object] = set()
@@ -105,8 +119,10 @@ class Grouper:
         for group in self._candidates(term):
             index, reason = self._fits(term, group)
             if index is not None:
-                self._add(group, term, index)
+                self.add(group, term, index)
                 return
+            if term in self.attentions.by_score:
+                raise Unattended(self.attentions.by_score[term])
             self.found.reasons[group.number, term] = reason
         self.weight[term] = self._weight(term)
         if self.weight[term] > self.limits.inlined:
@@ -116,6 +132,8 @@ class Grouper:
 
     def _candidates(self, term: Term) -> list[Group]:
         """The groups of the operands, the last one first."""
+        if term in self.attentions.by_score:
+            return [self.home[self.attentions.by_score[term].dot]]
         homes = {self.home[operand] for operand in term.operands if operand in self.home}
         return sorted((g for g in homes if g.kind != LIBRARY), key=lambda group: -group.last)
 
@@ -139,7 +157,7 @@ class Grouper:
             return None, "its place in the kernel's loops is too long an expression"
         if group.columns and not group.is_row(index) and self._is_long(group):
             return None, "its few rows are too long for one program each"
-        if self._waits(others, group):
+        if self.waits(others, group):
             return None, f"another operand of `{term.op.name}` waits for it"
         return index, ""
 
@@ -178,9 +196,9 @@ class Grouper:
 
     def pointwise(self, term: Term) -> Group:
         """A group of loops over `term` alone."""
-        group = self._open(POINTWISE, term)
+        group = self.open(POINTWISE, term)
         index = loops_over(group, "i", term.tensor.dims)
-        self._add(group, term, index)
+        self.add(group, term, index)
         self._adopt(group, term, index)
         return group
 
@@ -222,7 +240,7 @@ class Grouper:
                 continue
             if term.op.name in MOVEMENTS and term.op.name not in BIJECTIVE:
                 continue
-            self._add(group, term, at)
+            self.add(group, term, at)
             spread(term, at)
 
     def _fold(self, term: Term) -> None:
@@ -235,21 +253,21 @@ class Grouper:
                 index = tuple(dim for axis, dim in enumerate(group.at[operand]) if axis not in term.attribute("dimensions"))
                 group.heavy.append(term)
                 group.reads[term] = (group.at[operand],)
-                self._add(group, term, index)
+                self.add(group, term, index)
                 return
             self.found.reasons[group.number, term] = reason
-        elif group is not None and group.kind == PRODUCT:
+        elif group is not None and group.kind in TILED:
             self.found.reasons[group.number, term] = "a row of the product is spread over many programs"
         self._new_fold(term)
 
     def _new_fold(self, term: Term) -> None:
-        group = self._open(ROWS, term)
+        group = self.open(ROWS, term)
         axes = term.attribute("dimensions")
         index = loops_over(group, "i", term.operands[0].tensor.dims)
         group.columns = frozenset(name for axis in axes for name in symbols(index[axis]))
         group.heavy.append(term)
         group.reads[term] = (index,)
-        self._add(group, term, tuple(dim for axis, dim in enumerate(index) if axis not in axes))
+        self.add(group, term, tuple(dim for axis, dim in enumerate(index) if axis not in axes))
         self._adopt(group, term, index)
         self._merged(group)
 
@@ -274,7 +292,7 @@ class Grouper:
                 into.columns = before
                 return False
             into.columns = before
-        if self._waits(group.outside, into):
+        if self.waits(group.outside, into):
             return False
         into.kind, into.columns = (ROWS if into.heavy or group.heavy else POINTWISE), columns
         into.first, into.last = min(into.first, group.first), max(into.last, group.last)
@@ -312,8 +330,9 @@ class Grouper:
             return "its few rows are too long for one program each"
         return None
 
-    def _product(self, term: Term) -> None:
-        for operand in term.operands:
+    def store_operands(self, operands: Iterable[Term]) -> None:
+        """See that what is read in many tiles is in memory, or cheap."""
+        for operand in operands:
             if operand in self.weight and not self.is_cheap(operand):
                 while operand.op.name in MOVEMENTS - ALTERNATIVES and operand.operands[0] in self.weight:
                     operand = operand.operands[0]  # the movement is done by the product's loads
@@ -322,7 +341,10 @@ class Grouper:
                 if operand not in self.home:
                     self.found.required.add(operand)
                     self.pointwise(operand)
-        group = self._open(PRODUCT, term)
+
+    def _product(self, term: Term) -> None:
+        self.store_operands(term.operands)
+        group = self.open(PRODUCT, term)
         group.heavy.append(term)
         lhs, rhs = (operand.tensor.dims for operand in term.operands)
         axes = {
@@ -339,7 +361,7 @@ class Grouper:
                     read[axis] = dim
             result += index if role != "k" else ()
         group.reads[term] = (tuple(reads[0]), tuple(reads[1]))
-        self._add(group, term, tuple(result))
+        self.add(group, term, tuple(result))
 
     def is_cheap(self, term: Term) -> bool:
         """True for a floating term that may be computed anew for each tile of a product: a movement, a cast, a scale."""

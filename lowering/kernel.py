@@ -8,8 +8,8 @@ from memory (gather, dynamic_slice) is a `Pick`: one more dim symbol of the kern
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Union
 
 from coset.ir.dims import Dim, Poly, Shape, symbol, symbols
@@ -229,6 +229,33 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Attention:
+    """Means of value(batch, keys, n) over `keys`, weighed by the softmax over the keys of score(batch, m, keys), then stored by `stores`,
+    which read them as `Result("sum")`. The score reads as `Result("dot")` the sums over `k` of query(batch, m, k) * key(batch, keys, k).
+    Everything is summed in `accumulator` (f32 or f64).
+
+    `safe`: where every score is -inf the weights are 0, else NaN. `seen`: only keys below this dim over `m` have a score above -inf (a
+    causal mask), so that the values of others need not be read; None: all may."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    m: tuple[Loop, ...]
+    n: tuple[Loop, ...]
+    keys: tuple[Loop, ...]
+    k: tuple[Loop, ...]
+    query: Scalar
+    key: Scalar
+    score: Scalar
+    value: Scalar
+    accumulator: DType
+    safe: bool
+    seen: Dim | None
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Library:
     """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
 
@@ -239,7 +266,8 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Kernel = Union[Pointwise, Rows, Product, Library]
+Computed = Union[Pointwise, Rows, Product, Attention]  # by scalar expressions
+Kernel = Union[Computed, Library]
 
 
 @dataclass(frozen=True)
@@ -278,6 +306,8 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     stored = tuple(store.value for store in stores_of(kernel))
     if isinstance(kernel, Rows):
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
+    if isinstance(kernel, Attention):
+        return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
 
 
@@ -295,14 +325,17 @@ def writes(kernel: Kernel) -> tuple[str, ...]:
     return tuple(dict.fromkeys(store.buffer for store in stores_of(kernel)))
 
 
-def loops_of(kernel: Pointwise | Rows | Product) -> tuple[Loop, ...]:
+def loops_of(kernel: Computed) -> tuple[Loop, ...]:
     """All loops of a kernel, the outer ones first."""
     if isinstance(kernel, Pointwise):
         return kernel.loops
-    return (*kernel.rows, *kernel.columns) if isinstance(kernel, Rows) else (*kernel.batch, *kernel.m, *kernel.n, *kernel.k)
+    if isinstance(kernel, Rows):
+        return (*kernel.rows, *kernel.columns)
+    inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
+    return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 
 
-def extents_of(kernel: Pointwise | Rows | Product) -> dict[str, Dim]:
+def extents_of(kernel: Computed) -> dict[str, Dim]:
     """How many values each symbol of the kernel takes: of its loops and its picks."""
     return {loop.name: loop.extent for loop in loops_of(kernel)} | {pick.name: pick.count for pick in kernel.picks}
 
@@ -315,48 +348,3 @@ def used_picks(picks: tuple[Pick, ...], values: Iterable[Scalar], dims: Iterable
         if pick.name in wanted:
             wanted |= {name for value in scalars(pick.value) for dim in dims_in(value) for name in symbols(dim)}
     return tuple(pick for pick in picks if pick.name in wanted)
-
-
-def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
-    """`plan` with other names for the buffers of `names`."""
-
-    def of(name: str) -> str:
-        return names.get(name, name)
-
-    def scalar(value: Scalar, done: dict[int, Scalar]) -> Scalar:
-        if isinstance(value, Load):
-            return replace(value, buffer=of(value.buffer))
-        if isinstance(value, Apply):
-            return replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
-        if isinstance(value, Choose):
-            return replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
-        return value
-
-    def changed(kernel: Kernel) -> Kernel:
-        if isinstance(kernel, Library):
-            operands = tuple(None if name is None else of(name) for name in kernel.operands)
-            return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
-        done: dict[int, Scalar] = {}
-        for value in scalars(*values_of(kernel)):
-            done[id(value)] = scalar(value, done)
-
-        def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
-            return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
-
-        kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
-        if isinstance(kernel, Rows):
-            folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
-            return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
-        if isinstance(kernel, Product):
-            return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
-        return replace(kernel, stores=stored(kernel.stores))
-
-    return replace(
-        plan,
-        buffers={of(name): replace(buffer, name=of(name)) for name, buffer in plan.buffers.items()},
-        kernels=tuple(map(changed, plan.kernels)),
-        inputs=tuple((name, of(buffer)) for name, buffer in plan.inputs),
-        outputs=tuple((name, of(buffer)) for name, buffer in plan.outputs),
-        symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
-        offsets={of(name): offset for name, offset in plan.offsets.items()},
-    )

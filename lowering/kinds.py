@@ -27,6 +27,7 @@ class Limits:
     few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
 
 
+WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
 LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
 NOTHING = frozenset({"builtin.absent", "builtin.token"})
 FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
@@ -94,7 +95,7 @@ def is_product(term: Term) -> bool:
 
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
-    known = term in light or is_fold(term) or is_product(term)
+    known = term in light or is_fold(term) or is_product(term) or term.op.name == WEIGHTS
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 

@@ -17,8 +17,9 @@ from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.aten_kernel import kernel_arguments, kernel_function
 from coset.lowering.identifier import identifier
-from coset.lowering.kernel import Kernel, Library, Plan, renamed, stores_of
+from coset.lowering.kernel import Kernel, Library, Plan, stores_of
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
+from coset.lowering.renaming import renamed
 from coset.lowering.triton import emit, module_of, refusal
 from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
 

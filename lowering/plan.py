@@ -16,8 +16,9 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
+from coset.lowering.attention import Attended, Attentions, Unattended, attending, attends, shared
 from coset.lowering.emission import Emission, emit
-from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping, introduced
+from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
@@ -51,17 +52,42 @@ def plan(
     """
     _require_ranks(program.terms())
     limits = _limits(target, limits)
-    opened = primitive(program)
-    roots = split(opened, limits, _numbers(topological(opened), program.inputs, binding or {}))
+    kept = primitive(program, attends)
+    kept = split(kept, limits, _numbers(topological(kept), program.inputs, binding or {}))
+    opened: set[int] = set()  # attentions that are no kernel
+    while True:
+        roots, attended = attending(kept, opened)
+        try:
+            return _planned(program, roots, attended, limits, binding or {}, computes)
+        except Unattended as found:
+            opened.add(found.number)
+
+
+def _planned(
+    program: Program,
+    roots: Sequence[Term],
+    attended: Sequence[Attended],
+    limits: Limits,
+    binding: Mapping[str, int],
+    computes: Computes | None,
+) -> Plan:
+    """The plan of primitive terms.
+
+    Raises:
+        Unattended: one of `attended` cannot be a kernel.
+    """
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
-    numbers = _numbers(order, program.inputs, binding or {})
+    numbers = _numbers(order, program.inputs, binding)
+    needed = shared(attended, order, roots)
+    if needed is not None:
+        raise Unattended(needed)
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
-    grouper = Grouper(order, light, _required(roots, order, light), numbers, limits)
+    grouper = Grouper(order, light, _required(roots, order, light), numbers, limits, Attentions(attended))
     grouper.found.brings |= introduced(order, program.inputs, light)
     grouping = grouper.run()
     stored = Storer(grouper, grouping).run()
     merge(grouping, stored, limits)
-    return _Builder(program, roots, grouping, stored, numbers).build()
+    return _Builder(program, roots, grouping, stored, numbers, attended).build()
 
 
 def _is_computed(term: Term, computes: Computes) -> bool:
@@ -117,6 +143,7 @@ class _Builder:
     grouping: Grouping
     stored: Stored
     numbers: dict[str, int]
+    attended: Sequence[Attended]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: dict[Term, str] = field(default_factory=dict)
     results: dict[Term, tuple[str, ...]] = field(default_factory=dict)
@@ -129,7 +156,8 @@ class _Builder:
         for group in groups:
             self._name_stored(group, outputs)
         self._name_constants()
-        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position)
+        attended = {each.dot: each for each in self.attended}
+        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended)
         made = [emit(emission, group, self.stored.live[group]) for group in groups]
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
@@ -227,7 +255,7 @@ class _Builder:
         for term in sorted(used, key=lambda term: self.grouping.position[term]):
             if (earlier.number, term) in self.grouping.reasons:
                 return self.grouping.reasons[earlier.number, term]
-        if later.kind == PRODUCT:
+        if later.kind in TILED:
             return "a product reads each element in many tiles: it would be computed again for each"
         for term in earlier.at:
             if term in self.stored.choices and term in self.stored.terms:

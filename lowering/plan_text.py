@@ -7,6 +7,7 @@ from collections import Counter
 from coset.ir.dims import Dim
 from coset.lowering.kernel import (
     Apply,
+    Attention,
     Buffer,
     Choose,
     IndexValue,
@@ -83,6 +84,8 @@ def show_kernel(kernel: Kernel) -> list[str]:
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )
+    if isinstance(kernel, Attention):
+        return [f"{head} for {'; '.join(parts)} along {_loops(kernel.keys)}:", *picks, *_attention(kernel, text)]
     lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:", *picks]
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
     return [
@@ -91,6 +94,17 @@ def show_kernel(kernel: Kernel) -> list[str]:
         f"  sum: {kernel.accumulator} = sum of {_bracketed(lhs)} * {_bracketed(rhs)}",
         *text.stores(kernel.stores),
     ]
+
+
+def _attention(kernel: Attention, text: _Text) -> list[str]:
+    query, key = text.named(kernel.query), text.named(kernel.key)
+    total = f"sum of {_bracketed(query)} * {_bracketed(key)} along {_loops(kernel.k)}"
+    lines = [*text.flush(), f"  dot: {kernel.accumulator} = {total}"]
+    score = text.named(kernel.score)
+    seen = "" if kernel.seen is None else f" below {_dim(kernel.seen)}"
+    lines += [*text.flush(), f"  weight: {kernel.accumulator} = {'safe ' if kernel.safe else ''}softmax of {score} over the keys{seen}"]
+    value = text.named(kernel.value)
+    return [*lines, *text.flush(), f"  sum: {kernel.accumulator} = sum of weight * {_bracketed(value)}", *text.stores(kernel.stores)]
 
 
 def _bracketed(text: str) -> str:

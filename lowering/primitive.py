@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from coset.dialects.chlo_scan import as_loop
 from coset.dialects.expansion import expanded
@@ -18,12 +18,16 @@ from coset.lowering.argument import argument
 MOST_INNER = 64  # rounds of opening one term; definitions have no circle, regions nest shallowly
 
 
-def primitive(program: Program) -> tuple[Term, ...]:
-    """The program's roots over primitive ops: no defined op, no kept node with a definition, no wrapper (composite, map with a body of
-    scalars, barrier, batch normalization) is left."""
-    roots: Sequence[Term] = program.roots
+def primitive(program: Program, keep: Callable[[Term], bool] = lambda _: False) -> tuple[Term, ...]:
+    """The program's roots over primitive ops: no defined op but those of which `keep` is true, no kept node with a definition, no wrapper
+    (composite, map with a body of scalars, barrier, batch normalization) is left."""
+    return primitive_terms(program.roots, keep)
+
+
+def primitive_terms(roots: Sequence[Term], keep: Callable[[Term], bool] = lambda _: False) -> tuple[Term, ...]:
+    """The same of terms."""
     for _ in range(MOST_INNER):
-        opened = _opened(expanded(roots, lambda _: False))
+        opened = _opened(expanded(roots, keep))
         if all(a is b for a, b in zip(opened, roots, strict=True)):
             return tuple(opened)
         roots = opened

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coset.ir.term import CONSTANT, Term
-from coset.lowering.group import LIBRARY, PRODUCT, Group, Grouping
+from coset.lowering.group import LIBRARY, TILED, Group, Grouping
 from coset.lowering.grouping import Grouper
 from coset.lowering.kinds import FREE, LEAVES, bytes_of, is_arithmetic, narrow_cut
 
@@ -89,7 +89,7 @@ class Storer:
         if found is None:
             return self._choose(term, True, "it is made from too much to be computed again")
         sources, work, own = found
-        tiled = any(reader.kind == PRODUCT for reader in readers)
+        tiled = any(reader.kind in TILED for reader in readers)
         cut = narrow_cut(term, self.grouping.light, self.grouping.required, self.binding, self.limits, tiled=tiled)
         if cut is not None and all(source in self.grouping.home or source not in self.grouping.light for source in cut):
             return self._choose(term, False, "what it is made from is narrower")

@@ -11,13 +11,11 @@ from coset.ir.term import Term, topological
 from coset.ir.types import TensorType, TupleType
 from coset.lowering.kernel import (
     Buffer,
+    Computed,
     Kernel,
     Library,
     Load,
     Plan,
-    Pointwise,
-    Product,
-    Rows,
     dims_in,
     loops_of,
     reads,
@@ -52,7 +50,7 @@ def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
     return int(count * buffer.dtype.bytes)
 
 
-def _parts(plan: Plan, kernel: Pointwise | Rows | Product, binding: Mapping[str, int]) -> dict[str, int]:
+def _parts(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> dict[str, int]:
     """Bytes read of each buffer: at most one element for each index of the loops that each load moves along, and at most the whole."""
     extents = {loop.name: loop.extent for loop in loops_of(kernel)}
     moves: dict[str, set[str]] = {}  # the loops that a pick moves along

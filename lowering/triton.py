@@ -7,7 +7,8 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 from __future__ import annotations
 
 from coset.ir.errors import CosetError
-from coset.lowering.kernel import Apply, Kernel, Library, Plan, Pointwise, Rows, scalars, values_of
+from coset.lowering.kernel import Apply, Attention, Kernel, Library, Plan, Pointwise, Rows, scalars, values_of
+from coset.lowering.triton_attention import emit_attention
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
@@ -38,6 +39,8 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
         return emit_pointwise(kernel, plan, options, comment)
     if isinstance(kernel, Rows):
         return emit_rows(kernel, plan, options, comment)
+    if isinstance(kernel, Attention):
+        return emit_attention(kernel, plan, options, comment)
     return emit_product(kernel, plan, options, comment)
 
 

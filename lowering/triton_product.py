@@ -105,7 +105,7 @@ def _tiles(m: Dim, n: Dim, batch: Dim, sides: tuple[int, int]) -> int:
 
 def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function, or two where k is split."""
-    lhs, rhs = _narrowest(kernel.lhs), _narrowest(kernel.rhs)
+    lhs, rhs = narrowest(kernel.lhs), narrowest(kernel.rhs)
     unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
     if unit is not F32:
         kernel = replace(kernel, lhs=lhs, rhs=rhs)
@@ -129,7 +129,7 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name)
 
 
-def _narrowest(value: Scalar) -> Scalar:
+def narrowest(value: Scalar) -> Scalar:
     """`value` without a last conversion that loses nothing: of a narrow float to f32, of i8 to i32."""
     if isinstance(value, Apply) and value.op.name == "stablehlo.convert":
         source = value.operands[0].dtype
@@ -197,9 +197,11 @@ class _Writer:
         zero = number(0, self.kernel.accumulator)
         lines.append(f"total = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
         self._depth()
-        left = self._operand(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), _ROW | _DEPTH)
-        right = self._operand(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), _DEPTH | _COLUMN)
-        self.inner.lines.append(f"total = {self._sum(left, right)}")
+        unit, matrix = tiling.unit or self.kernel.accumulator, tiling.unit is not None
+        left = operand_tile(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), "depth", unit, matrix=matrix)
+        right = operand_tile(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), "depth", unit, matrix=matrix)
+        sum_ = dot_text(left, right, "total", unit, self.options) if matrix else f"total + {left.text} * {right.text}"
+        self.inner.lines.append(f"total = {sum_}")
         lines.append(self._loop())
         lines += [f"    {line}" for line in self.inner.lines]
         self.result.results["sum"] = Value("total", _ROW | _COLUMN)
@@ -257,34 +259,39 @@ class _Writer:
             lines.append(f"left_mask = left_k < {end}")
             lines.append(f"right_mask = right_k < {end}")
 
-    def _operand(self, space: Space, scalar: Scalar, side: str, block: tuple[str, str], axes: Axes) -> Value:
-        """A tile of an operand in the matrix unit's dtype, 0 beyond the end of k."""
-        unit = self.tiling.unit or self.kernel.accumulator
-        mask = space.axes["depth"].mask
-        zero = number(0, unit)
-        if isinstance(scalar, Load) and scalar.dtype is unit:
-            value = space.load(scalar, other=zero if mask is not None else None)
-        elif scalar.dtype is unit:
-            value = space.name(scalar, space.stored(scalar))
-        else:
-            value = space.name(scalar, space.computed(scalar))
-            value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
-        loaded = isinstance(scalar, Load) and scalar.dtype is unit and "depth" in value.axes
-        if mask is not None and not loaded:
-            value = space.line(f"tl.where({mask}, {value.text}, {zero or typed_number(0, unit)})", value.axes | _DEPTH, f"{side}_inside")
-        if value.axes != axes and self.tiling.unit is not None:
-            value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
-        return value
 
-    def _sum(self, left: Value, right: Value) -> str:
-        unit = self.tiling.unit
-        if unit is None:
-            return f"total + {left.text} * {right.text}"
-        if unit is F64:
-            return f"tl.dot({left.text}, {right.text}, total, out_dtype=tl.float64)"
-        if unit is F32:
-            return f'tl.dot({left.text}, {right.text}, total, input_precision="{"tf32" if self.options.tf32 else "ieee"}")'
-        return f"tl.dot({left.text}, {right.text}, total)"
+def operand_tile(
+    space: Space, scalar: Scalar, side: str, block: tuple[str, str], summed: str, unit: DType, *, matrix: bool = True
+) -> Value:
+    """A tile of an operand in the dtype that it is multiplied in, 0 beyond the end of the axis `summed`. `matrix`: for the matrix unit,
+    which takes whole tiles of the shape `block`."""
+    axes = frozenset(space.axes)
+    mask = space.axes[summed].mask
+    zero = number(0, unit)
+    if isinstance(scalar, Load) and scalar.dtype is unit:
+        value = space.load(scalar, other=zero if mask is not None else None)
+    elif scalar.dtype is unit:
+        value = space.name(scalar, space.stored(scalar))
+    else:
+        value = space.name(scalar, space.computed(scalar))
+        value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
+    loaded = isinstance(scalar, Load) and scalar.dtype is unit and summed in value.axes
+    if mask is not None and not loaded:
+        text = f"tl.where({mask}, {value.text}, {zero or typed_number(0, unit)})"
+        value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
+    if value.axes != axes and matrix:
+        value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
+    return value
+
+
+def dot_text(left: Value, right: Value, total: str | None, unit: DType, options: Options) -> str:
+    """The product of two tiles by the matrix unit, added to `total`."""
+    more = "" if total is None else f", {total}"
+    if unit is F64:
+        return f"tl.dot({left.text}, {right.text}{more}, out_dtype=tl.float64)"
+    if unit is F32:
+        return f'tl.dot({left.text}, {right.text}{more}, input_precision="{"tf32" if options.tf32 else "ieee"}")'
+    return f"tl.dot({left.text}, {right.text}{more})"
 
 
 def _as_unit(text: str, source: DType, unit: DType) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from coset.ir.evaluate import evaluate as evaluate_terms
 from coset.ir.term import input_term, intern, rebuild
 from coset.ir.types import DType, TensorType
 from coset.lowering.kernel import (
+    Attention,
     Bound,
     Choose,
+    Computed,
     IndexValue,
     Library,
     Load,
@@ -23,7 +26,6 @@ from coset.lowering.kernel import (
     Number,
     Plan,
     Pointwise,
-    Product,
     Result,
     Rows,
     Scalar,
@@ -75,7 +77,7 @@ class _Run:
     def __init__(self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int]) -> None:
         self.plan, self.memory, self.binding = plan, memory, binding
 
-    def kernel(self, kernel: Pointwise | Rows | Product) -> None:
+    def kernel(self, kernel: Computed) -> None:
         self.picks = {pick.name: pick.value for pick in kernel.picks}
         if isinstance(kernel, Pointwise):
             self._begin(kernel.loops)
@@ -93,6 +95,8 @@ class _Run:
                 self.results[fold.name] = narrow(np.asarray(folded), fold.dtype)
             self._stores(kernel.row_stores, rows=len(kernel.rows))
             self._stores(kernel.element_stores)
+        elif isinstance(kernel, Attention):
+            self._attention(kernel)
         else:
             outer = (*kernel.batch, *kernel.m, *kernel.n)
             self._begin((*outer, *kernel.k))
@@ -103,6 +107,47 @@ class _Run:
             self.results["sum"] = narrow(self._product(lhs, rhs, first, second, len(outer)), kernel.accumulator)
             self.values.clear()
             self._stores(kernel.stores, rows=len(outer))
+
+    def _attention(self, kernel: Attention) -> None:
+        """The scores as a whole, in f64."""
+        groups = (kernel.batch, kernel.m, kernel.n, kernel.keys, kernel.k)
+        self._begin([loop for group in groups for loop in group])
+        ends = np.cumsum([0, *map(len, groups)]).tolist()
+        axes = dict(zip("bmnsk", (list(range(a, b)) for a, b in pairwise(ends)), strict=True))
+
+        def matrix(value: Scalar, rows: str, columns: str) -> Array:
+            own = [*axes["b"], *axes[rows], *axes[columns]]
+            found = self._wide(value, kernel.accumulator)
+            assert all(size == 1 for axis, size in enumerate(found.shape) if axis not in own)
+            whole = np.broadcast_to(found, [size if axis in own else 1 for axis, size in enumerate(self.shape)])
+            order = [*own, *(axis for axis in range(len(self.shape)) if axis not in own)]
+            sizes = [int(np.prod([self.shape[axis] for axis in axes[role]])) for role in ("b", rows, columns)]
+            return whole.transpose(order).reshape(sizes)
+
+        def back(value: Array, rows: str, columns: str) -> Array:
+            own = [*axes["b"], *axes[rows], *axes[columns]]
+            inverse = np.argsort([*own, *(axis for axis in range(len(self.shape)) if axis not in own)])
+            return narrow(
+                value.reshape([*(self.shape[axis] for axis in own), *[1] * (len(self.shape) - len(own))]).transpose(inverse),
+                kernel.accumulator,
+            )
+
+        with np.errstate(all="ignore"):
+            self.results["dot"] = back(np.matmul(matrix(kernel.query, "m", "k"), matrix(kernel.key, "s", "k").swapaxes(1, 2)), "m", "s")
+            scores = matrix(kernel.score, "m", "s")
+            top = scores.max(axis=2, keepdims=True, initial=-np.inf)
+            weights = np.exp(scores - top)
+            weights /= weights.sum(axis=2, keepdims=True)
+            if kernel.safe:
+                weights = np.where((scores == -np.inf).all(axis=2, keepdims=True), 0.0, weights)
+            value = matrix(kernel.value, "s", "n")
+            if kernel.seen is not None:  # what is not seen is not read
+                seen = np.broadcast_to(self.dim(kernel.seen), [n if i in (*axes["b"], *axes["m"]) else 1 for i, n in enumerate(self.shape)])
+                unseen = np.arange(scores.shape[2]) >= seen.reshape(*scores.shape[:2], 1)
+                assert not (weights * unseen > 0).any(), "a key that is said to be unseen has a weight"
+            self.results["sum"] = back(np.matmul(weights, value), "m", "n")
+        self.values.clear()
+        self._stores(kernel.stores, rows=ends[3])
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)

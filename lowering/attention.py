@@ -1,0 +1,186 @@
+"""Attention in one kernel: which calls of `kernel.attention` are, the parts that the planner sees of them, and how it puts these together.
+
+The parts are a product of queries and keys, what is done to each score (scale, mask), the softmax over the keys, and a product with the
+values. None of the scores is kept in memory: they are folded as they are made (Milakov and Gimelshein, arXiv:1805.02867; Dao et al.,
+arXiv:2205.14135).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from coset.dialects.hub_region_terms import applied
+from coset.ir.dims import Dim, add
+from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
+from coset.ir.types import AbsentType
+from coset.lowering.group import ATTENTION, Group, loops_over
+from coset.lowering.indexing import Index
+from coset.lowering.kinds import WEIGHTS
+from coset.lowering.primitive import primitive_terms
+from coset.rules.definition import expand
+
+if TYPE_CHECKING:
+    from coset.lowering.grouping import Grouper
+
+KEPT = "kernel.attention"
+WIDEST = 256  # elements of a query, key or value that a tile has room for
+FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+
+
+class Unattended(Exception):
+    """The scores of an attention (by its `number`) cannot be computed in its kernel: it has to be opened."""
+
+    def __init__(self, attended: Attended) -> None:
+        super().__init__("an attention's scores are not made in one kernel")
+        self.number = attended.number
+
+
+@dataclass(frozen=True, eq=False)
+class Attended:
+    """A call of `kernel.attention`, `whole`, as the product `dot`, the `weights` and the `result`; `scores` lie between the first two.
+    `number`: its place among the calls of the program."""
+
+    number: int
+    whole: Term
+    dot: Term
+    scores: frozenset[Term]
+    weights: Term
+    result: Term
+
+    def seen(self, index: Index) -> Dim | None:
+        """The number of keys that the query at this index of `dot` sees, where a causal mask says it; None: all of them.
+
+        Those it does not see have the weight 0. That their values need not be read either is exact except for NaN and infinities.
+        """
+        if not self.whole.attribute("causal") or self.whole.attribute("fill") != float("-inf"):
+            return None
+        return add(index[-2], self.whole.attribute("offset") + 1)
+
+
+def attends(term: Term) -> bool:
+    """True for a call that a kernel computes: floats of one precision, and rows of queries, keys and values that fit into a tile."""
+    if term.op.name != KEPT:
+        return False
+    query, _, value, *_ = (operand.tensor for operand in term.operands if not isinstance(operand.type, AbsentType))
+    precisions = {query.dtype, value.dtype, term.attribute("precision")}
+    if any(dtype.name not in FLOATS for dtype in precisions) or len({dtype.bits > 32 for dtype in precisions}) > 1:
+        return False
+    return all(isinstance(dim, int) and 0 < dim <= WIDEST for dim in (query.dims[-1], value.dims[-1]))
+
+
+def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term, ...], list[Attended]]:
+    """`roots` with the parts of each call of `kernel.attention` in its place; those with a number of `opened` over primitive ops."""
+    done: dict[Term, Term] = {}
+    found: list[Attended] = []
+    count = 0
+    for term in topological(roots):
+        done[term] = rebuild(term, [done[operand] for operand in term.operands])
+        if term.op.name != KEPT:
+            continue
+        if count in opened:
+            done[term] = _opened(done[term])
+        else:
+            found.append(_parts(count, done[term]))
+            done[term] = found[-1].result
+        count += 1
+    return tuple(done[root] for root in roots), found
+
+
+def _opened(term: Term) -> Term:
+    parameters = tuple(make(PARAMETER, (), {"index": i, "type": operand.type}) for i, operand in enumerate(term.operands))
+    region = Region(parameters, primitive_terms([rebuild(term, parameters)]))
+    return applied(region, term.operands)[0]
+
+
+def _parts(number: int, call: Term) -> Attended:
+    result = expand(call)
+    weights = result.operands[0]
+    assert weights.op.name == WEIGHTS, f"{call} is not defined by a softmax"
+    query, key = call.operands[:2]
+    scores = list(topological(weights.operands, known=set(call.operands)))
+    (dot,) = (each for each in scores if each.op.name == "stablehlo.dot_general" and each.operands == (query, key))
+    above = {dot}
+    for each in scores:
+        if any(operand in above for operand in each.operands):
+            above.add(each)
+    return Attended(number, call, dot, frozenset(above), weights, result)
+
+
+def shared(found: Sequence[Attended], order: Sequence[Term], roots: Sequence[Term]) -> Attended | None:
+    """One of `found` of which something inside is needed outside too, or None."""
+    users: dict[Term, list[Term]] = {}
+    for term in order:
+        for operand in term.operands:
+            users.setdefault(operand, []).append(term)
+    ends = set(roots)
+    for each in found:
+        inside = {*each.scores, each.weights}
+        allowed = {*inside, each.result}
+        if not ends.isdisjoint(inside) or any(user not in allowed for term in inside for user in users.get(term, ())):
+            return each
+    return None
+
+
+class Attentions:
+    """What the walk that makes groups asks about the attentions of a program."""
+
+    def __init__(self, found: Sequence[Attended]) -> None:
+        self.by_dot = {each.dot: each for each in found}
+        self.by_weights = {each.weights: each for each in found}
+        self.by_result = {each.result: each for each in found}
+        self.by_score: Mapping[Term, Attended] = {term: each for each in found for term in each.scores}
+
+    def __contains__(self, term: Term) -> bool:
+        return term in self.by_dot or term in self.by_weights or term in self.by_result
+
+    def place(self, walk: Grouper, term: Term) -> None:
+        """The product of queries and keys begins a kernel; the softmax of its scores and the product with the values join it.
+
+        Raises:
+            Unattended: they do not.
+        """
+        if term in self.by_dot:
+            walk.store_operands(term.operands)
+            group = walk.open(ATTENTION, term)
+            index = self._begin(group, term)
+        elif term in self.by_weights:
+            group = self._scored(term, walk.home)
+            index = group.at[term.operands[0]]
+        else:
+            walk.store_operands(term.operands[1:])
+            group = walk.home[term.operands[0]]
+            if walk.waits(term.operands[1:], group):
+                raise Unattended(self.by_result[term])
+            index = self._end(group, term)
+        group.heavy.append(term)
+        walk.add(group, term, index)
+
+    def _begin(self, group: Group, dot: Term) -> Index:
+        """Give a new group its loops over queries, keys and what they are compared by; the index of `dot`."""
+        query, key = (operand.tensor.dims for operand in dot.operands)
+        batch = len(key) - 2
+        outer = loops_over(group, "b", key[:batch])
+        rows = loops_over(group, "m", query[batch:-1])
+        keys = loops_over(group, "s", key[batch : batch + 1])
+        depth = loops_over(group, "k", query[-1:])
+        group.reads[dot] = ((*outer, *rows, *depth), (*outer, *keys, *depth))
+        return (*outer, *rows, *keys)
+
+    def _end(self, group: Group, result: Term) -> Index:
+        """Give the group its loops over the values' columns; the index of `result`."""
+        each = self.by_result[result]
+        index, value = group.at[each.dot], result.operands[1].tensor.dims
+        batch = len(value) - 2
+        columns = loops_over(group, "n", value[-1:])
+        group.reads[result] = ((*index[:batch], index[-1], *columns),)
+        return (*index[:-1], *columns)
+
+    def _scored(self, weights: Term, home: Mapping[Term, Group]) -> Group:
+        """The kernel in which the scores of `weights` are made."""
+        each = self.by_weights[weights]
+        group = home.get(weights.operands[0])
+        if group is None or group.kind != ATTENTION or group is not home[each.dot] or group.at[weights.operands[0]] != group.at[each.dot]:
+            raise Unattended(each)
+        return group

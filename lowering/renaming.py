@@ -1,0 +1,79 @@
+"""Kernels with other names for buffers, scalars with others in place of results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from coset.lowering.kernel import (
+    Apply,
+    Attention,
+    Choose,
+    Kernel,
+    Library,
+    Load,
+    Plan,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Store,
+    scalars,
+    values_of,
+)
+
+
+def replaced(value: Scalar, results: Mapping[str, Scalar]) -> Scalar:
+    """`value` with scalars in place of the results of these names."""
+    done: dict[int, Scalar] = {}
+    for each in scalars(value):
+        done[id(each)] = results.get(each.name, each) if isinstance(each, Result) else _over(each, done)
+    return done[id(value)]
+
+
+def _over(value: Scalar, done: Mapping[int, Scalar]) -> Scalar:
+    """A scalar over what its operands have become."""
+    if isinstance(value, Apply):
+        return replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
+    if isinstance(value, Choose):
+        return replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
+    return value
+
+
+def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """`plan` with other names for the buffers of `names`."""
+
+    def of(name: str) -> str:
+        return names.get(name, name)
+
+    def changed(kernel: Kernel) -> Kernel:
+        if isinstance(kernel, Library):
+            operands = tuple(None if name is None else of(name) for name in kernel.operands)
+            return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
+        done: dict[int, Scalar] = {}
+        for value in scalars(*values_of(kernel)):
+            done[id(value)] = replace(value, buffer=of(value.buffer)) if isinstance(value, Load) else _over(value, done)
+
+        def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
+            return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
+
+        kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
+        if isinstance(kernel, Rows):
+            folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
+            return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+        if isinstance(kernel, Product):
+            return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
+        if isinstance(kernel, Attention):
+            query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
+            return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
+        return replace(kernel, stores=stored(kernel.stores))
+
+    return replace(
+        plan,
+        buffers={of(name): replace(buffer, name=of(name)) for name, buffer in plan.buffers.items()},
+        kernels=tuple(map(changed, plan.kernels)),
+        inputs=tuple((name, of(buffer)) for name, buffer in plan.inputs),
+        outputs=tuple((name, of(buffer)) for name, buffer in plan.outputs),
+        symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
+        offsets={of(name): offset for name, offset in plan.offsets.items()},
+    )
