@@ -22,6 +22,15 @@ def expanded(roots: Sequence[Term], keep: Callable[[Term], bool]) -> list[Term]:
     return [done[root] for root in roots]
 
 
+def opened_once(term: Term) -> Term:
+    """The term that defines `term`, over its operands as they are.
+
+    Raises:
+        CosetError: no definition of its op fits them.
+    """
+    return expand(term)
+
+
 def _primitive(term: Term, keep: Callable[[Term], bool]) -> Term:
     """`term` over its own operands (which are primitive already) with definitions opened."""
     if not is_defined(term.op) or keep(term):

@@ -11,6 +11,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from coset.dialects.expansion import opened_once
 from coset.dialects.hub_region_terms import applied
 from coset.ir.dims import Dim, add
 from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
@@ -19,7 +20,6 @@ from coset.lowering.group import ATTENTION, Group, loops_over
 from coset.lowering.indexing import Index
 from coset.lowering.kinds import WEIGHTS
 from coset.lowering.primitive import primitive_terms
-from coset.rules.definition import expand
 
 if TYPE_CHECKING:
     from coset.lowering.grouping import Grouper
@@ -95,7 +95,7 @@ def _opened(term: Term) -> Term:
 
 
 def _parts(number: int, call: Term) -> Attended:
-    result = expand(call)
+    result = opened_once(call)
     weights = result.operands[0]
     assert weights.op.name == WEIGHTS, f"{call} is not defined by a softmax"
     query, key = call.operands[:2]
