@@ -18,13 +18,11 @@ from coset.feeds import Case, Feed, bindings, cases
 from coset.fold import fallback_for
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
-from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.noise import largest_step, moved
-from coset.rules.definition import definition_of, is_defined
 from coset.targets.target import Form, get_target
-from coset.task import permitted_phases
+from coset.task import permitted_phases, with_parts
 
 assert coset.dialects  # imported so that every op and definition is registered
 
@@ -76,21 +74,6 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
         saturation,
         _compared(program, recognised),
     )
-
-
-def with_parts(ops: Collection[str]) -> set[str]:
-    """`ops` and every defined op that their definitions are made of: none of them is found before its parts are."""
-    found: set[str] = set()
-    pending = sorted(ops)
-    for name in pending:
-        if not is_defined(get_op(name)):
-            raise CosetError(f"`{name}` has no definition to be recognised by", help="`coset rules --ops` lists the definitions")
-    while pending:
-        name = pending.pop()
-        if name not in found and is_defined(get_op(name)):
-            found.add(name)
-            pending += sorted(definition_of(get_op(name)).mentioned)
-    return found
 
 
 def _kernels(program: Program) -> Iterator[Term]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +36,7 @@ from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
 from coset.planner import Planner
 from coset.regionwise import Solved, solve
-from coset.rules.definition import definition_of
+from coset.rules.definition import definition_of, is_defined
 from coset.rules.library import DEFAULT, load
 from coset.rules.rule import NUMERICS_ORDER, Rule
 from coset.rules.written import WrittenRule
@@ -115,7 +116,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     """
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest))
+    composites = with_parts(op for op, forms in job.target.forms.items() if forms and op.startswith(f"{COMPOSITE}."))
+    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites))
     if job.admission != EVERY_RULE:
         every = permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True)
         job.admission.check(rule for phase in every for rule in phase.rules)
@@ -159,9 +161,24 @@ def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
     return given
 
 
-def _wanted(rule: Rule, target: Target, newest: int) -> bool:
-    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold; a `kernel`
-    only into those of the targets that it names."""
+def with_parts(ops: Iterable[str]) -> set[str]:
+    """`ops` and every defined op that their definitions are made of: none of them is found before its parts are."""
+    found: set[str] = set()
+    pending = sorted(ops)
+    for name in pending:
+        if not is_defined(get_op(name)):
+            raise CosetError(f"`{name}` has no definition to be recognised by", help="`coset rules --ops` lists the definitions")
+    while pending:
+        name = pending.pop()
+        if name not in found and is_defined(get_op(name)):
+            found.add(name)
+            pending += sorted(definition_of(get_op(name)).mentioned)
+    return found
+
+
+def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str]) -> bool:
+    """Definitions are read from right to left only into ops that the target runs and the model's version of ONNX can hold, and into those
+    that its `composites` are made of; a `kernel` only into those of the targets that it names."""
     if rule.definition is None or not rule.recognises:
         return True
     own = definition_of(get_op(rule.definition)).targets
@@ -170,7 +187,7 @@ def _wanted(rule: Rule, target: Target, newest: int) -> bool:
     dialect = get_op(rule.definition).dialect
     runs = rule.definition in target.forms or dialect == target.dialect
     runs |= target.host is not None and rule.definition in get_target(target.host).forms
-    return dialect == PARTS or (runs and first_version(rule.definition) <= newest)
+    return dialect == PARTS or rule.definition in composites or (runs and first_version(rule.definition) <= newest)
 
 
 Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # what was found, by roots

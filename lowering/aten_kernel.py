@@ -226,7 +226,8 @@ class _Function:
         query = self._matrix("m0", kernel.query, kernel.batch, kernel.m, kernel.k, kernel.accumulator)
         key = self._matrix("m1", kernel.key, kernel.batch, kernel.keys, kernel.k, kernel.accumulator)
         rows = (*kernel.batch, *kernel.m, *kernel.keys)
-        self.lines.append(f"dot = ({query} @ {key}.mT).reshape({self._ends(rows)})")
+        dot = converted(f"({query} @ {key}.mT)", kernel.accumulator, kernel.dtype)
+        self.lines.append(f"dot = {dot}.reshape({self._ends(rows)})")
         self.results["dot"] = "dot"
         scores = self._matrix("scores", kernel.score, kernel.batch, kernel.m, kernel.keys, kernel.accumulator)
         value = self._matrix("m2", kernel.value, kernel.batch, kernel.keys, kernel.n, kernel.accumulator)

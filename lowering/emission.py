@@ -11,6 +11,7 @@ from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
 from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, TILED, Group
+from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
     Apply,
@@ -135,7 +136,7 @@ class _Body:
         """The scalar of a term that is not computed from operands here, or None."""
         if term in self.names:
             assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
-            kept = term.op.name == "stablehlo.reduce" or self.group.kind in TILED
+            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in TILED)
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
@@ -152,7 +153,8 @@ class _Body:
 
     def _combined(self, term: Term, index: Index, parts: Sequence[Source], values: Sequence[Scalar]) -> Scalar:
         if is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert":
-            return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes)
+            known = folded(term.op, values, term.tensor.dtype, term.attributes, self.extents)
+            return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes) if known is None else known
         if len(values) == 1:
             return values[0]
         assert term.op.name in ALTERNATIVES or term.op.name in PICKED
@@ -235,7 +237,8 @@ def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     words = tuple(_word(term) for term in sorted(body.used, key=lambda term: emission.position[term]))
     safe, seen = weights.attribute("safe"), attended.seen(group.at[dot])
     accumulator, picks = wide(result.tensor.dtype), tuple(body.picks.values())
-    kernel = Attention("attention", batch, m, n, keys, k, query, key, score, value, accumulator, safe, seen, stores, words, picks)
+    sides, dtype = (query, key, score, value), dot.tensor.dtype
+    kernel = Attention("attention", batch, m, n, keys, k, *sides, dtype, accumulator, safe, seen, stores, words, picks)
     return kernel, frozenset(body.used)
 
 

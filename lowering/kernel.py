@@ -231,8 +231,8 @@ class Product:
 @dataclass(frozen=True)
 class Attention:
     """Means of value(batch, keys, n) over `keys`, weighed by the softmax over the keys of score(batch, m, keys), then stored by `stores`,
-    which read them as `Result("sum")`. The score reads as `Result("dot")` the sums over `k` of query(batch, m, k) * key(batch, keys, k).
-    Everything is summed in `accumulator` (f32 or f64).
+    which read them as `Result("sum")`. The score reads as `Result("dot")`, in `dtype`, the sums over `k` of
+    query(batch, m, k) * key(batch, keys, k). Everything is summed in `accumulator` (f32 or f64).
 
     `safe`: where every score is -inf the weights are 0, else NaN. `seen`: only keys below this dim over `m` have a score above -inf (a
     causal mask), so that the values of others need not be read; None: all may."""
@@ -247,6 +247,7 @@ class Attention:
     key: Scalar
     score: Scalar
     value: Scalar
+    dtype: DType
     accumulator: DType
     safe: bool
     seen: Dim | None

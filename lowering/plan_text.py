@@ -99,7 +99,7 @@ def show_kernel(kernel: Kernel) -> list[str]:
 def _attention(kernel: Attention, text: _Text) -> list[str]:
     query, key = text.named(kernel.query), text.named(kernel.key)
     total = f"sum of {_bracketed(query)} * {_bracketed(key)} along {_loops(kernel.k)}"
-    lines = [*text.flush(), f"  dot: {kernel.accumulator} = {total}"]
+    lines = [*text.flush(), f"  dot: {kernel.dtype} = {total}"]
     score = text.named(kernel.score)
     seen = "" if kernel.seen is None else f" below {_dim(kernel.seen)}"
     lines += [*text.flush(), f"  weight: {kernel.accumulator} = {'safe ' if kernel.safe else ''}softmax of {score} over the keys{seen}"]

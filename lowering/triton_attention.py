@@ -35,11 +35,11 @@ from coset.lowering.kernel import (
 from coset.lowering.renaming import replaced
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import join_loops, split_index
-from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of
 from coset.lowering.triton_rows import emit_rows, power_of_two
-from coset.lowering.triton_scalars import TYPES, conversion
+from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
 from coset.lowering.triton_values import Axes, Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
@@ -280,6 +280,8 @@ class _Writer:
         query = operand_tile(self.query, kernel.query, "query", ("BLOCK_M", "BLOCK_D"), "depth", unit)
         key = operand_tile(self.key, kernel.key, "key", ("BLOCK_D", "BLOCK_N"), "depth", unit)
         lines.append(f"dot = {dot_text(query, key, None, unit, self.options)}")
+        if self.options.rounding is Rounding.EACH and kernel.dtype is not accumulator:
+            lines.append(f"dot = {from_memory(to_memory('dot', kernel.dtype), kernel.dtype)}")
         self.score.results["dot"] = Value("dot", _ROW | _KEY)
         score = self.score.name(kernel.score, self.score.computed(kernel.score))
         text = conversion(score.text, kernel.score.dtype, accumulator)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
+from coset.ir.types import BOOL
 from coset.lowering.kernel import (
     Apply,
     Bound,
@@ -328,6 +329,8 @@ class Space:
             other = number(item.outside.value, item.dtype)
             if other is not None and _is_other(item.outside, other):
                 return self._load(item.inside, within, stored=stored, other="0" if item.dtype.name in EIGHT_BITS else other)
+        if item.inside == Number(True, BOOL) and item.outside == Number(False, BOOL):
+            return inside
         without = self._both(condition, f"~{inside.text}", inside.axes)
         ask = self.stored if stored else self.computed
         first, second = ask(item.inside, within), ask(item.outside, without)

@@ -17,12 +17,11 @@ from coset.ir.errors import CosetError, like, meant
 from coset.ir.op import get_op
 from coset.lower import DIALECT, searched
 from coset.pipeline import flow_for, suffix
-from coset.recognise import with_parts
 from coset.reference import read_program
 from coset.rules.definition import is_defined
 from coset.rules.pattern import Application
 from coset.rules.rule import NUMERICS_ORDER, RECOGNISE, Rule
-from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots
+from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots, with_parts
 from coset.usage import used_rules
 
 PLACES = 20  # that are listed

@@ -124,16 +124,16 @@ class _Run:
             sizes = [int(np.prod([self.shape[axis] for axis in axes[role]])) for role in ("b", rows, columns)]
             return whole.transpose(order).reshape(sizes)
 
-        def back(value: Array, rows: str, columns: str) -> Array:
+        def back(value: Array, rows: str, columns: str, dtype: DType) -> Array:
             own = [*axes["b"], *axes[rows], *axes[columns]]
             inverse = np.argsort([*own, *(axis for axis in range(len(self.shape)) if axis not in own)])
             return narrow(
-                value.reshape([*(self.shape[axis] for axis in own), *[1] * (len(self.shape) - len(own))]).transpose(inverse),
-                kernel.accumulator,
+                value.reshape([*(self.shape[axis] for axis in own), *[1] * (len(self.shape) - len(own))]).transpose(inverse), dtype
             )
 
         with np.errstate(all="ignore"):
-            self.results["dot"] = back(np.matmul(matrix(kernel.query, "m", "k"), matrix(kernel.key, "s", "k").swapaxes(1, 2)), "m", "s")
+            dot = np.matmul(matrix(kernel.query, "m", "k"), matrix(kernel.key, "s", "k").swapaxes(1, 2))
+            self.results["dot"] = back(dot, "m", "s", kernel.dtype)
             scores = matrix(kernel.score, "m", "s")
             top = scores.max(axis=2, keepdims=True, initial=-np.inf)
             weights = np.exp(scores - top)
@@ -145,7 +145,7 @@ class _Run:
                 seen = np.broadcast_to(self.dim(kernel.seen), [n if i in (*axes["b"], *axes["m"]) else 1 for i, n in enumerate(self.shape)])
                 unseen = np.arange(scores.shape[2]) >= seen.reshape(*scores.shape[:2], 1)
                 assert not (weights * unseen > 0).any(), "a key that is said to be unseen has a weight"
-            self.results["sum"] = back(np.matmul(weights, value), "m", "n")
+            self.results["sum"] = back(np.matmul(weights, value), "m", "n", kernel.accumulator)
         self.values.clear()
         self._stores(kernel.stores, rows=ends[3])
 

@@ -61,7 +61,7 @@ def drawn(seed: int) -> tuple[Drawing, Attention]:
         mean = Apply(get_op("stablehlo.add"), (mean, drawing.scalar(accumulator, (*batch, *m, *n), 1, [])), accumulator)
     stores = (drawing.store(mean, (*batch, *m, *n)),)
     safe = drawing.chance(0.3)
-    kernel = Attention(f"k{seed}", batch, m, n, keys, k, query, key, score, value, accumulator, safe, None, stores, ("drawn",))
+    kernel = Attention(f"k{seed}", batch, m, n, keys, k, query, key, score, value, accumulator, accumulator, safe, None, stores, ("drawn",))
     return drawing, kernel
 
 
