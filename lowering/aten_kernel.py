@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Store,
+    dims_in,
     loops_of,
     reads,
     scalars,
@@ -101,10 +102,8 @@ class _Function:
         for value in scalars(*values_of(self.kernel)):
             if isinstance(value, Load) and self._view(value) is None:
                 found += value.index
-            if isinstance(value, IndexValue):
-                found.append(value.index)
-            if isinstance(value, Choose):
-                found += [bound.index for bound in value.bounds]
+            if isinstance(value, IndexValue | Choose):
+                found += dims_in(value)
         for store in stores:
             if self._target(store) is None:
                 found += store.index

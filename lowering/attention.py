@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KEPT = "kernel.attention"
 WIDEST = 256  # elements of a query, key or value that a tile has room for
+LOW = -1e30  # scores that models fill with where they mean -inf; of f16 none is so far from others
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 
 
@@ -52,11 +53,12 @@ class Attended:
     def seen(self, index: Index) -> Dim | None:
         """The number of keys that the query at this index of `dot` sees, where a causal mask says it; None: all of them.
 
-        Those it does not see have the weight 0. That their values need not be read either is exact except for NaN and infinities.
+        Those it does not see have the weight 0: where they are filled with -inf, and where with a large negative number and each query sees
+        a key, unless that overflows. That their values need not be read either is exact except for NaN and infinities.
         """
-        if not self.whole.attribute("causal") or self.whole.attribute("fill") != float("-inf"):
-            return None
-        return add(index[-2], self.whole.attribute("offset") + 1)
+        fill, offset, dtype = self.whole.attribute("fill"), self.whole.attribute("offset"), self.dot.tensor.dtype
+        weightless = fill == float("-inf") or (fill <= LOW and offset >= 0 and dtype.name != "f16")
+        return add(index[-2], offset + 1) if self.whole.attribute("causal") and weightless else None
 
 
 def attends(term: Term) -> bool:

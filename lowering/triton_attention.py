@@ -72,7 +72,7 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     most, block = (32, 16) if bits == 64 else (128, 64) if narrow else (64, 32)
     rows = max(16, min(most, power_of_two(m))) if isinstance(m, int) else 64 if narrow else most
     block = max(16, min(block, power_of_two(keys))) if isinstance(keys, int) else block
-    warps = 8 if rows * e >= 128 * 128 else 4
+    warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
     whole = Tiling(rows, block, d, e, warps)
     if not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
         return whole

@@ -11,11 +11,13 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, OnDevice, Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import CosetError
-from coset.ir.types import BF16, DTYPES
+from coset.ir.types import BF16, DTYPES, F16, F32, F64
 from coset.lowering.kernel import Plan
-from coset.lowering.triton import Launch, Options, Rounding, emit, kernel_source
+from coset.lowering.plan import plan as planned
+from coset.lowering.triton import Launch, Options, Rounding, can_emit, emit, kernel_source
 from coset.lowering.triton_launch import Argument
-from tests.lowering import test_triton_pointwise, test_triton_product, test_triton_rows
+from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
+from tests.lowering.test_triton_attention import Case
 from tests.lowering.test_triton_pointwise import chain, transposed
 from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax
@@ -25,6 +27,15 @@ pytest.importorskip("triton", reason="Triton is not installed")
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef f(x_ptr, BLOCK: tl.constexpr):\n"
 ONE = Launch("f", (Argument("x_ptr", "*fp32", "x"),), (1,), (("BLOCK", 8),))
+ATTENTIONS = (
+    Case((8, 16), (), 2048, 2048, 64, 64, F16, "none", 0.125),
+    Case((8, 16), (), 2048, 2048, 128, 128, F16, "causal", 0.125),
+    Case((8, 8), (4,), 1, 8192, 128, 128, BF16, "none", 0.125),
+    Case((2, 4), (), 1024, 1024, 256, 256, F16, "boolean", 0.125),
+    Case((2, 4), (), 1024, 1024, 128, 128, F32, "additive", 0.125),
+    Case((2, 4), (), 1024, 1024, 64, 64, F64, "none", 0.125),
+    Case((symbol("B"), 12), (), symbol("L"), symbol("S"), 80, 80, F16, "causal", 0.125),
+)
 ARRAYS = {"x": np.arange(8, dtype=np.float32)}
 
 
@@ -115,11 +126,22 @@ def test_products_compile_ahead_of_time(target: str, name: str, compiler: Compil
             assert "wgmma" in compiled.text
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("case", ATTENTIONS)
+def test_attention_compiles_ahead_of_time(target: str, case: Case, compiler: Compiler) -> None:
+    made = planned(case.program(), computes=can_emit)
+    (kernel,) = made.kernels
+    for compiled in compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {}):
+        assert compiled.spilled <= 64 and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
+    if target == "sm_90" and case.dtype.bits == 16 and case.length != 1:
+        assert "wgmma" in compiled.text
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [test_triton_pointwise, test_triton_rows, test_triton_product])
+@pytest.mark.parametrize("family", [test_triton_pointwise, test_triton_rows, test_triton_product, test_triton_attention])
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_drawn_kernels_compile_ahead_of_time(target: str, family: Any, compiler: Compiler) -> None:
-    for seed in range(0, 220, 9 if family is not test_triton_product else 27):
+    for seed in range(0, 220, 9 if family in (test_triton_pointwise, test_triton_rows) else 27):
         drawing, kernel = family.drawn(seed)
         plan = Plan(drawing.buffers, (kernel,), (), ())
         compiler.run(kernel_source(kernel, plan), emit(kernel, plan).launches, target, {})

@@ -10,7 +10,7 @@ import numpy as np
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
-from coset.ir.term import Term, input_term, make
+from coset.ir.term import Term, absent, input_term, make
 from coset.ir.types import BF16, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]
@@ -288,3 +288,52 @@ def symbolic_merge() -> tuple[list[Term], list[Term]]:
     x = x_("x", F32, n, s, 8)
     y = softmax_of(reshape(x, (multiply(n, s), 8)))
     return [x], [transpose(reshape(y, (n, s, 8)), (1, 0, 2))]
+
+
+# ---------------------------------------------------------------- attention in one kernel
+
+
+def attention_of(q: Term, k: Term, v: Term, mask: Term | None = None, **given: Any) -> Term:
+    attributes = {"scale": 0.25, "precision": F32, "causal": False, "offset": 0, "fill": -np.inf, "safe": False}
+    return make("kernel.attention", (q, k, v, absent() if mask is None else mask), attributes | given)
+
+
+def heads(x: Term, count: int) -> Term:
+    """[rows, width] -> [heads, rows, width / heads]"""
+    rows, width = x.tensor.dims
+    assert isinstance(width, int)
+    return transpose(reshape(x, (rows, count, width // count)), (1, 0, 2))
+
+
+@case
+def attention_in_one() -> tuple[list[Term], list[Term]]:
+    """Heads of projections with a mask that is added, put side by side, and a residual."""
+    s = symbol("s")
+    x, w, bias = x_("x", F32, s, 16), x_("w", F32, 16, 48), x_("bias", F32, s, s)
+    projected = dot(x, w, lhs_contract=(1,), rhs_contract=(0,))
+    q, k, v = (op("slice", projected, start=(0, i), limit=(s, i + 16), strides=(1, 1)) for i in (0, 16, 32))
+    y = attention_of(heads(q, 2), heads(k, 2), heads(v, 2), broadcast(bias, (2, s, s), (1, 2)))
+    return [x, w, bias], [op("add", reshape(transpose(y, (1, 0, 2)), (s, 16)), x)]
+
+
+@case
+def attention_of_groups() -> tuple[list[Term], list[Term]]:
+    """Queries of several heads over the keys of one, causal behind a cache."""
+    q, k, v = x_("q", F32, 2, 3, 5, 8), x_("k", F32, 2, 9, 8), x_("v", F32, 2, 9, 4)
+    return [q, k, v], [reshape(attention_of(q, k, v, causal=True, offset=4), (6, 5, 4))]
+
+
+@case
+def attention_of_turned() -> tuple[list[Term], list[Term]]:
+    """Rotary embeddings in front of queries and keys."""
+    q, k, v = (x_(name, F32, 2, 6, 8) for name in "qkv")
+    cos, sin = x_("cos", F32, 6, 8), x_("sin", F32, 6, 8)
+    turned = [op("kernel.rope", x, broadcast(cos, (2, 6, 8), (1, 2)), broadcast(sin, (2, 6, 8), (1, 2)), interleaved=False) for x in (q, k)]
+    return [q, k, v, cos, sin], [attention_of(*turned, v, causal=True)]
+
+
+@case
+def attention_that_is_shown() -> tuple[list[Term], list[Term]]:
+    """Two attentions with the same scores: they are made once, in memory."""
+    q, k, v, w = x_("q", F32, 2, 5, 8), x_("k", F32, 2, 6, 8), x_("v", F32, 2, 6, 8), x_("w", F32, 2, 6, 4)
+    return [q, k, v, w], [attention_of(q, k, v), attention_of(q, k, w)]

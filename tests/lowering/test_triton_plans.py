@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.kernel import Library, Pointwise, Product, Rows
+from coset.lowering.kernel import Computed, Library
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
 from tests.lowering import drawn_programs, plan_numpy
@@ -31,7 +31,7 @@ def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytes
     """Run a plan in NumPy; beside each kernel that is not a library's, run it in the interpreter on the same memory."""
 
     class Checking(plan_numpy._Run):
-        def kernel(self, kernel: Pointwise | Rows | Product) -> None:
+        def kernel(self, kernel: Computed) -> None:
             assert not refusal(kernel), f"{what}: {refusal(kernel)}"
             for name, (found, expected) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
                 size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
