@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
 from coset.ir.program import Program
-from coset.ir.term import Term, input_term, make
+from coset.ir.term import Term, absent, input_term, make
 from coset.ir.types import DTYPES, F32, DType, TensorType
 
 Outputs = tuple[list[Term], list[Term]]  # inputs, outputs
@@ -135,9 +135,42 @@ def linear(dtype: DType, m: int, n: int, k: int) -> Outputs:
     return [x, w, b, r], [convert(_op("add", _gelu(_op("add", y, _last(b, y))), convert(r, F32)), dtype)]
 
 
+def attention(dtype: DType, batch: int, heads: int, groups: int, length: int, keys: int, width: int, *, causal: bool = False) -> Outputs:
+    """softmax(q k^T / sqrt(width)) v, where `groups` heads of queries share the keys of one."""
+    q, k, v = (
+        _x("q", dtype, batch, heads, groups, length, width),
+        _x("k", dtype, batch, heads, keys, width),
+        _x("v", dtype, batch, heads, keys, width),
+    )
+    attributes = {"scale": width**-0.5, "precision": F32, "causal": causal, "offset": 0, "fill": float("-inf"), "safe": False}
+    return [q, k, v], [make("kernel.attention", (q, k, v, absent()), attributes)]
+
+
+def causal(dtype: DType, *sizes: int) -> Outputs:
+    return attention(dtype, *sizes, causal=True)
+
+
+def decode(dtype: DType, *sizes: int) -> Outputs:
+    return attention(dtype, *sizes)
+
+
 BUILDERS: dict[str, Callable[..., Outputs]] = {
     builder.__name__: builder
-    for builder in (add, bias_gelu, swiglu_gate, transposed, softmax, layer_norm, rms_norm, group_norm, row_sum, linear)
+    for builder in (
+        add,
+        bias_gelu,
+        swiglu_gate,
+        transposed,
+        softmax,
+        layer_norm,
+        rms_norm,
+        group_norm,
+        row_sum,
+        linear,
+        attention,
+        causal,
+        decode,
+    )
 }
 BANDWIDTH = (
     *(
@@ -164,6 +197,23 @@ PRODUCTS = (
     Case("linear", "f32", (4096, 4096, 4096)),
 )
 TINY_BANDWIDTH = tuple(
-    Case(name, "f32", (2, 64, 3) if name == "group_norm" else (6, 40)) for name in BUILDERS if name != "linear"
+    Case(name, "f32", (2, 64, 3) if name == "group_norm" else (6, 40))
+    for name in BUILDERS
+    if name not in ("linear", "attention", "causal", "decode")
 )  # for a dry run
 TINY_PRODUCTS = (Case("linear", "f16", (32, 48, 64)), Case("linear", "f32", (20, 30, 40)))
+ATTENTION = (
+    Case("attention", "f16", (4, 16, 1, 2048, 2048, 64)),
+    Case("attention", "bf16", (4, 16, 1, 4096, 4096, 128)),
+    Case("causal", "f16", (4, 16, 1, 2048, 2048, 64)),
+    Case("causal", "bf16", (4, 8, 4, 4096, 4096, 128)),
+    Case("attention", "f32", (4, 12, 1, 1024, 1024, 64)),
+    Case("decode", "bf16", (16, 8, 4, 1, 16384, 128)),
+    Case("decode", "f16", (1, 8, 4, 1, 131072, 128)),
+    Case("decode", "f16", (64, 32, 1, 1, 4096, 64)),
+)
+TINY_ATTENTION = (
+    Case("attention", "f16", (1, 2, 2, 20, 30, 16)),
+    Case("causal", "f32", (2, 1, 1, 33, 33, 16)),
+    Case("decode", "f16", (1, 2, 2, 1, 600, 16)),
+)

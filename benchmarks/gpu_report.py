@@ -69,6 +69,15 @@ def _matmul(row: Row) -> list[str]:
     return lines + [f"    does not run: {name}: {why[:120]}" for name, why in row.get("tilings_that_do_not_run", {}).items()]
 
 
+def _attention(row: Row) -> list[str]:
+    goal = "share_of_copy" if "share_of_copy" in row else "share_of_torch"
+    reached = "" if row[goal]["value"] >= row["goal"] else f"  below the goal of {row['goal']}"
+    wrong = "" if row["right"] else f"  WRONG: error {row['error']:.1e}"
+    copied = f", of the copy's rate {_ratio(row['share_of_copy'])}" if "share_of_copy" in row else ""
+    times = f"{row['median_s']['ours'] * 1e6:10.1f} {row['flop_per_s'] / 1e12:8.1f}"
+    return [f"  {row['case']:40s} {times}  {_ratio(row['share_of_torch'])}{copied}{reached}{wrong}"]
+
+
 def _block(row: Row) -> list[str]:
     if "median_s" not in row:
         return [f"  {row.get('block', '')}: {row['error']}"]
@@ -83,11 +92,15 @@ def _block(row: Row) -> list[str]:
     return lines + [f"    failed: {name}: {why[:160]}" for name, why in row["failed"].items()]
 
 
-_LINES = {"tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "blocks": _block, "calibrate": _calibrate}
+_LINES = {
+    "tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "attention": _attention, "blocks": _block,
+    "calibrate": _calibrate,
+}  # fmt: skip
 _HEADS = {
     "bandwidth": [
         f"  {'group':34s} {'kernels':>7s} {'MB':>8s} {'us':>10s} {'GB/s':>8s} {'copy':>8s}  share of the copy's rate [95 %], goal 0.85"
     ],
     "matmul": [f"  {'product with epilogue':34s} {'us':>10s} {'TFLOP/s':>8s} {'cuBLAS':>8s}  share of cuBLAS without epilogue, goal 0.95"],
+    "attention": [f"  {'attention':40s} {'us':>10s} {'TFLOP/s':>8s}  torch's time over ours, goal 0.9; of a token a copy's rate, 0.8"],
     "blocks": ["  medians; graph: a CUDA graph is replayed; the ratios are paired by round, with a 95 % interval"],
 }

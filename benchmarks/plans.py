@@ -49,7 +49,7 @@ def row(name: str, program: Program, dims: int) -> str:
     binding = dict.fromkeys(planned.symbols, dims)
     ours, plain, floor = traffic(planned, binding), unfused(program, binding), least(planned, binding)
     kinds = Counter(type(kernel).__name__ for kernel in planned.kernels)
-    shape = "/".join(str(kinds[kind]) for kind in ("Pointwise", "Rows", "Product", "Library"))
+    shape = "/".join(str(kinds[kind]) for kind in ("Pointwise", "Rows", "Product", "Attention", "Library"))
     return (f"{name:24s} {ours.kernels:5d} {plain.kernels:5d}  {shape:>14s}  {ours.bytes / 1e6:9.3f} {plain.bytes / 1e6:9.3f} "
             f"{floor / 1e6:9.3f}  {ours.bytes / floor:6.2f} {plain.bytes / floor:6.2f}  {planned.arena / 1e6:8.3f}")  # fmt: skip
 
