@@ -144,7 +144,7 @@ class Attentions:
             Unattended: they do not.
         """
         if term in self.by_dot:
-            walk.store_operands(term.operands)
+            walk.store_operands(term.operands[1:])  # what is done to queries is done once: rotary embeddings, say
             group = walk.open(ATTENTION, term)
             index = self._begin(group, term)
         elif term in self.by_weights:
