@@ -36,7 +36,7 @@ Row = dict[str, Any]
 PARTS = {"tests": 170.0, "sanitizer": 60.0, "bandwidth": 70.0, "matmul": 60.0, "attention": 60.0, "blocks": 210.0, "calibrate": 300.0}
 """Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
 BLOCKS = ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train")
-TESTS = ("pointwise", "rows", "product", "attention", "scalars", "plans")
+TESTS = ("pointwise", "rows", "scan", "product", "attention", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
 

@@ -19,7 +19,21 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import F32, I64, TensorType, TokenType, Type
 from coset.lowering.contraction import dot
-from coset.lowering.kernel import Apply, Attention, Kernel, Library, Loop, Plan, Pointwise, Product, Rows, loops_of, scalars, values_of
+from coset.lowering.kernel import (
+    Apply,
+    Attention,
+    Kernel,
+    Library,
+    Loop,
+    Plan,
+    Pointwise,
+    Product,
+    Rows,
+    Scan,
+    loops_of,
+    scalars,
+    values_of,
+)
 from coset.lowering.kinds import COSTLY, is_product
 from coset.lowering.plan import plan
 from coset.lowering.traffic import kernel_traffic
@@ -76,12 +90,14 @@ class PlanPrices:
 
     # ------------------------------------------------------------ kernels
 
-    def _computing(self, kernel: Pointwise | Rows) -> tuple[str, float]:
+    def _computing(self, kernel: Pointwise | Rows | Scan) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
         name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
         ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
         if isinstance(kernel, Rows):
             ops += ["add"] * len(kernel.folds)
+        if isinstance(kernel, Scan):
+            ops += ["add"] * 2  # inside a thread, and over threads
         count = self._count(loops_of(kernel))
         costly = sum(1 for op in ops if op in COSTLY)
         functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)

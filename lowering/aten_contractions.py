@@ -14,6 +14,7 @@ from coset.ir.types import DType
 from coset.lowering.aten_dims import tuple_text
 from coset.lowering.aten_dtypes import ORDER_OF_U64, narrowed
 from coset.lowering.aten_movement import ends
+from coset.lowering.scanning import prefix_of
 
 if TYPE_CHECKING:
     from coset.lowering.aten import Writer
@@ -162,6 +163,11 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
         named = [("stride", strides[2:], None), ("padding", tuple(low for low, _ in padding[2:]), 0), ("dilation", dilation[2:], 1)]
         text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
         return f"torch.nn.functional.max_pool{rank - 2}d({x[0]}, {tuple_text(window[2:])}{text})"
+    prefix = prefix_of(term)
+    if prefix is not None and not prefix.shift and dtype.kind != "uint":
+        turned = f".flip({prefix.axis})" if prefix.backward else ""
+        wide = f"{x[0]}.float()" if dtype.kind == "float" and dtype.bits < 32 else x[0]
+        return narrowed(f"scanned({wide}{turned}, {prefix.axis}, {combiner!r}){turned}", dtype)
     start = identity_text(combiner, dtype)
     ordered = f"({x[0]} ^ {ORDER_OF_U64})" if dtype.name == "u64" and combiner in ("maximum", "minimum") else x[0]
     pairs = tuple_text(tuple_text(pair) for pair in padding)

@@ -75,6 +75,25 @@ def reduce_window(
 # ---------------------------------------------------------------- kernels of a plan
 
 
+def scanned(x: Tensor, axis: int, combiner: str) -> Tensor:
+    """The elements up to each along an axis folded; NaN wins."""
+    if x.numel() == 0:
+        return x
+    if combiner in ("add", "multiply"):
+        wide = x.int() if x.dtype == torch.bool else x
+        total = (torch.cumsum if combiner == "add" else torch.cumprod)(wide, axis, dtype=wide.dtype)
+        return total != 0 if x.dtype == torch.bool else total
+    if x.dtype == torch.bool:
+        x, least = x.int(), combiner in ("and", "minimum")
+        return (torch.cummin if least else torch.cummax)(x, axis).values != 0
+    if combiner in ("and", "or"):
+        parts = [x.select(axis, 0)]
+        for place in range(1, x.shape[axis]):
+            parts.append(combine(parts[-1], x.select(axis, place), combiner))
+        return torch.stack(parts, axis)
+    return (torch.cummax if combiner == "maximum" else torch.cummin)(x, axis).values
+
+
 def larger(a: Any, b: Any) -> Any:
     """The larger of two indices."""
     if isinstance(a, int) and isinstance(b, int):

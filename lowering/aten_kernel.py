@@ -31,6 +31,7 @@ from coset.lowering.kernel import (
     Result,
     Rows,
     Scalar,
+    Scan,
     Store,
     dims_in,
     loops_of,
@@ -71,6 +72,8 @@ class _Function:
             self._stores(kernel.stores, len(kernel.loops))
         elif isinstance(kernel, Rows):
             self._rows(kernel)
+        elif isinstance(kernel, Scan):
+            self._scan(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
         else:
@@ -251,6 +254,16 @@ class _Function:
         turned = whole if order == sorted(order) else f"{whole}.permute({tuple_text(order)})"
         self.lines.append(f"{name} = {turned}.reshape({sizes})")
         return name
+
+    def _scan(self, kernel: Scan) -> None:
+        self._begin((*kernel.rows, kernel.column))
+        value = converted(self._value(kernel.value), kernel.value.dtype, kernel.dtype)
+        text = narrowed(
+            f"scanned(torch.broadcast_to({value}, {self._shape(self.loops)}), {len(kernel.rows)}, {kernel.combiner!r})", kernel.dtype
+        )
+        self.lines.append(f"scan = {text}")
+        self.results["scan"] = "scan"
+        self._stores(kernel.stores, len(self.loops))
 
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)

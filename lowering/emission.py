@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Dim, add, multiply, symbol
+from coset.dialects.hub_tensors import identity
+from coset.ir.dims import Dim, add, multiply, symbol, symbols
 from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
-from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, TILED, Group
+from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, SCAN, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
@@ -31,12 +32,14 @@ from coset.lowering.kernel import (
     Result,
     Rows,
     Scalar,
+    Scan,
     Store,
 )
 from coset.lowering.kinds import is_arithmetic
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
+from coset.lowering.scanning import prefix_of
 
-HEAVY = ("stablehlo.reduce", "stablehlo.dot_general")
+HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general")
 
 
 def wide(dtype: DType) -> DType:
@@ -136,7 +139,7 @@ class _Body:
         """The scalar of a term that is not computed from operands here, or None."""
         if term in self.names:
             assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
-            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in TILED)
+            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN))
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
@@ -191,6 +194,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return _library(emission, group)
     if group.kind == ATTENTION:
         return _attention(emission, group)
+    if group.kind == SCAN:
+        return _scan(emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
     body = _Body(emission, group, names)
@@ -242,6 +247,28 @@ def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     return kernel, frozenset(body.used)
 
 
+def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    prefix = prefix_of(term)
+    assert prefix is not None
+    (read,), combiner, dtype = group.reads[term], term.attribute("combiner"), term.tensor.dtype
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    value = body.scalar(term.operands[0], read)
+    if prefix.shift:  # the first counts nothing
+        start = Number(identity(combiner, dtype).item(), dtype)
+        value = Choose((Bound(read[prefix.axis], 0, term.tensor.dims[prefix.axis]),), value, start, dtype)
+    names[term] = "scan"
+    body.used.add(term)
+    stores = tuple(Store(emission.buffers[t], group.at[t], body.scalar(t, group.at[t])) for t in group.at if t in emission.buffers)
+    used = sorted(body.used, key=lambda term: emission.position[term])
+    (name,) = symbols(group.at[term][prefix.axis]) & group.extents.keys()
+    column = next(loop for loop in group.loops.values() if loop.name == name)
+    rows = tuple(loop for loop in group.loops.values() if loop is not column)
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    return Scan(_name(used), rows, column, value, combiner, wide(dtype), stores, words, picks), frozenset(body.used)
+
+
 def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:
     rows = tuple(loop for loop in group.loops.values() if loop.name not in group.columns)
     return rows, tuple(loop for loop in group.loops.values() if loop.name in group.columns)
@@ -260,7 +287,7 @@ def _name(used: Sequence[Term]) -> str:
 
 _SHORT = {
     "dot_general": "dot", "broadcast_in_dim": "broadcast", "exponential": "exp", "maximum": "max", "minimum": "min", "multiply": "mul",
-    "subtract": "sub", "divide": "div", "concatenate": "concat", "negate": "neg",
+    "reduce_window": "scan", "subtract": "sub", "divide": "div", "concatenate": "concat", "negate": "neg",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from coset.ir.types import TensorType, TupleType
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
-ROWS, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "product", "attention", "pointwise", "library"
+ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
 TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
 
 

@@ -18,8 +18,21 @@ from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
-from coset.lowering.kinds import FREE, LEAVES, NOTHING, Limits, cost_of, is_arithmetic, is_costly, is_fold, is_product, narrow_cut
+from coset.lowering.kinds import (
+    FREE,
+    LEAVES,
+    NOTHING,
+    Limits,
+    cost_of,
+    is_arithmetic,
+    is_costly,
+    is_fold,
+    is_product,
+    is_scanned,
+    narrow_cut,
+)
 from coset.lowering.picking import PICKED
+from coset.lowering.scanning import place_scan
 
 
 class Grouper:
@@ -65,6 +78,8 @@ class Grouper:
             self._light(term)
         elif term in self.attentions:
             self.attentions.place(self, term)
+        elif is_scanned(term):
+            place_scan(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):
@@ -199,10 +214,10 @@ class Grouper:
         group = self.open(POINTWISE, term)
         index = loops_over(group, "i", term.tensor.dims)
         self.add(group, term, index)
-        self._adopt(group, term, index)
+        self.adopt(group, term, index)
         return group
 
-    def _adopt(self, group: Group, user: Term, index: Index) -> None:
+    def adopt(self, group: Group, user: Term, index: Index) -> None:
         """Take into `group` the floating terms under `user` that nothing else has needed so far and that move no element away. `index` is
         that of a light `user`, or of the operand of a fold."""
         inside: dict[Term, int] = {}
@@ -268,7 +283,7 @@ class Grouper:
         group.heavy.append(term)
         group.reads[term] = (index,)
         self.add(group, term, tuple(dim for axis, dim in enumerate(index) if axis not in axes))
-        self._adopt(group, term, index)
+        self.adopt(group, term, index)
         self._merged(group)
 
     def _merged(self, group: Group) -> None:

@@ -211,6 +211,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """For each index of `rows` the `value`s along `column`, folded from the first to each by `combiner` in `dtype` (f32 for narrower
+    floats); the stores read them as `Result("scan")`."""
+
+    name: str
+    rows: tuple[Loop, ...]
+    column: Loop
+    value: Scalar
+    combiner: str
+    dtype: DType
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Product:
     """Sums over `k` of lhs(batch, m, k) * rhs(batch, k, n), accumulated in `accumulator` (f32, f64 or i32), then stored by `stores`,
     which read it as `Result("sum")`. Operands are scalars: a prologue (cast, scale, transpose) is part of them."""
@@ -267,7 +283,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Product, Attention]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Product, Attention]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -307,6 +323,8 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     stored = tuple(store.value for store in stores_of(kernel))
     if isinstance(kernel, Rows):
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
+    if isinstance(kernel, Scan):
+        return (*picked, kernel.value, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
@@ -332,6 +350,8 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return kernel.loops
     if isinstance(kernel, Rows):
         return (*kernel.rows, *kernel.columns)
+    if isinstance(kernel, Scan):
+        return (*kernel.rows, kernel.column)
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
     return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 

@@ -10,6 +10,7 @@ from coset.ir.term import Term
 from coset.ir.types import TensorType
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
+from coset.lowering.scanning import is_scan
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ def is_fold(term: Term) -> bool:
     return term.op.name == "stablehlo.reduce" and is_plain(term.operands[0].tensor)
 
 
+def is_scanned(term: Term) -> bool:
+    """True for a cumulative reduction that a kernel computes."""
+    return is_scan(term) and is_plain(term.tensor)
+
+
 def is_product(term: Term) -> bool:
     """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
     if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
@@ -95,7 +101,7 @@ def is_product(term: Term) -> bool:
 
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
-    known = term in light or is_fold(term) or is_product(term) or term.op.name == WEIGHTS
+    known = term in light or is_fold(term) or is_scanned(term) or is_product(term) or term.op.name == WEIGHTS
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 

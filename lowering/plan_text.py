@@ -20,6 +20,7 @@ from coset.lowering.kernel import (
     Pointwise,
     Rows,
     Scalar,
+    Scan,
     Store,
     operands_of,
     scalars,
@@ -81,6 +82,16 @@ def show_kernel(kernel: Kernel) -> list[str]:
             lines += [*text.flush(), f"  {fold.name}: {fold.dtype} = fold {fold.combiner} of {value}"]
         lines += text.stores(kernel.row_stores)
         return lines + text.stores(kernel.element_stores)
+    if isinstance(kernel, Scan):
+        value = text.named(kernel.value)
+        whole = f"  scan: {kernel.dtype} = {kernel.combiner} of {value} up to here"
+        return [
+            f"{head} for {_loops(kernel.rows)} along {_loops((kernel.column,))}:",
+            *picks,
+            *text.flush(),
+            whole,
+            *text.stores(kernel.stores),
+        ]
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )

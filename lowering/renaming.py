@@ -17,6 +17,7 @@ from coset.lowering.kernel import (
     Result,
     Rows,
     Scalar,
+    Scan,
     Store,
     scalars,
     values_of,
@@ -61,6 +62,8 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         if isinstance(kernel, Rows):
             folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
             return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+        if isinstance(kernel, Scan):
+            return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
         if isinstance(kernel, Product):
             return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
         if isinstance(kernel, Attention):

@@ -20,6 +20,10 @@ def smallest(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 ''',
     """
+def added(a, b):
+    return a + b
+""",
+    """
 def multiplied(a, b):
     return a * b
 """,

@@ -5,13 +5,13 @@ steps that need no pass of their own).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import BOOL, DType
-from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, extents_of, reads, scalars, writes
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import address, join_loops, linear, split_index
 from coset.lowering.triton_launch import Emission, Launch, Options
@@ -61,6 +61,20 @@ def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool)
     return Tiles(1, TILE, False)
 
 
+def lies_along_rows(
+    values: Iterable[Scalar], rows: Sequence[Loop], columns: Sequence[Loop], plan: Plan, binding: Mapping[str, Dim]
+) -> bool:
+    """True when the elements that `values` read lie next to each other along rows, not along columns."""
+    if not rows or not columns:
+        return False
+    votes = 0
+    for value in scalars(*values):
+        if isinstance(value, Load):
+            place = substitute(address(plan.buffers[value.buffer], value.index), binding)
+            votes += (linear(place, rows[-1].name) == 1) - (linear(place, columns[-1].name) == 1)
+    return votes > 0
+
+
 def emit_rows(kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function in which each program does some rows."""
     return _Writer(kernel, plan, options, comment).emission()
@@ -76,7 +90,12 @@ class _Writer:
         self.rows, binding = join_loops(kernel.rows, dims)
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
-        self.tiles = choose_tiles(self.count, self.length, options, along_rows=self._along_rows(binding))
+        self.tiles = choose_tiles(
+            self.count,
+            self.length,
+            options,
+            along_rows=lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding),
+        )
         extents = extents_of(kernel)
         ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
@@ -101,18 +120,6 @@ class _Writer:
         for name, text in split_index(loops, flat, names).items():
             self.space.index(name, text, axes)
         self.space.flat(loops, flat, axes)
-
-    def _along_rows(self, binding: dict[str, Dim]) -> bool:
-        """True when the elements that are read lie next to each other along rows, not along columns."""
-        if not self.rows or not self.columns:
-            return False
-        row, column = self.rows[-1].name, self.columns[-1].name
-        votes = 0
-        for value in scalars(*(fold.value for fold in self.kernel.folds)):
-            if isinstance(value, Load):
-                place = substitute(address(self.plan.buffers[value.buffer], value.index), binding)
-                votes += (linear(place, row) == 1) - (linear(place, column) == 1)
-        return votes > 0
 
     # ------------------------------------------------------------ the function
 

@@ -337,3 +337,39 @@ def attention_that_is_shown() -> tuple[list[Term], list[Term]]:
     """Two attentions with the same scores: they are made once, in memory."""
     q, k, v, w = x_("q", F32, 2, 5, 8), x_("k", F32, 2, 6, 8), x_("v", F32, 2, 6, 8), x_("w", F32, 2, 6, 4)
     return [q, k, v, w], [attention_of(q, k, v), attention_of(q, k, w)]
+
+
+# ---------------------------------------------------------------- scans
+
+
+def cumulative(x: Term, axis: int, combiner: str = "add", *, exclusive: int = 0, backward: bool = False) -> Term:
+    rank, size = x.tensor.rank, x.tensor.dims[axis]
+    assert isinstance(size, int)
+    own = (-exclusive, size - 1 + exclusive) if backward else (size - 1 + exclusive, -exclusive)
+    one = (1,) * rank
+    return op(
+        "reduce_window", x, window_dimensions=tuple(size if at == axis else 1 for at in range(rank)), window_strides=one,
+        base_dilations=one, window_dilations=one, padding=tuple(own if at == axis else (0, 0) for at in range(rank)), combiner=combiner,
+    )  # fmt: skip
+
+
+@case
+def scans() -> tuple[list[Term], list[Term]]:
+    """Sums up to each element between a prologue and an epilogue; backward; without the element itself; extremes."""
+    n = symbol("n")
+    x, y = x_("x", F32, n, 40), x_("y", F32, 4, 9, 6)
+    first = op("multiply", cumulative(op("tanh", x), 1), like(0.5, x))
+    return [x, y], [
+        first,
+        cumulative(y, 1, backward=True),
+        transpose(cumulative(y, 1, exclusive=1), (1, 0, 2)),
+        cumulative(y, 2, "maximum"),
+    ]
+
+
+@case
+def decays() -> tuple[list[Term], list[Term]]:
+    """A state that decays: y_t = a_t y_(t-1) + x_t, as products and sums of scans."""
+    a, x = x_("a", F32, 3, 16), x_("x", F32, 3, 16)
+    kept = cumulative(op("logistic", a), 1, "multiply")
+    return [a, x], [op("multiply", kept, cumulative(op("divide", x, kept), 1))]

@@ -29,6 +29,7 @@ from coset.lowering.kernel import (
     Result,
     Rows,
     Scalar,
+    Scan,
     Store,
     operands_of,
     scalars,
@@ -95,6 +96,13 @@ class _Run:
                 self.results[fold.name] = narrow(np.asarray(folded), fold.dtype)
             self._stores(kernel.row_stores, rows=len(kernel.rows))
             self._stores(kernel.element_stores)
+        elif isinstance(kernel, Scan):
+            self._begin((*kernel.rows, kernel.column))
+            value = widen(np.broadcast_to(cast(self.value(kernel.value), kernel.dtype), self.shape))
+            value = value.astype(np.float64) if kernel.dtype.kind == "float" and kernel.combiner in ("add", "multiply") else value
+            with np.errstate(all="ignore"):
+                self.results["scan"] = narrow(_FOLDS[kernel.combiner].accumulate(value, axis=-1, dtype=value.dtype), kernel.dtype)
+            self._stores(kernel.stores)
         elif isinstance(kernel, Attention):
             self._attention(kernel)
         else:
