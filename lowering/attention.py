@@ -144,20 +144,26 @@ class Attentions:
             Unattended: they do not.
         """
         if term in self.by_dot:
-            walk.store_operands(term.operands[1:])  # what is done to queries is done once: rotary embeddings, say
+            walk.store_operands(term.operands[1:], [self._rows(term)])  # what is done to queries is done once: rotary embeddings, say
             group = walk.open(ATTENTION, term)
             index = self._begin(group, term)
         elif term in self.by_weights:
             group = self._scored(term, walk.home)
             index = group.at[term.operands[0]]
         else:
-            walk.store_operands(term.operands[1:])
+            walk.store_operands(term.operands[1:], [self._rows(self.by_result[term].dot)])
             group = walk.home[term.operands[0]]
             if walk.waits(term.operands[1:], group):
                 raise Unattended(self.by_result[term])
             index = self._end(group, term)
         group.heavy.append(term)
         walk.add(group, term, index)
+
+    @staticmethod
+    def _rows(dot: Term) -> tuple[Dim, ...]:
+        """The dims of queries that share their keys."""
+        query, key = (operand.tensor.rank for operand in dot.operands)
+        return dot.operands[0].tensor.dims[key - 2 : query - 1]
 
     def _begin(self, group: Group, dot: Term) -> Index:
         """Give a new group its loops over queries, keys and what they are compared by; the index of `dot`."""

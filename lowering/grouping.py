@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from heapq import heappop, heappush
 
-from coset.ir.dims import Dim, evaluate, symbols
+from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.attention import Attentions, Unattended
 from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group, Grouping, along_columns, loops_over
@@ -345,10 +345,13 @@ class Grouper:
             return "its few rows are too long for one program each"
         return None
 
-    def store_operands(self, operands: Iterable[Term]) -> None:
-        """See that what is read in many tiles is in memory, or cheap."""
-        for operand in operands:
-            if operand in self.weight and not self.is_cheap(operand):
+    def store_operands(self, operands: Sequence[Term], across: Sequence[Sequence[Dim]]) -> None:
+        """See that what is read in many tiles, namely along dims `across` that an operand has not, is in memory, or cheap."""
+        for operand, dims in zip(operands, across, strict=True):
+            rows = product(dims)
+            once = isinstance(rows, int) and rows <= self.limits.tile
+            most = self.limits.once_scalars if once else self.limits.product_scalars
+            if operand in self.weight and not self.is_cheap(operand, most):
                 while operand.op.name in MOVEMENTS - ALTERNATIVES and operand.operands[0] in self.weight:
                     operand = operand.operands[0]  # the movement is done by the product's loads
                 cut = narrow_cut(operand, self.light, self.found.required, self.binding, self.limits, tiled=True)
@@ -358,14 +361,15 @@ class Grouper:
                     self.pointwise(operand)
 
     def _product(self, term: Term) -> None:
-        self.store_operands(term.operands)
+        lhs, rhs = (operand.tensor.dims for operand in term.operands)
+        m, n = _free(term, "lhs", len(lhs)), _free(term, "rhs", len(rhs))
+        self.store_operands(term.operands, ([rhs[axis] for axis in n], [lhs[axis] for axis in m]))
         group = self.open(PRODUCT, term)
         group.heavy.append(term)
-        lhs, rhs = (operand.tensor.dims for operand in term.operands)
         axes = {
             role: tuple(term.attribute(f"{side}_{kind}") for side in ("lhs", "rhs")) for role, kind in (("b", "batch"), ("k", "contract"))
         }
-        axes["m"], axes["n"] = (_free(term, "lhs", len(lhs)), ()), ((), _free(term, "rhs", len(rhs)))
+        axes["m"], axes["n"] = (m, ()), ((), n)
         reads: tuple[list[Dim], list[Dim]] = [0] * len(lhs), [0] * len(rhs)
         result: list[Dim] = []
         for role in "bmnk":
@@ -378,8 +382,8 @@ class Grouper:
         group.reads[term] = (tuple(reads[0]), tuple(reads[1]))
         self.add(group, term, tuple(result))
 
-    def is_cheap(self, term: Term) -> bool:
-        """True for a floating term that may be computed anew for each tile of a product: a movement, a cast, a scale."""
+    def is_cheap(self, term: Term, most: int) -> bool:
+        """True for a floating term that may be computed anew for each tile of a product: a movement, a cast, a scale, `most` in all."""
         done: set[Term] = set()
         stack, work, loads = [term], 0, 0
         elements = evaluate(term.tensor.elements, self.binding)
@@ -397,7 +401,7 @@ class Grouper:
                 return False  # each place would be read again for each tile
             if top.op.name in ALTERNATIVES:
                 work += 2 * len(top.operands) - 2
-            if work > self.limits.product_scalars or len(done) > self.limits.inlined:
+            if work > most or len(done) > self.limits.inlined:
                 return False
             stack += top.operands
         return loads <= 2

@@ -22,6 +22,8 @@ class Limits:
     sources: int = 8  # buffers that a value which is computed again may read
     index: int = 64  # atoms in one index
     product_scalars: int = 4  # arithmetic in front of a product, done again for each tile
+    once_scalars: int = 16  # the same where there is one tile along the other operand's rows, of at most so many:
+    tile: int = 128
     launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
     search: int = 128  # kernels looked at to see that one does not wait for another
     long_row: int = 1 << 15  # a row so long is not held by one program ..

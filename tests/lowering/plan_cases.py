@@ -11,7 +11,7 @@ from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, tr
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import BF16, F16, F32, I8, I32, DType, TensorType
+from coset.ir.types import BF16, DTYPES, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]
 Case = Callable[[], tuple[Program, Feeds]]
@@ -373,3 +373,30 @@ def decays() -> tuple[list[Term], list[Term]]:
     a, x = x_("a", F32, 3, 16), x_("x", F32, 3, 16)
     kept = cumulative(op("logistic", a), 1, "multiply")
     return [a, x], [op("multiply", kept, cumulative(op("divide", x, kept), 1))]
+
+
+# ---------------------------------------------------------------- weights of few bits
+
+
+def scaled_blocks(weight: Term, scale: Term, block: int) -> Term:
+    """`weight` [k, n] times `scale` [k / block, n], one scale for each block of rows."""
+    rows, columns = scale.tensor.dims
+    assert isinstance(rows, int)
+    return op("multiply", weight, reshape(broadcast(scale, (rows, block, columns), (0, 2)), weight.tensor.dims))
+
+
+@case
+def dequantized_blocks() -> tuple[list[Term], list[Term]]:
+    """x @ (int8 weight, one scale for 8 rows)."""
+    x, q, s = x_("x", F32, 200, 32), x_("q", I8, 32, 24), x_("s", F32, 4, 24)
+    return [x, q, s], [dot(x, scaled_blocks(convert(q, F32), s, 8), lhs_contract=(1,), rhs_contract=(0,))]
+
+
+@case
+def dequantized_pairs() -> tuple[list[Term], list[Term]]:
+    """x @ (4-bit weight, two in a byte, one scale for 8 rows): few rows of x, so that each weight is unpacked once."""
+    x, q, s = x_("x", F32, 5, 32), x_("q", DTYPES["u8"], 32, 12), x_("s", F32, 4, 24)
+    low, high = op("and", q, like(15, q)), op("shift_right_logical", q, like(4, q))
+    both = op("concatenate", *(reshape(part, (32, 12, 1)) for part in (low, high)), dimension=2)
+    weight = op("subtract", convert(reshape(both, (32, 24)), F32), splat(8, F32, (32, 24)))
+    return [x, q, s], [dot(x, scaled_blocks(weight, s, 8), lhs_contract=(1,), rhs_contract=(0,))]
