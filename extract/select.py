@@ -254,9 +254,10 @@ def _constant_term(saturated: Saturated, picks: Picks, number: int, made: dict[i
 
 
 def _without_form(saturated: Saturated, faces: Faces, machines: Machines) -> CosetError:
-    """Names the ops that stand between the roots and a program that the target can run."""
+    """Names the ops that stand between the roots and a program that the target can run: the program's own, where they do."""
     finite = _finite(faces.problem)
-    reasons: dict[str, str] = {}
+    own: dict[str, str] = {}
+    made: dict[str, str] = {}  # by rules: no user knows them
     stack, seen = list(saturated.roots), set(saturated.roots)
     while stack:
         number = stack.pop()
@@ -270,8 +271,9 @@ def _without_form(saturated: Saturated, faces: Faces, machines: Machines) -> Cos
             else:
                 types = tuple(saturated.types[child] for child in node.children)
                 sample = intern(node.op, (), node.attributes, node.regions, saturated.types[number])
+                reasons = own if node.original else made
                 reasons.setdefault(describe(sample), machines.pricer.why_illegal(node.op, node.attributes, types))
-    listed = "; ".join(f"`{name}`: {reason}" for name, reason in sorted(reasons.items()))
+    listed = "; ".join(f"`{name}`: {reason}" for name, reason in sorted((own or made).items()))
     return CosetError(
         f"the target `{machines.pricer.target.name}` cannot run this program: {listed or 'a root needs itself'}",
         help="choose another target, or add a rule that rewrites the op into ops which the target has",
