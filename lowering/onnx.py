@@ -44,11 +44,12 @@ def lower(program: Program) -> Model:
 
 def write(
     program: Program, path: str | Path, *,
-    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None,
+    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None, lasting: bool = True,
 ) -> None:  # fmt: skip
     """Write `program` to `path`, and its weights beside it (`path`.DIGEST.data) where `external` is true, where it is None and they take
     more than 1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
-    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph.
+    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph. What is not
+    `lasting` is a draft (see `replacing`).
 
     Raises:
         CosetError: as `lower`, or the files cannot be written.
@@ -58,11 +59,11 @@ def write(
     _note(model, metadata or {})
     total = sum(map(stored_bytes, weights.values()))
     if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
-        write_beside(model, weights, path)
+        write_beside(model, weights, path, lasting=lasting)
     elif total + model.ByteSize() >= 1 << 31:
         raise CosetError(f"the weights take {total} bytes, but an ONNX file ends at 2 GiB", help="write them as external data")
     else:
-        write_inside(model, weights, path)
+        write_inside(model, weights, path, lasting=lasting)
 
 
 class Graphs:
