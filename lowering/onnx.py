@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,34 +193,34 @@ def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
 
 def _graph(program: Program) -> Graph:
     """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
-    opset = opset_of(program)
+    opset, newest = opset_of(program), partial(highest_opset, program)
     while True:
         try:
-            graph = _printed(program, opset)
+            graph = _printed(program, opset, newest)
+            if graph.needs_opset <= graph.opset:
+                return graph
             needed = graph.needs_opset
         except Refused as refusal:
             needed = refusal.since
             if needed <= opset:
                 help = "optimize for a target that finds the op illegal"
                 raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
-        if needed <= opset:
-            return graph
-        ceiling = highest_opset(program)
+        ceiling = newest()
         if needed > ceiling:
             help = "convert the source model to a newer version first"
             raise CosetError(f"a term needs version {needed} of the ONNX operators, opaque nodes allow {ceiling}", help=help)
         opset = needed
 
 
-def _printed(program: Program, opset: int) -> Graph:
+def _printed(program: Program, opset: int, newest: Callable[[], int]) -> Graph:
     """Dims come from the values that have them; where that goes round in a circle, from those that introduce their symbols, and
     where even that does, from the values of the source program."""
     for options in ({}, {"whole_dims": False}):
         try:
-            return Graph(program, opset, **options)
+            return Graph(program, opset, newest, **options)
         except CyclicShapes:
             continue
-    return Graph(program, opset, original_sources=True)
+    return Graph(program, opset, newest, original_sources=True)
 
 
 def _header(program: Program) -> Model:
