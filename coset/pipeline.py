@@ -187,7 +187,8 @@ class _Onnx:
         return running.chosen(self.job.target, program, seconds)
 
     def write(self, program: Program, path: Path, options: Running | None) -> None:
-        write(program, path, metadata={} if options is None else {KEY: options.text()}, graphs=self.graphs)
+        metadata = {} if options is None else {KEY: options.text()}
+        write(program, path, metadata=metadata, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         outputs = Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare

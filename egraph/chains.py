@@ -22,6 +22,7 @@ from coset.ir.types import DType
 from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.rule import Rule
 
+PRODUCT = {"stablehlo.dot_general/2"}
 LONG = 8  # leaves, above which a chain is left to the ordering alone
 # seconds of products of [batch, m, k] and [batch, k, n] matrices, for many k at once
 ProductCost = Callable[[DType, int, int, Array, int], Array]
@@ -29,7 +30,7 @@ ProductCost = Callable[[DType, int, int, Array, int], Array]
 
 def is_associativity(rule: Rule) -> bool:
     """True for a rule that says `(a . b) . c = a . (b . c)` of matrix products, in either direction; told by its shape."""
-    if rule.reads != rule.makes:
+    if rule.reads != PRODUCT or rule.makes != PRODUCT:
         return False
     return _associates(rule.left, rule.right) or _associates(rule.right, rule.left)
 

@@ -136,9 +136,14 @@ class Engine:
     def integers(self, relation: str) -> Iterator[tuple[int, ...]]:
         """The rows of a relation over integers."""
         (output,) = self.run([egg.PrintFunction(_SPAN, relation, None, None, egg.DefaultPrintFunctionMode())])
-        dag = output.termdag
+        get = output.termdag.get
+        values: dict[int, int] = {}  # by place in the dag, which has each integer once: rows share most of theirs
         for row, _ in output.terms:
-            yield tuple(dag.get(argument).value.value for argument in dag.get(row).args)
+            arguments = get(row).args
+            for argument in arguments:
+                if argument not in values:
+                    values[argument] = get(argument).value.value
+            yield tuple([values[argument] for argument in arguments])
 
     def frozen(self) -> tuple[dict[str, Any], Any]:
         """All tables (rows with `inputs` and `output`; class ids are hashable) and the reader of integers."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coset.egraph import door
-from coset.rules.pattern import Application, applications
 
 HEADS, EDGES = "heads", "edges"
 PRELUDE = f"""
@@ -20,16 +19,6 @@ PRELUDE = f"""
 (ruleset {EDGES})
 """
 Edge = tuple[str, int, str]  # a constructor, the place of an operand, a constructor that this operand is a node of
-
-
-def edges_of(left: Application, name: Mapping[int, str]) -> frozenset[Edge]:
-    """The edges of a left side; `name` gives the constructor of each of its nodes by index."""
-    return frozenset(
-        (name[node.index], place, name[operand.index])
-        for node in applications(left)
-        for place, operand in enumerate(node.operands)
-        if isinstance(operand, Application)
-    )
 
 
 @dataclass

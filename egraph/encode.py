@@ -22,7 +22,7 @@ from itertools import combinations
 
 from coset.egraph import door
 from coset.egraph import facts as numbers
-from coset.egraph.edges import Edge, edges_of
+from coset.egraph.edges import Edge
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.tables import Tables, is_static
 from coset.ir.term import Term
@@ -58,10 +58,19 @@ class EncodedRule:
     rule: Rule
     number: int
     phase: int
-    left: tuple[Application, ...]  # by index
-    right: tuple[Application, ...]
     needs: frozenset[str]  # the constructors of the left side
     edges: frozenset[Edge]  # and which of them stands above which
+
+    # sides are read when they are asked for: most rules never find the edges of theirs
+    @cached_property
+    def left(self) -> tuple[Application, ...]:
+        """The nodes of the left side, by index."""
+        return tuple(applications(self.rule.left))
+
+    @cached_property
+    def right(self) -> tuple[Application, ...]:
+        """Those of the right side."""
+        return tuple(applications(self.rule.right))
 
     @property
     def made(self) -> tuple[Application, ...]:
@@ -88,7 +97,7 @@ class EncodedRule:
         """Those of its left side, and zeros where the frame is wider."""
         return " ".join([*(f"a{i}" for i in range(len(self.left))), *["0"] * (self.frame.nodes - len(self.left))])
 
-    @property
+    @cached_property
     def find(self) -> str:
         """The ruleset of its find rule: it is run in the same iterations as all others of it."""
         return f"find_{self.rule.limit}_in_{self.phase}" if self.rule.limit is not None else f"find_all_{self.phase}"
@@ -207,13 +216,9 @@ class Frame:
 
 def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
     """Name the tables of `rule` and enter the constructors that it mentions."""
-    left, right = tuple(applications(rule.left)), tuple(applications(rule.right))
-    first = int(rule.roots > 1)  # the tuple of several roots is no node
-    own = {node.index: tables.constructor(node.op, len(node.operands)) for node in left[first:]}
-    for node in right[first:]:
-        tables.constructor(node.op, len(node.operands))
-    edges = frozenset(edge for root, _ in rule.pairs for edge in edges_of(root, own))
-    return EncodedRule(rule, number, phase, left, right, frozenset(own.values()), edges)
+    named = {spelled: tables.spelled(spelled) for spelled in sorted(rule.reads | rule.makes)}
+    edges = frozenset((named[above], place, named[below]) for above, place, below in rule.edges)
+    return EncodedRule(rule, number, phase, frozenset(named[spelled] for spelled in rule.reads), edges)
 
 
 def rulesets(rules: Sequence[EncodedRule]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from coset.egraph.repeats import Run, find_runs
 from coset.ir.constants import INLINE_ELEMENTS, Constant
-from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, exact_key, input_term, rebuild, topological
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, input_term, rebuild, topological
 from coset.ir.types import TensorType
 
 FEWEST_TERMS = 150  # below, the rules take longer to load than the program to search
@@ -88,6 +88,7 @@ class _Pieces:
         # terms that go with whoever uses them, equal ones meet again: those that need no input, and broadcasts, which are views to
         # most users and would be values in memory as outputs of a piece. By what they read of the others.
         self.carried: dict[Term, tuple[Term, ...]] = {}
+        self.known: dict[tuple[int, int], tuple[Region, Place]] = {}
         self.users: Counter[Term] = Counter()
         self.last: dict[Term, int] = {}  # place of the last user; a root is no value kept for later, but an output of its piece
         for term in topological(roots):
@@ -106,7 +107,7 @@ class _Pieces:
         signs = []
         for term in self.live:
             below = tuple((operand.op.name, operand.type, operand in self.carried) for operand in term.operands)
-            key = (term.op.name, exact_key(term.attributes), term.regions, term.type, below)
+            key = (term.op.name, term.exact, term.regions, term.type, below)
             signs.append(numbers.setdefault(key, len(numbers)))
         return signs
 
@@ -136,12 +137,18 @@ class _Pieces:
         best, begin, before = (0, 0), 0, None
         for number in range(run.times):
             start = run.start + number * run.period
-            region, _ = self.piece(start, start + run.period, "", general=True)
+            region, _ = self.unnamed(start, start + run.period)
             if region != before:
                 begin, before = number, region
             best = max(best, (number + 1 - begin, -begin))
         start = run.start - best[1] * run.period
         return Run(start, start + best[0] * run.period, run.period) if best[0] >= FEWEST_TIMES else None
+
+    def unnamed(self, start: int, end: int) -> tuple[Region, Place]:
+        """The piece of a run with stand-ins of no name, which is looked at when the run is found and when it is put together."""
+        if (start, end) not in self.known:
+            self.known[start, end] = self.piece(start, end, "", general=True)
+        return self.known[start, end]
 
     def piece(self, start: int, end: int, name: str, *, general: bool) -> tuple[Region, Place]:
         """The terms from `start` to `end` as a region whose inputs, and if it is `general` large constants, are stand-ins called `name`
@@ -202,7 +209,7 @@ class _Pieces:
             single = add(first, first + run.period, general=True)
             own = [single]
             for start in range(first + run.period, run.end - run.period, run.period):
-                _, place = self.piece(start, start + run.period, "", general=True)
+                _, place = self.unnamed(start, start + run.period)
                 own.append(Place(single.region, place.inputs, place.constants, place.outputs))
             pairs.append(Pair((own[0], own[1]), add(first, first + 2 * run.period, general=True), run))
             places += own

@@ -215,7 +215,8 @@ class Search:
         """The rules whose left side is made of ops and edges that the e-graph has by now; a rule is declared when it first is."""
         self.edges.update(self.engine, self.sizes)
         there = {name for name in self.tables.constructors if self.sizes.get(name)}
-        ready = [encoded for encoded in rules if encoded.needs <= there and encoded.edges <= self.edges.present]
+        sought, present = self.sought, self.edges.present  # what was there stays there
+        ready = [each for each in rules if each.number in sought or (each.needs <= there and each.edges <= present)]
         new = [encoded for encoded in ready if encoded.number not in self.sought]
         for frame in dict.fromkeys(encoded.frame for encoded in new):
             if frame not in self.frames:

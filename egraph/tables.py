@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coset.ir import dims
-from coset.ir.op import Op
+from coset.ir.op import Op, get_op
 from coset.ir.term import AttributeItems, Region, exact_key
 from coset.ir.types import ForeignType, TensorType, TokenType, TupleType
 
@@ -37,6 +37,7 @@ class Tables:
     types: Table = field(default_factory=Table)
     payloads: Table = field(default_factory=Table)
     constructors: dict[str, tuple[Op, int]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)  # of constructors, by the spelling of rules
 
     def payload(self, attributes: AttributeItems, regions: tuple[Region, ...] = ()) -> int:
         """The number of an attribute list; signed zeros and NaNs are told apart."""
@@ -46,6 +47,14 @@ class Tables:
         """The egglog name of `op` with `arity` operands."""
         name = f"{op.name.replace('.', '_')}_{arity}"
         self.constructors.setdefault(name, (op, arity))
+        return name
+
+    def spelled(self, text: str) -> str:
+        """The egglog name of what a rule reads or makes: an op and its number of operands, as in `Rule.reads`."""
+        name = self.names.get(text)
+        if name is None:
+            op, _, arity = text.rpartition("/")
+            name = self.names[text] = self.constructor(get_op(op), int(arity))
         return name
 
 

@@ -18,10 +18,10 @@ PART = ".part"  # the end of the name of a file that is being written
 
 
 @contextmanager
-def replacing(path: Path, *, named: Callable[[], Path] | None = None) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, named: Callable[[], Path] | None = None, lasting: bool = True) -> Iterator[BinaryIO]:
     """A file beside `path` that takes its place when all went well, and is removed otherwise. Each writer has one of its own, so that of
     two the last one wins whole; those of dead writers are removed first. `named` gives another name, in the same folder, when all is
-    written.
+    written. One that is not `lasting` need not outlive the machine's next start: see `make_last`.
 
     Raises:
         CosetError: the folder cannot be written, or the disk is full.
@@ -33,7 +33,8 @@ def replacing(path: Path, *, named: Callable[[], Path] | None = None) -> Iterato
         with file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
             beside.replace(path if named is None else named())
     except OSError as error:
         message = f"cannot write {path.name}: {error.strerror or error}"
@@ -42,6 +43,15 @@ def replacing(path: Path, *, named: Callable[[], Path] | None = None) -> Iterato
         if beside is not None:
             with suppress(OSError):
                 beside.unlink()
+
+
+def make_last(path: Path) -> None:
+    """Have the system write the file out, before it takes the place of another."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def held_folder(prefix: str, parent: Path | None = None) -> tuple[Path, int]:

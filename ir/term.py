@@ -46,11 +46,12 @@ def _restored(rows: Sequence[tuple[str, tuple[int, ...], AttributeItems, tuple[R
 class Term:
     """One node of a program: `op`, `operands`, sorted `attributes`, `regions`, `type`. Compare with `is`."""
 
-    __slots__ = ("__weakref__", "attributes", "op", "operands", "regions", "type")
+    __slots__ = ("__weakref__", "attributes", "exact", "op", "operands", "regions", "type")
 
     op: Op
     operands: tuple["Term", ...]
     attributes: AttributeItems
+    exact: Any  # the `exact_key` of the attributes
     regions: tuple[Region, ...]
     type: Type
 
@@ -78,11 +79,15 @@ _TABLE: weakref.WeakValueDictionary[Any, Term] = weakref.WeakValueDictionary()
 def intern(op: Op, operands: tuple[Term, ...], attributes: AttributeItems, regions: tuple[Region, ...], type: Type) -> Term:
     """The one term with these parts. The type is trusted: use `make` unless it is known already."""
     # float attributes are keyed with their sign and NaN payload kept apart: 0.0 == -0.0 would merge two programs
-    key = (op, operands, exact_key(attributes), regions, type)
+    return _interned(op, operands, attributes, exact_key(attributes), regions, type)
+
+
+def _interned(op: Op, operands: tuple[Term, ...], attributes: AttributeItems, exact: Any, regions: tuple[Region, ...], type: Type) -> Term:
+    key = (op, operands, exact, regions, type)
     found = _TABLE.get(key)
     if found is None:
         found = Term()
-        found.op, found.operands, found.attributes, found.regions, found.type = op, operands, attributes, regions, type
+        found.op, found.operands, found.attributes, found.exact, found.regions, found.type = op, operands, attributes, exact, regions, type
         _TABLE[key] = found
     return found
 
@@ -258,4 +263,4 @@ def rebuild(term: Term, operands: Sequence[Term]) -> Term:
     """`term` over other operands of the same types: the type is kept, not inferred anew."""
     if all(a is b for a, b in zip(operands, term.operands, strict=True)):
         return term
-    return intern(term.op, tuple(operands), term.attributes, term.regions, term.type)
+    return _interned(term.op, tuple(operands), term.attributes, term.exact, term.regions, term.type)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +45,12 @@ def lower(program: Program) -> Model:
 
 def write(
     program: Program, path: str | Path, *,
-    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None,
+    external: bool | None = None, metadata: Mapping[str, str] | None = None, graphs: Graphs | None = None, lasting: bool = True,
 ) -> None:  # fmt: skip
     """Write `program` to `path`, and its weights beside it (`path`.DIGEST.data) where `external` is true, where it is None and they take
     more than 1.5 GB, or where it is None and the source had external data. The files appear whole, or not at all. `metadata` are entries of
-    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph.
+    `metadata_props`, in place of those of the source that have their keys; `graphs` may have the program's graph. What is not
+    `lasting` is a draft (see `replacing`).
 
     Raises:
         CosetError: as `lower`, or the files cannot be written.
@@ -58,11 +60,11 @@ def write(
     _note(model, metadata or {})
     total = sum(map(stored_bytes, weights.values()))
     if external or (external is None and (total > EXTERNAL_BYTES or program.source.get("external", False))):
-        write_beside(model, weights, path)
+        write_beside(model, weights, path, lasting=lasting)
     elif total + model.ByteSize() >= 1 << 31:
         raise CosetError(f"the weights take {total} bytes, but an ONNX file ends at 2 GiB", help="write them as external data")
     else:
-        write_inside(model, weights, path)
+        write_inside(model, weights, path, lasting=lasting)
 
 
 class Graphs:
@@ -191,34 +193,34 @@ def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
 
 def _graph(program: Program) -> Graph:
     """The printed graph, in a newer version of the operators only where a term needs it and the opaque nodes allow it."""
-    opset = opset_of(program)
+    opset, newest = opset_of(program), partial(highest_opset, program)
     while True:
         try:
-            graph = _printed(program, opset)
+            graph = _printed(program, opset, newest)
+            if graph.needs_opset <= graph.opset:
+                return graph
             needed = graph.needs_opset
         except Refused as refusal:
             needed = refusal.since
             if needed <= opset:
                 help = "optimize for a target that finds the op illegal"
                 raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
-        if needed <= opset:
-            return graph
-        ceiling = highest_opset(program)
+        ceiling = newest()
         if needed > ceiling:
             help = "convert the source model to a newer version first"
             raise CosetError(f"a term needs version {needed} of the ONNX operators, opaque nodes allow {ceiling}", help=help)
         opset = needed
 
 
-def _printed(program: Program, opset: int) -> Graph:
+def _printed(program: Program, opset: int, newest: Callable[[], int]) -> Graph:
     """Dims come from the values that have them; where that goes round in a circle, from those that introduce their symbols, and
     where even that does, from the values of the source program."""
     for options in ({}, {"whole_dims": False}):
         try:
-            return Graph(program, opset, **options)
+            return Graph(program, opset, newest, **options)
         except CyclicShapes:
             continue
-    return Graph(program, opset, original_sources=True)
+    return Graph(program, opset, newest, original_sources=True)
 
 
 def _header(program: Program) -> Model:

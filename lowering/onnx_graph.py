@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -41,9 +41,12 @@ class _Name:
 class Graph:
     """The printed graph: `nodes` in order and `initializers` by name."""
 
-    def __init__(self, program: Program, opset: int, *, whole_dims: bool = True, original_sources: bool = False) -> None:
+    def __init__(
+        self, program: Program, opset: int, newest: Callable[[], int], *, whole_dims: bool = True, original_sources: bool = False
+    ) -> None:  # fmt: skip
         """Values stand where `places` of the program's source says; those that it does not name, behind what they are made of. Where
-        expressions need a newer version than `opset`, nothing is printed: `needs_opset` says so."""
+        expressions need a newer version than `opset`, that is the version where it is at most `newest` and gives the same expressions;
+        else nothing is printed, and `needs_opset` says so."""
         self.program = program
         self.opset = opset
         self.nodes: list[Proto] = []
@@ -67,7 +70,9 @@ class Graph:
         order = self._plan()
         self.needs_opset = max([opset, *(since_of(plan) for plan in self._plans.values())])
         if self.needs_opset > opset:
-            return
+            if not self._context.same_at(self.needs_opset) or self.needs_opset > newest():
+                return
+            self.opset = self.needs_opset
         places: Mapping[Term, int] | None = program.source.get("places")
         self.order = order if places is None else _by_places(order, places)
         self._emit_all(self.order)

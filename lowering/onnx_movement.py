@@ -99,7 +99,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
     """Reshape with 0 for dims that stay in place, and -1 for one other where no dim beside it can be 0."""
     copied = [axis < len(shape) and shape[axis] == dim for axis, dim in enumerate(target)]
     if 0 in target and not all(copied[axis] for axis, dim in enumerate(target) if dim == 0):
-        if context.opset < 14:
+        if not context.reaches(14):
             raise Refused("a reshape to a dim of 0 needs version 14 of the ONNX operators", 14)
         return Call("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
     written: list[Dim] = [0 if same and not (isinstance(dim, int) and dim) else dim for same, dim in zip(copied, target, strict=True)]
@@ -175,7 +175,7 @@ def _print_split(parts: tuple[Term, ...], context: Context) -> Call:
     axis = _sliced_axis(parts[0])
     assert axis is not None
     sizes = tuple(part.tensor.dims[axis] for part in parts)
-    if context.opset >= 13:
+    if context.reaches(13):
         return Call("Split", (parts[0].operands[0], Numbers(sizes)), {"axis": axis}, results=parts)
     return Call("Split", (parts[0].operands[0],), {"axis": axis, "split": sizes}, since=2, results=parts)
 
@@ -183,7 +183,7 @@ def _print_split(parts: tuple[Term, ...], context: Context) -> Call:
 def _print_slice(term: Term, context: Context) -> Input:
     shape = term.operands[0].tensor.dims
     parts = context.splits.get(term)
-    if parts is not None and (context.opset >= 13 or all(part.tensor.static is not None for part in parts)):
+    if parts is not None and (context.reaches(13) or all(part.tensor.static is not None for part in parts)):
         return _print_split(parts, context)
     starts: list[Dim] = []
     ends: list[Dim] = []
@@ -207,7 +207,7 @@ def _from_end(position: Dim, dim: Dim) -> Dim:
 
 
 def _slice_call(x: Input, starts: list[Dim], ends: list[Dim], axes: list[int], steps: list[int], context: Context) -> Call:
-    if context.opset >= 10:
+    if context.reaches(10):
         strides = (vector(*steps),) if any(step != 1 for step in steps) else ()
         return Call("Slice", (x, Numbers(tuple(starts)), Numbers(tuple(ends)), vector(*axes), *strides))
     if any(step != 1 for step in steps) or not all(isinstance(dim, int) for dim in (*starts, *ends)):
@@ -232,7 +232,7 @@ def _print_pad(term: Term, context: Context) -> Input:
         raise Refused("Pad puts nothing between elements")
     if not any(low) and not any(high):
         return term.operands[0]
-    if context.opset >= 11:
+    if context.reaches(11):
         since = 13 if term.tensor.dtype.kind == "bool" else 11
         return Call("Pad", (term.operands[0], vector(*low, *high), term.operands[1]), {"mode": "constant"}, since=since)
     value = is_splat(term.operands[1])

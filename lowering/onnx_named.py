@@ -59,7 +59,7 @@ def _print_gemm(term: Term, context: Context) -> Input:
 def _print_clip(term: Term, context: Context) -> Input:
     """Bounds are operands from version 11 on (12 for integers), attributes before."""
     floats = term.tensor.dtype in _FLOATS
-    if context.opset >= 11 or not floats:
+    if context.reaches(11) or not floats:
         return Call("Clip", _given(term), since=11 if floats else 12)
     attributes = {}
     for name, bound in zip(("min", "max"), term.operands[1:], strict=False):

@@ -51,12 +51,23 @@ class Refused(Exception):
 
 @dataclass
 class Context:
-    """What a printer may ask: the version of the default domain, which reductions are printed with their dims kept, and which slices
-    are the parts of one split (slice -> all parts, in order)."""
+    """What a printer may ask: what the version of the default domain `reaches`, which reductions are printed with their dims kept, and
+    which slices are the parts of one split (slice -> all parts, in order). `beyond`: the versions that were asked for and not reached."""
 
     opset: int
     kept: set[Term] = field(default_factory=set)
     splits: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
+    beyond: set[int] = field(default_factory=set)
+
+    def reaches(self, version: int) -> bool:
+        """True when the version of the default domain is at least `version`."""
+        if self.opset < version:
+            self.beyond.add(version)
+        return self.opset >= version
+
+    def same_at(self, version: int) -> bool:
+        """True when all that was asked would have had the same answers under a later `version`."""
+        return all(each > version for each in self.beyond)
 
 
 Printer = Callable[[Term, Context], Input]
@@ -69,7 +80,7 @@ def vector(*numbers: int) -> Constant:
 
 def with_axes(op: str, x: Input, axes: tuple[int, ...], context: Context, *, operand_since: int, **attributes: Any) -> Call:
     """`op` with its axes where the version has them: an operand from `operand_since` on, an attribute before."""
-    if context.opset >= operand_since:
+    if context.reaches(operand_since):
         return Call(op, (x, vector(*axes)), attributes)
     return Call(op, (x,), {**attributes, "axes": axes})
 

@@ -74,7 +74,7 @@ def broadcast_operands(term: Term, operands: Sequence[Term], context: Context) -
     views: list[Input] = list(operands)
     shapes = [operand.tensor.dims for operand in operands]
     for index, operand in enumerate(operands):
-        _, shape = view(operand, Context(context.opset))
+        _, shape = view(operand, Context(context.opset, beyond=context.beyond))
         whole = ranked_view(operand)
         if _broadcasts([*shapes[:index], shape, *shapes[index + 1 :]], term):
             views[index], shapes[index] = view(operand, context)
@@ -141,7 +141,7 @@ def _print_compare(term: Term, context: Context) -> Input:
     if direction not in ("EQ", "NE") and term.operands[0].tensor.dtype.kind not in ("float", "int", "uint"):
         raise Refused(f"no ONNX op orders {term.operands[0].tensor.dtype} elements")
     if direction in ("LE", "GE"):
-        if context.opset >= 12:
+        if context.reaches(12):
             return Call("LessOrEqual" if direction == "LE" else "GreaterOrEqual", operands)
         return Call("Or", (less if direction == "LE" else greater, equal))
     return {"EQ": equal, "NE": Call("Not", (equal,)), "LT": less, "GT": greater}[direction]

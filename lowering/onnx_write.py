@@ -14,7 +14,7 @@ import onnx
 
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir.constants import Constant
-from coset.ir.held import locked, replacing
+from coset.ir.held import locked, make_last, replacing
 
 Proto = Any
 EXTERNAL_BYTES = 1_500_000_000  # above this much weight the weights get a file of their own (protobuf ends at 2 GiB)
@@ -48,16 +48,11 @@ def stored_bytes(constant: Constant) -> int:
 
 def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
     """The bytes of `constant`, little-endian and row-major, some at a time."""
-    array = constant.array()
     bits = constant.type.dtype.bits
     if bits < 8:
-        yield _packed(array, bits)
-        return
-    if not array.size:
-        return
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, _PIECE):
-        yield flat[start : start + _PIECE].data
+        yield _packed(constant.array(), bits)
+    else:
+        yield from constant.pieces()
 
 
 def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
@@ -67,7 +62,7 @@ def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
     return bytes(np.bitwise_or.reduce(codes << (np.arange(per_byte, dtype=np.uint8) * bits), axis=1).astype(np.uint8))
 
 
-def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path) -> None:
+def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path, *, lasting: bool = True) -> None:
     """Write `model` with `weights` as further initializers into one file. Nothing of their size is held in memory."""
     small = onnx.ModelProto()
     small.CopyFrom(model)
@@ -75,7 +70,7 @@ def write_inside(model: Proto, weights: Mapping[str, Constant], path: Path) -> N
     small.ClearField("graph")
     heads = {name: _weight_head(name, constant) for name, constant in weights.items()}
     total = len(graph) + sum(len(heads[name]) + stored_bytes(constant) for name, constant in weights.items())
-    with replacing(path) as file:
+    with replacing(path, lasting=lasting) as file:
         file.write(small.SerializeToString(deterministic=True) + _prefix(7, total) + graph)
         for name, constant in weights.items():
             file.write(heads[name])
@@ -100,14 +95,14 @@ def _prefix(field: int, length: int) -> bytes:
     return bytes(result)
 
 
-def write_beside(model: Proto, weights: Mapping[str, Constant], path: Path) -> None:
+def write_beside(model: Proto, weights: Mapping[str, Constant], path: Path, *, lasting: bool = True) -> None:
     """Write `model` with the data of `weights` in a file of their own, which is named by what is in it: a model never has another's."""
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     digest = blake2b(digest_size=DIGEST_BYTES)
-    with replacing(path) as file:
+    with replacing(path, lasting=lasting) as file:
         offset = 0
-        with replacing(_weights_path(path, "new"), named=lambda: _weights_path(path, digest.hexdigest())) as data:
+        with replacing(_weights_path(path, "new"), named=lambda: _weights_path(path, digest.hexdigest()), lasting=lasting) as data:
             for name, constant in weights.items():
                 gap = bytes(-offset % _ALIGNMENT)
                 offset += len(gap)
@@ -147,6 +142,8 @@ def move_model(source: Path, path: Path) -> None:
     """Rename a written model, and its weights first, to a path of the same name in another folder of the same disk. The weights of an
     earlier model go when nothing needs them any more: at any moment there is the whole old model or the whole new one."""
     assert source.name == path.name, "the model names the file of its weights"
+    for each in (*weights_beside(source), source):
+        make_last(each)
     with locked(path.parent) as alone:
         weights = [each.replace(path.parent / each.name) for each in weights_beside(source)]
         source.replace(path)

@@ -129,7 +129,12 @@ class Definition:
         return tuple(assure(_numbered(self.hinted(found)), self.directory))
 
     def hinted(self, rules: Sequence[Rule]) -> list[Rule]:
-        """`rules` with values of attributes that are worth trying: defaults, and what the entry compares them with."""
+        """`rules` with what is worth trying for their attributes."""
+        return [rule.changed(hints=self.hints) for rule in rules]
+
+    @cached_property
+    def hints(self) -> dict[str, tuple[Any, ...]]:
+        """Values of attributes that are worth trying: defaults, and what the entry compares them with."""
         hints: dict[str, list[Any]] = {
             attribute.name: [] if attribute.required else [attribute.default] for attribute in self.op.attributes
         }
@@ -139,7 +144,7 @@ class Definition:
                     name = part.operands[0] if isinstance(part, syntax.Operation) and part.operator in ("==", "!=", "in") else None
                     if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
                         hints[name.value] += [_written(each) for each in syntax.walk(part.operands[1]) if _written(each) is not None]
-        return [replace(rule, hints={name: tuple(values) for name, values in hints.items()}) for rule in rules]
+        return {name: tuple(values) for name, values in hints.items()}
 
 
 _DEFINITIONS: dict[str, Definition] = {}
@@ -331,14 +336,15 @@ def _maybe(names: Names, call: syntax.Invocation) -> Op | None:
 def _read(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:
     """The rules that expand the op of an entry without variadic operands, and those that recognise it."""
     found = kept_definition(entry, op.name)
-    if found is None:
-        found = _elaborated(entry, op, dialects)
-        keep_definition(entry, op.name, *found)
-    expand, recognise = found
+    if found is not None:
+        return found
+    expand, recognise = _elaborated(entry, op, dialects)
     sides: dict[str, list[Rule]] = {}
     for rule in expand:
         sides.setdefault(str(rule.right), []).append(rule)
-    return expand, [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
+    recognise = [replace(rule, mirrors=tuple(sides.get(str(rule.left), ()))) for rule in recognise]
+    keep_definition(entry, op.name, expand, recognise)
+    return expand, recognise
 
 
 def _elaborated(entry: syntax.OpEntry, op: Op, dialects: Mapping[str, str]) -> tuple[list[Rule], list[Rule]]:
@@ -385,7 +391,7 @@ def _names(entry: syntax.OpEntry, clause: syntax.Clause, dialects: Mapping[str, 
 
 
 def _numbered(rules: Sequence[Rule]) -> list[Rule]:
-    return [rule if not i else replace(rule, name=f"{rule.name.split('#')[0]}#{i + 1}") for i, rule in enumerate(rules)]
+    return [rule if not i else rule.changed(name=f"{rule.name.split('#')[0]}#{i + 1}") for i, rule in enumerate(rules)]
 
 
 def _lint_parameters(entry: syntax.OpEntry) -> None:

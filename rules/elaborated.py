@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,12 +49,13 @@ class FileRules:
 @dataclass(frozen=True)
 class _Head:
     """A rule without what `compiled` holds; `entry` is the number of its entry in the file, or of its family in a definition. The `sides`
-    are text that is read when they are asked for: of most rules only the ops in them are."""
+    are text that is read when they are asked for: of most rules only the ops in them are, and their `edges`, triples parted by spaces."""
 
     entry: int
     name: str
     reads: tuple[str, ...]
     makes: tuple[str, ...]
+    edges: str
     sides: str
     variables: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
@@ -78,11 +79,13 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Definition:
-    """The first line of what is kept of a definition: the rules that expand `op`, `expand` many, then those that recognise it."""
+    """The first line of what is kept of a definition: the rules that expand `op`, `expand` many, then those that recognise it; of each of
+    these the numbers of its mirrors."""
 
     op: str
     expand: int
     heads: tuple[_Head, ...]
+    mirrors: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,18 @@ class _Later(Compiled):
 
 
 class _KeptRule(Rule):
-    """A `Rule` whose sides are read when one of them is first asked for."""
+    """A `Rule` whose sides, and the edges of its left side, are read when they are first asked for."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("left", "right"):
             raise AttributeError(name)
         self.__dict__["left"], self.__dict__["right"] = self.__dict__["_sides"]()
         return self.__dict__[name]
+
+    @cached_property
+    def edges(self) -> frozenset[tuple[str, int, str]]:
+        words = self.__dict__["_edges"].split()
+        return frozenset((above, int(place), below) for above, place, below in zip(*[iter(words)] * 3, strict=True))
 
 
 def kept(text: str, path: Path) -> FileRules | None:
@@ -190,7 +198,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
         "place": head.place, "document": entry.document, "compiled": _Later(read), "typed": head.typed, "definition": definition,
         "tags": entry.tags, "text": entry.text, "tests": entry.tests, "roots": head.roots,
     }  # fmt: skip
-    rule.__dict__.update(**fields, hints={}, reads=frozenset(head.reads), makes=frozenset(head.makes), _sides=sides)
+    rule.__dict__.update(**fields, hints={}, reads=frozenset(head.reads), makes=frozenset(head.makes), _sides=sides, _edges=head.edges)
     return rule
 
 
@@ -211,16 +219,19 @@ def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Ru
     """What was kept of the rules that expand `op`, which `entry` defines, and of those that recognise it."""
     path = entry.place.file
     families = [_Entry(family, entry.place, entry.document, (), entry.text) for family in (op, f"{op}.recognise")]
-    return _read(
-        _definition_file(entry, op), lambda: _lines(path), path, _Definition, lambda _: families,
-        lambda found, rules: (rules[: found.expand], rules[found.expand :]),
-    )  # fmt: skip
+
+    def made(found: _Definition, rules: list[Rule]) -> tuple[list[Rule], list[Rule]]:
+        recognise = zip(rules[found.expand :], found.mirrors, strict=True)
+        return rules[: found.expand], [rule.changed(mirrors=tuple(rules[number] for number in own)) for rule, own in recognise]
+
+    return _read(_definition_file(entry, op), lambda: _lines(path), path, _Definition, lambda _: families, made)
 
 
 def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], recognise: Sequence[Rule]) -> None:
     """Keep the rules of a definition that stands in a file of the dialects."""
     heads = [*(_head(0, rule) for rule in expand), *(_head(1, rule) for rule in recognise)]
-    _write(_definition_file(entry, op), _Definition(op, len(expand), tuple(heads)), [*expand, *recognise])
+    mirrors = tuple(tuple(expand.index(mirror) for mirror in rule.mirrors) for rule in recognise)
+    _write(_definition_file(entry, op), _Definition(op, len(expand), tuple(heads), mirrors), [*expand, *recognise])
 
 
 def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
@@ -248,7 +259,10 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
 def _head(number: int, rule: Rule) -> _Head:
     sides = _text(_CODEC.encode((rule.left, rule.right)))
     reads, makes = tuple(sorted(rule.reads)), tuple(sorted(rule.makes))
-    return _Head(number, rule.name, reads, makes, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed, rule.roots)
+    edges = " ".join(f"{above} {place} {below}" for above, place, below in sorted(rule.edges))
+    return _Head(
+        number, rule.name, reads, makes, edges, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed, rule.roots
+    )  # fmt: skip
 
 
 def _text(value: Any) -> str:

@@ -156,6 +156,11 @@ class Rule:
         return frozenset().union(*(ops_in(left) for left, _ in self.pairs))
 
     @cached_property
+    def edges(self) -> frozenset[tuple[str, int, str]]:
+        """Which op of the left side stands directly above which, and as which operand of it; spelled as in `reads`."""
+        return frozenset().union(*(edges_in(left) for left, _ in self.pairs))
+
+    @cached_property
     def makes(self) -> frozenset[str]:
         """The ops of the right side, in the same way."""
         return frozenset().union(*(ops_in(right) for _, right in self.pairs))
@@ -283,7 +288,21 @@ class Rule:
 
 def ops_in(pattern: Pattern) -> frozenset[str]:
     """The ops of a side, each with how many operands it has."""
-    return frozenset(f"{node.op.name}/{len(node.operands)}" for node in applications(pattern))
+    return frozenset(map(_spelled, applications(pattern)))
+
+
+def edges_in(pattern: Pattern) -> frozenset[tuple[str, int, str]]:
+    """The ops of a side that stand above others: the op, the place of the operand, the op of the operand."""
+    return frozenset(
+        (_spelled(node), place, _spelled(operand))
+        for node in applications(pattern)
+        for place, operand in enumerate(node.operands)
+        if isinstance(operand, Application)
+    )
+
+
+def _spelled(node: Application) -> str:
+    return f"{node.op.name}/{len(node.operands)}"
 
 
 class Refused(Exception):
