@@ -149,7 +149,7 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
     plain.pop(WITNESS, None)
     phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
     # movement around named ops is for those who ask for what they are parts of
-    return [*phases, Phase(COMPOSITE, (*moving, *composite))] if composite else phases
+    return [*phases, Phase(COMPOSITE, (*moving, *composite), seeks=True)] if composite else phases
 
 
 def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
@@ -157,7 +157,7 @@ def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
     rules = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
     given = list(phases) or [Phase(WITNESS, ())]
     place = max(range(len(given)), key=lambda at: len(given[at].rules))
-    given[place] = Phase(given[place].name, (*rules, *given[place].rules))
+    given[place] = replace(given[place], rules=(*rules, *given[place].rules))
     return given
 
 

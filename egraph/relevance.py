@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
-    """The phases with the rules that can ever match; a phase sees what the phases up to itself make."""
+    """The phases with the rules that can ever match; a phase sees what the phases up to itself make. One that seeks has none where it can
+    find nothing."""
     known = set(ops)
     kept: list[Phase] = []
     for phase in phases:
@@ -28,5 +29,6 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
             if len(later) == len(waiting):
                 break
             waiting = later
-        kept.append(phase.where(chosen.__contains__))
+        found = phase.where(chosen.__contains__)
+        kept.append(found if not phase.seeks or any(rule.recognises for rule in chosen) else phase.where(lambda _: False))
     return tuple(kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.egraph import door, edges, facts
@@ -47,14 +47,20 @@ WAITING = 10_000  # matches, above which those that were refused are dropped
 
 @dataclass(frozen=True)
 class Phase:
-    """Rules that run together until nothing new is found or the iterations are spent."""
+    """Rules that run together until nothing new is found or the iterations are spent. One that `seeks` is there for the ops that its
+    definitions find: where none of these can match, none of its rules is run."""
 
     name: str
     rules: tuple[Rule, ...]
+    seeks: bool = False
 
     def where(self, keep: Callable[[Rule], bool]) -> Phase:
         """The phase with the rules of which `keep` is true."""
-        return Phase(self.name, tuple(filter(keep, self.rules)))
+        return replace(self, rules=tuple(filter(keep, self.rules)))
+
+    def is_idle(self, ops: Iterable[str]) -> bool:
+        """True where it seeks, and can find nothing over `ops` (with numbers of operands, as in `Rule.reads`)."""
+        return self.seeks and not any(rule.recognises for phase in relevant((self,), ops) for rule in phase.rules)
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,8 @@ class Search:
         self._load()
         stop = "saturated"  # only when every phase is
         for phase in range(len(self.phases)):
+            if self.phases[phase].is_idle(self._present()):
+                continue
             for iteration in range(self.request.limits.iterations):
                 outcome = self._iterate(phase, iteration)
                 self.iterations += 1
@@ -182,6 +190,10 @@ class Search:
     def _parse(self, texts: Sequence[str]) -> None:
         for text in texts:  # one by one: egglog keeps the whole text with every node that it parses from it
             self.engine.parse(text)
+
+    def _present(self) -> Iterator[str]:
+        """The ops that the e-graph has by now, with their numbers of operands."""
+        return (f"{op.name}/{arity}" for name, (op, arity) in self.tables.constructors.items() if self.sizes.get(name))
 
     def _iterate(self, phase: int, iteration: int) -> str:
         allowed = [each for each in self.rules if each.phase == phase and (each.rule.limit is None or iteration < each.rule.limit)]

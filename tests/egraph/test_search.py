@@ -24,8 +24,10 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase, Search
 from coset.ir.errors import CosetError
+from coset.ir.op import get_op
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
+from coset.rules.definition import definition_of
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
 from coset.rules.rule import Rule
@@ -138,6 +140,19 @@ def test_the_iteration_limit_of_an_earlier_phase_is_told() -> None:
     assert again
     found = saturate([explosive()], [Phase("first", rules()), Phase("last", again)], Limits(iterations=1))
     assert found.stop == "iterations"
+
+
+def test_a_phase_that_seeks_is_left_out_where_it_can_find_nothing() -> None:
+    """Its movement alone would only make more of what is there."""
+    trained = [rule for rule in definition_of(get_op("kernel.swiglu")).rules[1] if rule.recognises]
+    seeking = Phase("kernel", (*rules(), *trained), seeks=True)
+    gate, up = x(4, 4, name="gate"), x(4, 4, name="up")
+    plain = transposed(transposed(gate, 1, 0), 1, 0)
+    gated = make("stablehlo.multiply", (make("stablehlo.multiply", (gate, make("stablehlo.logistic", (gate,)))), up))
+    assert saturate([plain], [seeking], Limits()).iterations == 0
+    assert saturate([plain], [replace(seeking, seeks=False)], Limits()).iterations > 0
+    found = saturate([gated], [seeking], Limits())
+    assert any(node.op.name == "kernel.swiglu" for nodes in found.graph.nodes for node in nodes)
 
 
 def test_the_time_limit_ends_the_search_with_what_is_there() -> None:
