@@ -20,6 +20,7 @@ from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.flow import Refused
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
@@ -86,6 +87,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     original = read_program(asked.model)
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = searched(job, original)
+    _refuse_foreign_ops(task.program)
     binding = task.binding
     clock.mark("read")
     asked.progress("searching equal programs")
@@ -126,6 +128,18 @@ def searched(job: Job, original: Program) -> Task:
     """
     program = original.with_roots(primitive(original))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
+
+
+def _refuse_foreign_ops(program: Program) -> None:
+    """Nothing for a program of ops that have a meaning.
+
+    Raises:
+        CosetError: one was kept as it came: no rule changes that, and no torch code is known for it.
+    """
+    for term in program.terms():
+        if term.op.has("foreign"):
+            what = f"`{describe(term)}` has no torch expression: what it means for these types is not known"
+            raise CosetError(what, help="give the model static shapes where they are free, or lower it for another target")
 
 
 @dataclass(frozen=True)

@@ -205,3 +205,16 @@ def test_weights_are_stored_as_what_is_smallest(how: str, tmp_path: Path) -> Non
     (matrix,) = [one for one in stored if len(one["shape"]) == 2]
     assert matrix["dtype"] == {"dequantized": "i8", "transposed": "f32", "narrowed": "f16"}[how]
     assert how == "transposed" or sum(int(np.prod(one["shape"])) for one in stored) <= 96 * 128 + 1
+
+
+def test_an_op_that_stays_as_it_came_is_said_before_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool whose declared height is another than its definition gives for every size."""
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 2], strides=[3, 2])
+    ends = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in (("x", ["n", 4, "h", "w"]), ("y", ["n", 4, 1, "v"]))]
+    model = helper.make_model(helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    path = tmp_path / "pool.onnx"
+    onnx.save(model, path)
+    monkeypatch.setattr(lower, "solve_task", lambda *_: pytest.fail("it is searched"))
+    with pytest.raises(CosetError, match="`AveragePool` has no torch expression"):
+        lower.lower(lower.Lowering(path, get_target(TARGET)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
