@@ -112,6 +112,8 @@ def _parts(number: int, call: Term) -> Attended:
 
 def shared(found: Sequence[Attended], order: Sequence[Term], roots: Sequence[Term]) -> Attended | None:
     """One of `found` of which something inside is needed outside too, or None."""
+    if not found:
+        return None
     users: dict[Term, list[Term]] = {}
     for term in order:
         for operand in term.operands:
