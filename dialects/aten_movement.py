@@ -9,7 +9,7 @@ import numpy as np
 from coset.dialects import stablehlo, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, given_as
 from coset.dialects.hub_terms import broadcast, convert, literal, numpy_broadcast, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import add, both, compare, concatenate, counted, iota, multiply, padded, picked, select
+from coset.dialects.onnx_arithmetic import add, both, compare, concatenate, counted, counted_all, iota, multiply, padded, picked, select
 from coset.dialects.onnx_bounds import least, maximum, minimum
 from coset.dialects.onnx_node import constant_elements
 from coset.ir import dims
@@ -24,8 +24,11 @@ PRIMITIVES = (stablehlo, stablehlo_data)  # their ops are made here
 
 @aten("view.default", "_unsafe_view.default", "reshape.default", "unsqueeze.default", "squeeze.dim", "squeeze.dims", "squeeze.default")
 def _view(node: AtenNode) -> Built:
-    """In the shape that torch says."""
-    return reshape(node.term("self"), node.shape)
+    """In the shape that torch says; where it is not seen that the count of elements is the same, a run sees it."""
+    x = node.term("self")
+    if dims.product(x.tensor.dims) == dims.product(node.shape) or not any(isinstance(dim, Poly) for dim in (*x.tensor.dims, *node.shape)):
+        return reshape(x, node.shape)
+    return make("stablehlo.dynamic_reshape", (x, counted_all(node.shape, I64)), {"shape": node.shape})
 
 
 @aten("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default", "lift_fresh.default", "contiguous.default")
@@ -288,7 +291,8 @@ def filled(value: Any, node: AtenNode) -> Term:
     return splat(value, node.dtype, node.shape)
 
 
-@aten("zeros_like.default", "zeros.default", "empty.memory_format", "empty_like.default", "empty_strided.default", "new_empty.default")
+@aten("zeros_like.default", "zeros.default", "empty.memory_format", "empty_like.default", "empty_strided.default", "new_empty.default",
+      "empty_permuted.default")  # fmt: skip
 def _nothing(node: AtenNode) -> Built:
     """Memory of which torch promises nothing is zeros here."""
     return splat(np.zeros((), node.dtype.numpy), node.dtype, node.shape)
@@ -316,6 +320,15 @@ def _arange(node: AtenNode) -> Built:
     whole = iota((count,), 0, working)
     scaled = whole if step == 1 else multiply(whole, given_as(working, step))
     return convert(scaled if start == 0 else add(scaled, given_as(working, start)), dtype)
+
+
+@aten("tril_indices.default", "triu_indices.default")
+def _triangle(node: AtenNode) -> Built:
+    """The positions in a triangle of a matrix, row by row."""
+    shape = (int(node.number("row")), int(node.number("col")))
+    find = np.tril_indices if node.name.startswith("tril") else np.triu_indices
+    found = np.stack(find(shape[0], int(node.number("offset")), shape[1]))
+    return literal(found.astype(node.dtype.numpy), node.dtype)
 
 
 @aten("as_strided.default")

@@ -230,6 +230,7 @@ def _enter_binary() -> None:
         aten(f"sub.{overload}")(partial(_sum, op=_difference))
         aten(f"mul.{overload}")(lambda node: _arithmetic(node, multiply, "self", "other"))
         aten(f"div.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
+        aten(f"true_divide.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
         aten(f"div.{overload}_mode")(_divided)
         aten(f"remainder.{overload}")(lambda node: _arithmetic(node, _remainder, "self", "other"))
         aten(f"fmod.{overload}")(lambda node: _arithmetic(node, partial(pointwise, "remainder"), "self", "other"))
@@ -377,3 +378,8 @@ def _clamp_max(node: AtenNode) -> Built:
 @aten("_to_copy.default")
 def _to_copy(node: AtenNode) -> Built:
     return convert(node.term("self"), node.dtype)
+
+
+@aten("prims.convert_element_type.default")
+def _converted(node: AtenNode) -> Built:
+    return convert(node.term("a"), node.dtype)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from coset.dialects import onnx_ops, onnx_windows, stablehlo_regions
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, wide
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, wide
 from coset.dialects.hub_terms import convert, dot, literal, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import divide, iota
+from coset.dialects.onnx_arithmetic import divide, iota, padded
 from coset.dialects.onnx_pool_positions import largest_positions
 from coset.ir import dims
 from coset.ir.dims import Dim
@@ -52,7 +52,7 @@ def pool_of(node: AtenNode, x: Term, result: Sequence[Dim], count: int) -> Pool:
     for extent, size, k, s, p, d in zip(x.tensor.dims[-count:], result, window, strides, padding, dilations, strict=True):
         needed = dims.add(dims.multiply(dims.subtract(size, 1), s), (k - 1) * d + 1)
         more = dims.subtract(needed, dims.add(extent, 2 * p))
-        if not isinstance(more, int) and node["ceil_mode"]:
+        if not isinstance(more, int) and node["ceil_mode"] and not node.name.startswith("avg_pool"):
             raise NoTerm("with ceil_mode the padding of a pool depends on a symbol")
         extra.append(max(more, 0) if isinstance(more, int) else 0)
     return Pool(window, strides, padding, dilations, tuple(extra))
@@ -103,20 +103,15 @@ def _avg_pool(node: AtenNode) -> Built:
     x = _batched(node.term("self"), count)
     pool = pool_of(node, x, node.shape[-count:], count)
     divisor = node.arguments.get("divisor_override")
-    if divisor is None:
-        return reshape(_mean(node, pool, convert(x, wide(node.dtype))), node.shape)
-    total = _total(pool, convert(x, wide(node.dtype)), pool.whole)
-    return reshape(convert(divide(total, float(divisor)), node.dtype), node.shape)
-
-
-def _mean(node: AtenNode, pool: Pool, x: Term) -> Term:
-    inside = bool(node["count_include_pad"])
-    padding = tuple((pad, pad) for pad in pool.padding)
-    nothing = ((0, 0),) * len(pool.window)
-    counted = padding if inside else nothing
-    uncounted = tuple((0, more) for more in pool.extra) if inside else pool.whole
-    attributes = {"window": pool.window, "strides": pool.strides, "dilations": pool.dilations, "counted": counted, "uncounted": uncounted}
-    return convert(make("onnx.AveragePool", (x,), attributes), node.dtype)
+    working = convert(x, wide(node.dtype))
+    if divisor is not None:
+        return reshape(convert(divide(_total(pool, working, pool.whole), float(divisor)), node.dtype), node.shape)
+    attributes = {
+        "kernel_shape": pool.window, "strides": pool.strides, "pads": (*pool.padding, *pool.padding),
+        "ceil_mode": int(bool(node["ceil_mode"])), "count_include_pad": int(bool(node["count_include_pad"])),
+    }  # fmt: skip
+    (mean,) = by_onnx("AveragePool", (working,), attributes)
+    return convert(mean if mean.tensor.rank == len(node.shape) else reshape(mean, node.shape), node.dtype)
 
 
 def _total(pool: Pool, x: Term, padding: Pairs) -> Term:
@@ -145,18 +140,13 @@ def _avg_pool_backward(node: AtenNode) -> Built:
         rest = tuple((0, more) for more in pool.extra) if inside else pool.whole
         share = divide(g, _total(pool, ones, rest))
     low = tuple(k - 1 - p for k, p in zip(pool.window, pool.padding, strict=True))
-    pairs: list[tuple[int, int]] = []
+    high: list[Dim] = []
     for extent, size, k, s, before in zip(x.tensor.dims[2:], g.tensor.dims[2:], pool.window, pool.strides, low, strict=True):
         spread = dims.add(dims.multiply(dims.subtract(size, 1), s), 1)
-        after = dims.subtract(dims.add(extent, k - 1), dims.add(spread, before))
-        if not isinstance(after, int):
-            raise NoTerm("the padding of a pool's gradient depends on a symbol")
-        pairs.append((before, after))
-    attributes = {
-        "window_dimensions": (1, 1, *pool.window), "window_strides": (1,) * 4, "base_dilations": (1, 1, *pool.strides),
-        "window_dilations": (1,) * 4, "padding": ((0, 0), (0, 0), *pairs), "combiner": "add",
-    }  # fmt: skip
-    return reshape(convert(make("stablehlo.reduce_window", (share,), attributes), node.dtype), shape)
+        high.append(dims.subtract(dims.add(extent, k - 1), dims.add(spread, before)))
+    around = padded(share, (0, 0, *low), (0, 0, *high), 0, (0, 0, *(s - 1 for s in pool.strides)))
+    attributes = {"window": pool.window, "strides": (1,) * count, "dilations": (1,) * count, "padding": ((0, 0),) * count}
+    return reshape(convert(make("part.window_sum", (around,), attributes), node.dtype), shape)
 
 
 # ---------------------------------------------------------------- means over parts of a size that the result says

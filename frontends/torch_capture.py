@@ -17,7 +17,7 @@ from coset.frontends.torch_parts import Compile, Fallback, compiled_parts
 
 Record = Callable[[str, Sequence[Imported], Sequence[Fallback]], None]
 _ALSO = (  # beyond the core ATen decompositions: named ops that are made of others without loss
-    "native_layer_norm", "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
+    "native_layer_norm", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
     "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_with_update_functional", "_batch_norm_no_update",
     "batch_norm_backward", "upsample_bilinear2d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
     "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "upsample_bicubic2d", "upsample_trilinear3d", "grid_sampler_2d",

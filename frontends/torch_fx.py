@@ -6,8 +6,8 @@ What torch says of every value (`node.meta["val"]`) is the last word on types: a
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ import torch
 from coset.dialects.aten_node import BUILDERS, AtenNode, NoTerm
 from coset.dialects.hub_terms import transpose
 from coset.dialects.onnx_arithmetic import sized
-from coset.frontends.torch_types import dim_of, dtype_of, hints_of, may_be_negative, number_of, promoted, type_of
+from coset.frontends.torch_types import Sizes, dim_of_expression, dtype_of, promoted
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
@@ -46,12 +46,12 @@ class Layout:
         return self.order == tuple(range(len(self.order)))
 
 
-def layout_of(value: Any, hints: Mapping[str, int]) -> Layout:
+def layout_of(value: Any, sizes: Sizes) -> Layout:
     """The layout of a (fake) tensor that fills its memory; of any other that of one which does."""
     rank = value.dim()
     plain = Layout(tuple(range(rank)))
     try:
-        shape, strides = (tuple(dims.evaluate(dim_of(n), hints) for n in numbers) for numbers in (value.shape, value.stride()))
+        shape, strides = (tuple(dims.evaluate(sizes.dim(n), sizes.hints) for n in numbers) for numbers in (value.shape, value.stride()))
     except CosetError:
         return plain
     # a dim of 1 has any stride: it stays where it is called
@@ -69,7 +69,7 @@ def layout_of(value: Any, hints: Mapping[str, int]) -> Layout:
 # ---------------------------------------------------------------- one call
 
 
-def call_of(node: Node, value: Mapping[Node, Value]) -> AtenNode:
+def call_of(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> AtenNode:
     """The call that `node` is, with what `value` says of the nodes that it takes.
 
     Raises:
@@ -86,12 +86,13 @@ def call_of(node: Node, value: Mapping[Node, Value]) -> AtenNode:
             given = node.kwargs[parameter.name]
         else:
             given = parameter.default_value
-        arguments[parameter.name] = _argument(given, value, dtype=parameter.name in ("dtype", "out_dtype"))
+        arguments[parameter.name] = _argument(given, value, sizes)
         if parameter.name in ("self", "other", "exponent", "min", "max", "value"):
             common.append(given.meta["val"] if isinstance(given, torch.fx.Node) else given)
     results = node.meta["val"]
     types = [
-        type_of(each) if isinstance(each, torch.Tensor) else None for each in (results if isinstance(results, list | tuple) else (results,))
+        sizes.type(each) if isinstance(each, torch.Tensor) else None
+        for each in (results if isinstance(results, list | tuple) else (results,))
     ]
     return AtenNode(name_of(node), arguments, tuple(types), promoted(common))
 
@@ -101,36 +102,19 @@ def name_of(node: Node) -> str:
     return str(node.target).removeprefix("aten.")
 
 
-def _argument(given: Any, value: Mapping[Node, Value], *, dtype: bool) -> Any:
+def _argument(given: Any, value: Mapping[Node, Value], sizes: Sizes) -> Any:
     if isinstance(given, torch.fx.Node):
-        return value[given] if given in value else number_or_dim(given.meta["val"])
+        return value[given] if given in value else sizes.given(given.meta["val"])
     if isinstance(given, list | tuple):
-        return [_argument(each, value, dtype=dtype) for each in given]
+        return [_argument(each, value, sizes) for each in given]
     if isinstance(given, torch.dtype):
         return dtype_of(given)
     if isinstance(given, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return number_or_dim(given)
+        return sizes.given(given)
     return given
 
 
-def number_or_dim(given: Any) -> Any:
-    """A size as a dim, and a number made of sizes as a term.
-
-    Raises:
-        NoTerm: it is neither.
-    """
-    if isinstance(given, bool | int | float):
-        return given
-    if isinstance(given, torch.SymInt):
-        if may_be_negative(given):
-            raise NoTerm("a number that a run gives is the size of nothing, and may be negative")
-        return dim_of(given)
-    if isinstance(given, torch.SymFloat):
-        return number_of(given)
-    raise NoTerm(f"a {type(given).__name__} that only a run tells has no term")
-
-
-def built(node: Node, value: Mapping[Node, Value], hints: Mapping[str, int]) -> Value:
+def built(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> Value:
     """What `node` computes: a term, or the tuple of its results (None for those that nobody asked for).
 
     Raises:
@@ -144,17 +128,17 @@ def built(node: Node, value: Mapping[Node, Value], hints: Mapping[str, int]) -> 
     name = name_of(node)
     if torch.Tag.nondeterministic_seeded in node.target.tags:
         raise NoTerm(_RANDOM)
-    builder = BUILDERS.get(name) if node.target.namespace == "aten" else None
+    builder = BUILDERS.get(name) if node.target.namespace in ("aten", "prims") else None
     if builder is None:
         raise NoTerm("coset has no definition of it")
-    call = call_of(node, value)
+    call = call_of(node, value, sizes)
     found = builder(call)
     if isinstance(found, Term):
-        term = _settled(found, call.types[0], hints)
+        term = _settled(found, call.types[0], sizes.hints)
         return term if isinstance(node.meta["val"], torch.Tensor) else (term,)
     if isinstance(node.meta["val"], torch.Tensor):
         raise NoTerm("its definition has several results")
-    return tuple(None if term is None else _settled(term, type, hints) for term, type in zip(found, call.types, strict=False))
+    return tuple(None if term is None else _settled(term, type, sizes.hints) for term, type in zip(found, call.types, strict=False))
 
 
 def _settled(term: Term, wanted: TensorType | None, hints: Mapping[str, int]) -> Term:
@@ -194,27 +178,6 @@ class Imported:
     ops: int
 
 
-@dataclass
-class Graph:
-    """The nodes of an FX graph as terms, as far as they are said."""
-
-    hints: dict[str, int] = field(default_factory=dict)
-    value: dict[Node, Value] = field(default_factory=dict)
-
-    def learn(self, nodes: Iterable[Node]) -> None:
-        """The numbers of the symbols in what the nodes give."""
-        for node in nodes:
-            for each in _leaves(node.meta.get("val")):
-                sizes = [*each.shape, *each.stride()] if isinstance(each, torch.Tensor) and each.layout == torch.strided else [each]
-                for size in sizes:
-                    if isinstance(size, torch.SymInt):
-                        self.hints.update(hints_of(size))
-
-
-def _leaves(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
 def import_graph(graph: Any) -> Imported:
     """The program that an FX graph of ATen ops is: its placeholders that are tensors are the inputs x0, x1, .., its results the outputs.
 
@@ -222,18 +185,17 @@ def import_graph(graph: Any) -> Imported:
         NoTerm: an op has no term; the message names it.
         CosetError: a hub op refuses its operands.
     """
-    found = Graph()
-    found.learn(graph.nodes)
+    sizes = Sizes()
     arguments = [node for node in graph.nodes if node.op == "placeholder"]
-    value = found.value
+    value: dict[Node, Value] = {}
     inputs: list[Term] = []
     places: list[tuple[int, Layout] | str] = []
     ops = 0
     for place, node in enumerate(arguments):
         given = node.meta["val"]
         if isinstance(given, torch.Tensor):
-            layout = layout_of(given, found.hints)
-            type = type_of(given)
+            layout = layout_of(given, sizes)
+            type = sizes.type(given)
             lying = TensorType(type.dtype, tuple(type.dims[axis] for axis in layout.order))
             term = input_term(f"x{len(inputs)}", lying)
             inputs.append(term)
@@ -244,7 +206,7 @@ def import_graph(graph: Any) -> Imported:
             continue
         ops += node.target is not operator.getitem
         try:
-            value[node] = built(node, value, found.hints)
+            value[node] = built(node, value, sizes)
         except CosetError as error:
             raise NoTerm(f"`{node.target}`: {error.message}") from error
     (listed,) = next(node for node in graph.nodes if node.op == "output").args
@@ -254,16 +216,16 @@ def import_graph(graph: Any) -> Imported:
         if result is None or isinstance(result, int):
             outputs.append(result)
         elif isinstance(result.meta["val"], torch.Tensor):
-            layout = layout_of(result.meta["val"], found.hints)
+            layout = layout_of(result.meta["val"], sizes)
             outputs.append((len(terms), layout))
             terms.append(transpose(value[result], layout.order))
         else:
-            outputs.append(number_or_dim(result.meta["val"]))
+            outputs.append(sizes.given(result.meta["val"]))
     inputs, places = _with_carriers(inputs, places, terms)
     solved = _solved(arguments, [output for output in outputs if isinstance(output, Poly)], places)
     program = Program(tuple(inputs), tuple((f"y{i}", term) for i, term in enumerate(terms)), None, {"format": "torch"})
     needed = set(program.symbols())
-    return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in found.hints.items() if name in needed}, solved, ops)
+    return Imported(program, tuple(places), tuple(outputs), {name: n for name, n in sizes.hints.items() if name in needed}, solved, ops)
 
 
 def is_number(node: Node) -> bool:
@@ -292,13 +254,7 @@ def _solved(arguments: Sequence[Node], outputs: Sequence[Dim], places: Sequence[
         NoTerm: one cannot be found.
     """
     wanted = {place for place in places if isinstance(place, str)}.union(*(dims.symbols(dim) for dim in outputs), ())
-    seen: list[tuple[Dim, int, int | None]] = []
-    for place, node in enumerate(arguments):
-        given = node.meta["val"]
-        if isinstance(given, torch.SymInt):
-            seen.append((dim_of(given), place, None))
-        elif isinstance(given, torch.Tensor):
-            seen += [(dim_of(size), place, axis) for axis, size in enumerate(given.shape) if not isinstance(size, int)]
+    seen = told(arguments)
     known: set[str] = set()
     steps: list[tuple[str, int, int | None, Dim]] = []
     found = True
@@ -313,6 +269,19 @@ def _solved(arguments: Sequence[Node], outputs: Sequence[Dim], places: Sequence[
     if not wanted <= known:
         raise NoTerm(f"no argument tells the size {', '.join(sorted(wanted - known))}")
     return tuple(steps)
+
+
+def told(arguments: Sequence[Node]) -> list[tuple[Dim, int, int | None]]:
+    """The sizes that are seen on arguments: the dim, the argument, and the axis (None: the argument is a number)."""
+    seen: list[tuple[Dim, int, int | None]] = []
+    for place, node in enumerate(arguments):
+        given = node.meta["val"]
+        if isinstance(given, torch.SymInt):
+            seen.append((dim_of_expression(given.node.expr), place, None))
+        elif isinstance(given, torch.Tensor):
+            numbers = [(axis, size) for axis, size in enumerate(given.shape) if not isinstance(size, int)]
+            seen += [(dim_of_expression(size.node.expr), place, axis) for axis, size in numbers]
+    return seen
 
 
 def linear(dim: Dim, name: str) -> tuple[Dim, Dim] | None:

@@ -16,8 +16,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from coset.dialects.aten_node import NoTerm
-from coset.frontends.torch_fx import Graph, Imported, Node, built, import_graph, is_number, linear
-from coset.frontends.torch_types import type_of
+from coset.frontends.torch_fx import Imported, Node, built, import_graph, is_number, linear, told
+from coset.frontends.torch_types import Sizes
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term
@@ -78,8 +78,8 @@ def views_last(graph: Any) -> None:
 
 def refusals(graph: Any) -> dict[Node, str]:
     """The calls that no term says, each with the reason; empty for those that stay in torch by themselves."""
-    found = Graph()
-    found.learn(graph.nodes)
+    value: dict[Node, Any] = {}
+    sizes = Sizes()
     device = main_device(graph)
     refused: dict[Node, str] = {}
     for node in graph.nodes:
@@ -94,30 +94,30 @@ def refusals(graph: Any) -> dict[Node, str]:
                 other = [each for each in devices_of(node) if each != device]
                 if other:
                     raise NoTerm(f"it is on {other[0]}, and most of the graph on {device}")
-                found.value[node] = built(node, found.value, found.hints)
+                value[node] = built(node, value, sizes)
                 continue
             if node.op in ("call_module", "call_method"):
                 raise NoTerm("it is no ATen op")
         except CosetError as error:
             refused[node] = error.message
-        stand_in(node, found)
+        stand_in(node, value, sizes)
     return refused
 
 
-def stand_in(node: Node, found: Graph) -> None:
+def stand_in(node: Node, value: dict[Node, Any], sizes: Sizes) -> None:
     """Let terms stand for what `node` gives, so that those who take it can be asked."""
     try:
         given = node.meta["val"]
         if isinstance(given, torch.Tensor):
-            found.value[node] = input_term(node.name, type_of(given))
+            value[node] = input_term(node.name, sizes.type(given))
         elif isinstance(given, list | tuple):
-            found.value[node] = tuple(_input(f"{node.name}.{i}", each) for i, each in enumerate(given))
+            value[node] = tuple(_input(f"{node.name}.{i}", each, sizes) for i, each in enumerate(given))
     except (KeyError, CosetError):
         return  # who takes it has no operand, and says so
 
 
-def _input(name: str, given: Any) -> Term | None:
-    return input_term(name, type_of(given)) if isinstance(given, torch.Tensor) else None
+def _input(name: str, given: Any, sizes: Sizes) -> Term | None:
+    return input_term(name, sizes.type(given)) if isinstance(given, torch.Tensor) else None
 
 
 def devices_of(node: Node) -> list[Any]:
@@ -241,12 +241,45 @@ class Part(torch.nn.Module):  # type: ignore[misc]
         return sizes
 
 
+def lend_sizes(graph: Any, call: Node, part: Any) -> None:
+    """Give the submodule that `call` calls more arguments: sizes that it speaks of, and that the graph knows better than it does."""
+    spoken = {name: size for node in part.graph.nodes for name, size in _symbols(node).items()}
+    own = {dims.alone(dim) for dim, _, _ in told([node for node in part.graph.nodes if node.op == "placeholder"])}
+    givers = [node for node in graph.nodes if node.op == "placeholder"]
+    for dim, place, axis in told(givers):
+        name = dims.alone(dim)
+        if name is None or name not in spoken or name in own:
+            continue
+        own.add(name)
+        size = givers[place].meta["val"] if axis is None else givers[place].meta["val"].shape[axis]
+        with graph.inserting_before(call):
+            lent = givers[place] if axis is None else graph.call_function(torch.ops.aten.sym_size.int, (givers[place], axis))
+        lent.meta["val"] = size
+        first = next(iter(part.graph.nodes))
+        with part.graph.inserting_before(first):
+            taken = part.graph.placeholder(f"lent_{name}")
+        taken.meta["val"] = size
+        call.args = (lent, *call.args)
+    part.recompile()
+
+
+def _symbols(node: Node) -> dict[str, Any]:
+    """The symbols in the sizes of what `node` gives."""
+    value = node.meta.get("val")
+    found: dict[str, Any] = {}
+    for each in value if isinstance(value, list | tuple) else (value,):
+        sizes = each.shape if isinstance(each, torch.Tensor) else (each,)
+        found |= {str(symbol): size for size in sizes if isinstance(size, torch.SymInt) for symbol in size.node.expr.free_symbols}
+    return found
+
+
 def compiled_parts(module: Any, compile: Compile) -> tuple[Any, list[Imported], list[Fallback]]:
     """The graph with its parts compiled; what cannot be is left to torch, and said."""
     module, names, fallbacks = split(module)
     done: list[Imported] = []
     for name in names:
         part = module.get_submodule(name)
+        lend_sizes(module.graph, next(node for node in module.graph.nodes if node.target == name), part)
         device = main_device(part.graph)
         try:
             imported = import_graph(part.graph)

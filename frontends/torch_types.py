@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from coset.dialects.aten_node import NoTerm
 from coset.dialects.hub_terms import convert
@@ -32,17 +33,6 @@ def dtype_of(dtype: Any) -> DType:
     if dtype not in _DTYPES:
         raise NoTerm(f"elements of {dtype} have no type here")
     return DTYPES[_DTYPES[dtype]]
-
-
-def type_of(value: Any) -> TensorType:
-    """The type of a (fake) tensor.
-
-    Raises:
-        NoTerm: it is no dense tensor of numbers.
-    """
-    if value.layout != torch.strided or value.is_quantized:
-        raise NoTerm(f"a tensor in the layout {value.layout} has no type here")
-    return TensorType(dtype_of(value.dtype), tuple(dim_of(size) for size in value.shape))
 
 
 # ---------------------------------------------------------------- promotion
@@ -102,19 +92,12 @@ def _power(base: Dim, exponent: Dim) -> Dim:
     return dims.product([base] * exponent)
 
 
-def dim_of(size: Any) -> Dim:
-    """A size as a dim: torch's symbols keep their names.
+def dim_of_expression(expression: Any) -> Dim:
+    """A size that sympy has as a dim; deep only as the expression is.
 
     Raises:
         NoTerm: it is an expression that dims do not have.
     """
-    if isinstance(size, int) and not isinstance(size, bool):
-        return size
-    return dim_of_expression(size.node.expr)
-
-
-def dim_of_expression(expression: Any) -> Dim:
-    """As `dim_of`, of what sympy has; deep only as the expression is."""
     if expression.is_Integer:
         return int(expression)
     if expression.is_Symbol:
@@ -125,11 +108,71 @@ def dim_of_expression(expression: Any) -> Dim:
     return function(*map(dim_of_expression, expression.args))
 
 
-def hints_of(size: Any) -> Mapping[str, int]:
-    """The numbers that a size's symbols have in the call that is compiled for; symbols that depend on data have none."""
-    environment = size.node.shape_env
-    known = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
-    return {str(symbol): int(known[symbol]) for symbol in size.node.expr.free_symbols if symbol in known}
+class Sizes:
+    """The sizes in a graph as dims. torch's symbols keep their names; sizes that torch's guards make equal are one dim, that of the first
+    one seen. `hints` are the numbers that symbols have in the call that is compiled for: those that depend on data have none."""
+
+    def __init__(self) -> None:
+        self.hints: dict[str, int] = {}
+        self._known: dict[Any, Dim] = {}  # by what sympy has
+        self._first: list[tuple[Any, Dim]] = []
+
+    def dim(self, size: Any) -> Dim:
+        """The dim of an int or SymInt.
+
+        Raises:
+            NoTerm: it is an expression that dims do not have.
+        """
+        if isinstance(size, int) and not isinstance(size, bool):
+            return size
+        expression = size.node.expr
+        if expression not in self._known:
+            self._learn(size)
+            self._known[expression] = self._found(size, dim_of_expression(expression))
+        return self._known[expression]
+
+    def _found(self, size: Any, dim: Dim) -> Dim:
+        if isinstance(dim, int) or not dims.symbols(dim) <= self.hints.keys():
+            return dim
+        number = dims.evaluate(dim, self.hints)
+        if statically_known_true(size == number):
+            return number
+        for other, first in self._first:
+            if dims.evaluate(first, self.hints) == number and statically_known_true(size == other):
+                return first
+        self._first.append((size, dim))
+        return dim
+
+    def _learn(self, size: Any) -> None:
+        environment = size.node.shape_env
+        known = getattr(environment, "backed_var_to_val", None) or environment.var_to_val
+        self.hints |= {str(symbol): int(known[symbol]) for symbol in size.node.expr.free_symbols if symbol in known}
+
+    def type(self, value: Any) -> TensorType:
+        """The type of a (fake) tensor.
+
+        Raises:
+            NoTerm: it is no dense tensor of numbers.
+        """
+        if value.layout != torch.strided or value.is_quantized:
+            raise NoTerm(f"a tensor in the layout {value.layout} has no type here")
+        return TensorType(dtype_of(value.dtype), tuple(self.dim(size) for size in value.shape))
+
+    def given(self, value: Any) -> Any:
+        """A plain number as it is, a size as a dim, and a number made of sizes as a term.
+
+        Raises:
+            NoTerm: it is none of these.
+        """
+        if isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, torch.SymInt):
+            if may_be_negative(value):
+                raise NoTerm("a number that a run gives is the size of nothing, and may be negative")
+            return self.dim(value)
+        if isinstance(value, torch.SymFloat):
+            return number_of(value)
+        raise NoTerm(f"a {type(value).__name__} that only a run tells has no term")
 
 
 def may_be_negative(size: Any) -> bool:
