@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
@@ -241,15 +241,16 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
             folder = place / "package"
             write_package(emitted.package("torch"), folder)
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
-        with asked.opened(folder, interpreted) as package:
-            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0)
+        with asked.opened(folder, interpreted) as package, ExitStack() as stack:
+            plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
+            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run)
     if not report.ok:
         worst = report.worst
         what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
         raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
                       help="restrict --numerics; please report the model")  # fmt: skip
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
-    return {**report.summary(), "kernels": ran}
+    return {**report.summary(), "kernels": ran, "apart": report.apart}
 
 
 def _kernels(folder: Path) -> list[dict[str, Any]]:
@@ -257,10 +258,29 @@ def _kernels(folder: Path) -> list[dict[str, Any]]:
     return list(json.loads((folder / "manifest.json").read_text()).get("kernels", []))
 
 
-def compare(program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0) -> CheckReport:
+@dataclass
+class _Plain:
+    """The program as it came, op by op in torch: written and opened where a comparison asks for it."""
+
+    program: Program
+    folder: Path
+    opened: Callable[[Path], Runs]
+    package: Runs | None = None
+
+    def run(self, feed: Feed) -> Feed:
+        """The outputs by name."""
+        if self.package is None:
+            write_package(aten_package(self.program, title="The program as it came, op by op."), self.folder)
+            self.package = self.opened(self.folder)
+        return self.package.run(feed)
+
+
+def compare(
+    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, plain: Callable[[Feed], Feed] | None = None
+) -> CheckReport:
     """Run the package beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    return against_reference(program, package.run, given, amplified=amplified)
+    return against_reference(program, package.run, given, amplified=amplified, plain=plain)
