@@ -51,7 +51,7 @@ class Options:
     code: str = "auto"
     numerics: str = "reassociates"
     rules: Sequence[str | Path] = ()
-    seconds: float = 10.0
+    seconds: float = 4.0
     nodes: int = 20_000
     check: bool = True
     folder: str | Path | None = None

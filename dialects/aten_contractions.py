@@ -33,26 +33,10 @@ def batched(a: Term, b: Term) -> Term:
     return dot(a, b, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(1,))
 
 
-@aten("mv.default")
-def _mv(node: AtenNode) -> Built:
-    return dot(node.term("self"), node.term("vec"), lhs_contract=(1,), rhs_contract=(0,))
-
-
-@aten("dot.default", "vdot.default")
-def _dot(node: AtenNode) -> Built:
-    a, b = (node.term(key) for key in node.arguments)
-    return dot(a, b, lhs_contract=(0,), rhs_contract=(0,))
-
-
 @aten("addmm.default")
 def _addmm(node: AtenNode) -> Built:
     product = dot(node.term("mat1"), node.term("mat2"), lhs_contract=(1,), rhs_contract=(0,))
     return _added(node, product)
-
-
-@aten("baddbmm.default")
-def _baddbmm(node: AtenNode) -> Built:
-    return _added(node, batched(node.term("batch1"), node.term("batch2")))
 
 
 def _added(node: AtenNode, product: Term) -> Term:
@@ -66,13 +50,6 @@ def _added(node: AtenNode, product: Term) -> Term:
         summand = convert(own, working)
         total = add(total, summand if beta == 1 else multiply(summand, given_as(working, beta)))
     return convert(total, node.dtype)
-
-
-@aten("linear.default")
-def _linear(node: AtenNode) -> Built:
-    x, w = node.term("input"), node.term("weight")
-    product = dot(x, w, lhs_contract=(x.tensor.rank - 1,), rhs_contract=(w.tensor.rank - 1,))
-    return product if node["bias"] is None else add(product, node.term("bias"))
 
 
 # ---------------------------------------------------------------- convolutions

@@ -10,7 +10,7 @@ from typing import Any
 from coset.dialects import onnx_indexing, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, by_onnx, wide
 from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import compare, concatenate, multiply, select
+from coset.dialects.onnx_arithmetic import concatenate, select
 from coset.dialects.onnx_indexing import cropped, from_front
 from coset.ir.dims import Shape
 from coset.ir.term import Term, make
@@ -97,7 +97,7 @@ def _vectors(x: Term, axes: list[int], indices: list[Term], shape: Shape) -> Ter
     return from_front(columns, tuple(x.tensor.dims[axis] for axis in axes))
 
 
-@aten("index.Tensor", "_unsafe_index.Tensor")
+@aten("index.Tensor")
 def _index(node: AtenNode) -> Built:
     x = node.term("self")
     axes, indices, shape, adjacent = _indexed(node, x)
@@ -114,7 +114,7 @@ def _index(node: AtenNode) -> Built:
     return transpose(found, order)
 
 
-@aten("index_put.default", "_unsafe_index_put.default")
+@aten("index_put.default")
 def _index_put(node: AtenNode) -> Built:
     x, values = node.term("self"), node.term("values")
     given = list(node["indices"])
@@ -145,36 +145,3 @@ def _masked(node: AtenNode, x: Term, given: list[Any], values: Term) -> Term:
         raise NoTerm("index_put with a mask that accumulates has no term")
     spread = reshape(mask, (*mask.tensor.dims, *(1,) * (x.tensor.rank - mask.tensor.rank)))
     return select(numpy_broadcast(spread, x.tensor.dims), reshape(values, ()), x)
-
-
-@aten("masked_fill.Scalar", "masked_fill.Tensor")
-def _masked_fill(node: AtenNode) -> Built:
-    value = node["value"]
-    filled = convert(value, node.dtype) if isinstance(value, Term) else value
-    return select(node.term("mask"), filled, node.term("self"))
-
-
-@aten("index_add.default")
-def _index_add(node: AtenNode) -> Built:
-    """Rows added at the positions of a vector."""
-    x, index, source = node.term("self"), node.term("index"), node.term("source")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
-    if x.tensor.rank == 0:
-        raise NoTerm("index_add to a scalar has no term")
-    working = wide(x.tensor.dtype)
-    order = (axis, *(i for i in range(x.tensor.rank) if i != axis))
-    updates = convert(transpose(source, order), working)
-    if node["alpha"] != 1:
-        updates = multiply(updates, node["alpha"])
-    vectors = from_front(reshape(convert(index, I64), (index.tensor.elements, 1)), (x.tensor.dims[axis],))
-    written = make("onnx.ScatterND", (transpose(convert(x, working), order), vectors, updates), {"combiner": "add"})
-    back = tuple(order.index(i) for i in range(x.tensor.rank))
-    return convert(transpose(written, back), node.dtype)
-
-
-@aten("one_hot.default")
-def _one_hot(node: AtenNode) -> Built:
-    x = node.term("self")
-    places = make("stablehlo.iota", (), {"shape": node.shape, "dtype": I64, "dimension": x.tensor.rank})
-    hit = compare(places, "EQ", reshape(x, (*x.tensor.dims, 1)))
-    return convert(hit, node.dtype)

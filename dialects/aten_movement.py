@@ -22,7 +22,7 @@ PRIMITIVES = (stablehlo, stablehlo_data)  # their ops are made here
 # ---------------------------------------------------------------- the same elements
 
 
-@aten("view.default", "_unsafe_view.default", "reshape.default", "unsqueeze.default", "squeeze.dim", "squeeze.dims", "squeeze.default")
+@aten("view.default", "unsqueeze.default", "squeeze.dims")
 def _view(node: AtenNode) -> Built:
     """In the shape that torch says; where it is not seen that the count of elements is the same, a run sees it."""
     x = node.term("self")
@@ -31,7 +31,7 @@ def _view(node: AtenNode) -> Built:
     return make("stablehlo.dynamic_reshape", (x, counted_all(node.shape, I64)), {"shape": node.shape})
 
 
-@aten("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default", "lift_fresh.default", "contiguous.default")
+@aten("clone.default", "alias.default", "lift_fresh_copy.default", "lift_fresh.default")
 def _same(node: AtenNode) -> Built:
     return node.term("self")
 
@@ -40,22 +40,6 @@ def _same(node: AtenNode) -> Built:
 def _permute(node: AtenNode) -> Built:
     x = node.term("self")
     return transpose(x, tuple(axis_of(axis, x.tensor.rank) for axis in node.ints("dims")))
-
-
-@aten("t.default")
-def _t(node: AtenNode) -> Built:
-    x = node.term("self")
-    return transpose(x, tuple(reversed(range(x.tensor.rank))))
-
-
-@aten("transpose.int")
-def _transpose(node: AtenNode) -> Built:
-    x = node.term("self")
-    order = list(range(x.tensor.rank))
-    a, b = (axis_of(int(node.number(key)), x.tensor.rank) for key in ("dim0", "dim1"))
-    if order:
-        order[a], order[b] = order[b], order[a]
-    return transpose(x, tuple(order))
 
 
 @aten("expand.default")
@@ -150,20 +134,6 @@ def _split(node: AtenNode) -> Built:
     return tuple(parts)
 
 
-@aten("split.Tensor", "unbind.int")
-def _equal_parts(node: AtenNode) -> Built:
-    x = node.term("self")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
-    parts: list[Term] = []
-    start: Dim = 0
-    for type in node.types:
-        assert type is not None
-        size = 1 if node.name == "unbind.int" else type.dims[axis]
-        parts.append(reshape(sliced(x, axis, start, size), type.dims))
-        start = dims.add(start, size)
-    return tuple(parts)
-
-
 def _between(x: Term, axis: int, start: Dim, count: Dim, step: int) -> Term:
     """True where a slice of `x` lies."""
     at = iota(x.tensor.dims, axis)
@@ -192,16 +162,6 @@ def _slice_scatter(node: AtenNode) -> Built:
     low, high = ([size if i == axis else 0 for i in range(x.tensor.rank)] for size in (start, rest))
     spread = padded(src, low, high, 0, gaps)
     return select(_between(x, axis, start, count, step), spread, x)
-
-
-@aten("select_scatter.default")
-def _select_scatter(node: AtenNode) -> Built:
-    x = node.term("self")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
-    at = position(node["index"], x.tensor.dims[axis], 0)
-    src = convert(node.term("src"), x.tensor.dtype)
-    row = reshape(src, tuple(1 if i == axis else dim for i, dim in enumerate(x.tensor.dims)))
-    return select(compare(iota(x.tensor.dims, axis), "EQ", at), row, x)
 
 
 @aten("diagonal.default")
@@ -277,11 +237,6 @@ def _scalar(node: AtenNode) -> Built:
     return filled(node["s"], node)
 
 
-@aten("fill.Scalar")
-def _fill(node: AtenNode) -> Built:
-    return filled(node["value"], node)
-
-
 def filled(value: Any, node: AtenNode) -> Term:
     """The result of `node` with `value` in every element."""
     if isinstance(value, Poly):
@@ -291,19 +246,13 @@ def filled(value: Any, node: AtenNode) -> Term:
     return splat(value, node.dtype, node.shape)
 
 
-@aten("zeros_like.default", "zeros.default", "empty.memory_format", "empty_like.default", "empty_strided.default", "new_empty.default",
-      "empty_permuted.default")  # fmt: skip
+@aten("empty.memory_format", "empty_strided.default", "empty_permuted.default")  # fmt: skip
 def _nothing(node: AtenNode) -> Built:
     """Memory of which torch promises nothing is zeros here."""
     return splat(np.zeros((), node.dtype.numpy), node.dtype, node.shape)
 
 
-@aten("ones_like.default", "ones.default")
-def _ones(node: AtenNode) -> Built:
-    return splat(np.ones((), node.dtype.numpy), node.dtype, node.shape)
-
-
-@aten("copy.default", "fill.Tensor")
+@aten("copy.default")
 def _copy(node: AtenNode) -> Built:
     source = node.term("src" if "src" in node.arguments else "value")
     return numpy_broadcast(convert(source, node.dtype), node.shape)

@@ -24,7 +24,6 @@ from coset.dialects.onnx_arithmetic import (
     either,
     invert,
     log,
-    logistic,
     maximum,
     minimum,
     multiply,
@@ -81,7 +80,7 @@ def _abs(node: AtenNode) -> Built:
     return x if x.tensor.dtype.kind in ("uint", "bool") else absolute(x)
 
 
-@aten("sign.default", "sgn.default")
+@aten("sign.default")
 def _sign(node: AtenNode) -> Built:
     """NaN has the sign 0 in torch, and NaN in the hub."""
     x = node.term("self")
@@ -159,11 +158,6 @@ def _gelu(node: AtenNode) -> Built:
     return widened(node.term("self"), lambda x: make("onnx.Gelu", (x,), {"approximate": node["approximate"]}))
 
 
-@aten("silu.default")
-def _silu(node: AtenNode) -> Built:
-    return widened(node.term("self"), lambda x: multiply(x, logistic(x)))
-
-
 @aten("elu.default")
 def _elu(node: AtenNode) -> Built:
     """scale * x where x > 0, else scale * alpha * (exp(x * input_scale) - 1)."""
@@ -195,12 +189,14 @@ def _working(node: AtenNode, dtype: DType, *values: Any) -> DType:
     return dtype if all(holds(dtype, value) for value in values) else wide(dtype)
 
 
-def _arithmetic(node: AtenNode, build: Callable[..., Term], *keys: str, result: DType | None = None) -> Term:
-    """What `build` makes of the operands `keys` after promotion."""
+def _arithmetic(
+    node: AtenNode, build: Callable[..., Term], *keys: str, result: DType | None = None, rounded: bool = False
+) -> Term:  # fmt: skip
+    """What `build` makes of the operands `keys` after promotion. Numbers are as exact as torch computes, or `rounded` to the type."""
     dtype = node.common if result is None else result
     assert dtype is not None
     values = [node[key] for key in keys]
-    working = _working(node, dtype, *values)
+    working = dtype if rounded else _working(node, dtype, *values)
     return convert(build(*(given_as(working, value) for value in values)), node.dtype)
 
 
@@ -232,8 +228,8 @@ def _enter_binary() -> None:
         aten(f"div.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
         aten(f"true_divide.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
         aten(f"div.{overload}_mode")(_divided)
-        aten(f"remainder.{overload}")(lambda node: _arithmetic(node, _remainder, "self", "other"))
-        aten(f"fmod.{overload}")(lambda node: _arithmetic(node, partial(pointwise, "remainder"), "self", "other"))
+        aten(f"remainder.{overload}")(lambda node: _arithmetic(node, _remainder, "self", "other", rounded=True))
+        aten(f"fmod.{overload}")(lambda node: _arithmetic(node, partial(pointwise, "remainder"), "self", "other", rounded=True))
         for name, direction in _COMPARISONS.items():
             aten(f"{name}.{overload}")(lambda node, direction=direction: _compared(node, direction))
         for name in ("and", "or", "xor"):
@@ -363,16 +359,6 @@ def _clamp(node: AtenNode) -> Built:
             x = bound(x, given_as(node.dtype, node[key]))
     assert isinstance(x, Term)
     return x
-
-
-@aten("clamp_min.default")
-def _clamp_min(node: AtenNode) -> Built:
-    return maximum(convert(node.term("self"), node.dtype), given_as(node.dtype, node["min"]))
-
-
-@aten("clamp_max.default")
-def _clamp_max(node: AtenNode) -> Built:
-    return minimum(convert(node.term("self"), node.dtype), given_as(node.dtype, node["max"]))
 
 
 @aten("_to_copy.default")

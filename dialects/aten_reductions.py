@@ -27,7 +27,7 @@ def _axes(node: AtenNode) -> Any:
     return node.arguments.get("dim")
 
 
-@aten("sum.dim_IntList", "sum.default")
+@aten("sum.dim_IntList")
 def _sum(node: AtenNode) -> Built:
     x = convert(node.term("self"), node.dtype)
     working = convert(x, wide(node.dtype))
@@ -106,11 +106,6 @@ def _min(node: AtenNode) -> Built:
 @aten("any.default", "any.dim", "any.dims")
 def _any(node: AtenNode) -> Built:
     return convert(_reduced(node, truth(node.term("self")), _axes(node), "or"), node.dtype)
-
-
-@aten("all.default", "all.dim", "all.dims")
-def _all(node: AtenNode) -> Built:
-    return convert(_reduced(node, truth(node.term("self")), _axes(node), "and"), node.dtype)
 
 
 def _place(node: AtenNode, x: Term, axis: Any, name: str) -> Term:
@@ -198,10 +193,3 @@ def _soft(node: AtenNode, name: str) -> Term:
     flat = reshape(working, (1,)) if x.tensor.rank == 0 else working
     axis = axis_of(int(node.number("dim")), flat.tensor.rank)
     return reshape(widened(flat, lambda one: make(f"onnx.{name}", (one,), {"axis": axis})), node.shape)
-
-
-@aten("logsumexp.default")
-def _logsumexp(node: AtenNode) -> Built:
-    x = convert(node.term("self"), wide(node.dtype))
-    axes = axes_of(_axes(node), x.tensor.rank)
-    return convert(reshape(make("onnx.ReduceLogSumExp", (x,), {"dimensions": axes}), node.shape), node.dtype)

@@ -97,7 +97,7 @@ def _max_pool_backward(node: AtenNode) -> Built:
 # ---------------------------------------------------------------- means
 
 
-@aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")
+@aten("avg_pool2d.default", "avg_pool3d.default")
 def _avg_pool(node: AtenNode) -> Built:
     count = int(node.name[len("avg_pool")])
     x = _batched(node.term("self"), count)

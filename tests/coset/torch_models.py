@@ -409,7 +409,9 @@ class Losses(nn.Module):
     def forward(self, x, labels, other):
         one = F.cross_entropy(x, labels, label_smoothing=0.1) + F.nll_loss(F.log_softmax(x, 1), labels) + F.mse_loss(x, other)
         two = F.smooth_l1_loss(x, other) + F.binary_cross_entropy_with_logits(x, torch.sigmoid(other)) + F.huber_loss(x, other)
-        three = F.kl_div(F.log_softmax(x, 1), F.softmax(other, 1), reduction="batchmean") + F.cosine_embedding_loss(x, other, labels.sign() * 2 - 1)
+        three = F.kl_div(F.log_softmax(x, 1), F.softmax(other, 1), reduction="batchmean") + F.cosine_embedding_loss(
+            x, other, labels.sign() * 2 - 1
+        )
         return one + two + three + F.l1_loss(x, other) + F.margin_ranking_loss(x, other, torch.ones_like(x))
 
 
