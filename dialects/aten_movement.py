@@ -31,7 +31,7 @@ def _view(node: AtenNode) -> Built:
     return make("stablehlo.dynamic_reshape", (x, counted_all(node.shape, I64)), {"shape": node.shape})
 
 
-@aten("clone.default", "alias.default", "lift_fresh_copy.default", "lift_fresh.default")
+@aten("clone.default", "alias.default", "lift_fresh_copy.default")
 def _same(node: AtenNode) -> Built:
     return node.term("self")
 
@@ -278,13 +278,6 @@ def _triangle(node: AtenNode) -> Built:
     find = np.tril_indices if node.name.startswith("tril") else np.triu_indices
     found = np.stack(find(shape[0], int(node.number("offset")), shape[1]))
     return literal(found.astype(node.dtype.numpy), node.dtype)
-
-
-@aten("as_strided.default")
-def _as_strided(node: AtenNode) -> Built:
-    """Only where it says the tensor itself: what lies where in memory is no part of a term."""
-    x = node.term("self")
-    raise NoTerm(f"as_strided reads the memory of {x.type}, whose layout a term does not have")
 
 
 @aten("index_select.default")

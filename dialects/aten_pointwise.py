@@ -11,7 +11,7 @@ from math import log as ln
 from typing import Any
 
 from coset.dialects import chlo, onnx_ops, stablehlo, stablehlo_data, stablehlo_math
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, holds, wide, widened
+from coset.dialects.aten_node import AtenNode, Builder, Built, NoTerm, aten, given_as, holds, wide, widened
 from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape
 from coset.dialects.onnx_arithmetic import (
     Number,
@@ -62,13 +62,22 @@ def _floating(node: AtenNode, build: Unary) -> Term:
     return widened(x, build)
 
 
+def _of_floats(op: str) -> Builder:
+    return lambda node: _floating(node, lambda x: make(op, (x,)))
+
+
+def _of_all(op: str, *, floats: bool = False) -> Builder:
+    """`op`, or of `floats` only: others are as they are."""
+    return lambda node: node.term("self") if floats and node.dtype.kind != "float" else make(op, (node.term("self"),))
+
+
 def _enter_unary() -> None:
     for name, op in _FLOAT.items():
-        aten(f"{name}.default")(lambda node, op=op: _floating(node, lambda x: make(op, (x,))))
+        aten(f"{name}.default")(_of_floats(op))
     for name, op in _SAME.items():
-        aten(f"{name}.default")(lambda node, op=op: make(op, (node.term("self"),)))
+        aten(f"{name}.default")(_of_all(op))
     for name, op in _WHOLE.items():
-        aten(f"{name}.default")(lambda node, op=op: make(op, (node.term("self"),)) if node.dtype.kind == "float" else node.term("self"))
+        aten(f"{name}.default")(_of_all(op, floats=True))
 
 
 _enter_unary()
@@ -220,25 +229,43 @@ def _sum(node: AtenNode, op: Callable[..., Term]) -> Term:
     return convert(op(given_as(working, one), _scaled(node, given_as(working, other))), node.dtype)
 
 
+def _comparison(direction: str) -> Builder:
+    return lambda node: _compared(node, direction)
+
+
+def _between(op: Callable[..., Term], *, rounded: bool = False) -> Builder:
+    """`op` of both operands."""
+    return lambda node: _arithmetic(node, op, "self", "other", rounded=rounded)
+
+
+def _quotient(op: Callable[..., Term]) -> Builder:
+    """`op` of both operands as floats."""
+    return lambda node: _arithmetic(node, op, "self", "other", result=_quotient_type(node))
+
+
+def _logical(op: Callable[..., Term]) -> Builder:
+    return lambda node: op(truth(node.term("self")), truth(node.term("other")))
+
+
 def _enter_binary() -> None:
     for overload in ("Tensor", "Scalar"):
         aten(f"add.{overload}")(partial(_sum, op=add))
-        aten(f"sub.{overload}")(partial(_sum, op=_difference))
-        aten(f"mul.{overload}")(lambda node: _arithmetic(node, multiply, "self", "other"))
-        aten(f"div.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
-        aten(f"true_divide.{overload}")(lambda node: _arithmetic(node, divide, "self", "other", result=_quotient_type(node)))
+        aten(f"sub.{overload}")(partial(_sum, op=subtract))
+        aten(f"mul.{overload}")(_between(multiply))
+        aten(f"div.{overload}")(_quotient(divide))
         aten(f"div.{overload}_mode")(_divided)
-        aten(f"remainder.{overload}")(lambda node: _arithmetic(node, _remainder, "self", "other", rounded=True))
-        aten(f"fmod.{overload}")(lambda node: _arithmetic(node, partial(pointwise, "remainder"), "self", "other", rounded=True))
+        aten(f"remainder.{overload}")(_between(_remainder, rounded=True))
+        aten(f"fmod.{overload}")(_between(partial(pointwise, "remainder"), rounded=True))
         for name, direction in _COMPARISONS.items():
-            aten(f"{name}.{overload}")(lambda node, direction=direction: _compared(node, direction))
+            aten(f"{name}.{overload}")(_comparison(direction))
         for name in ("and", "or", "xor"):
-            aten(f"bitwise_{name}.{overload}")(lambda node, name=name: _arithmetic(node, partial(pointwise, name), "self", "other"))
-    aten("maximum.default")(lambda node: _arithmetic(node, maximum, "self", "other"))
-    aten("minimum.default")(lambda node: _arithmetic(node, minimum, "self", "other"))
-    aten("atan2.default")(lambda node: _arithmetic(node, partial(pointwise, "atan2"), "self", "other", result=_quotient_type(node)))
+            aten(f"bitwise_{name}.{overload}")(_between(partial(pointwise, name)))
+    aten("true_divide.Tensor")(_quotient(divide))
+    aten("maximum.default")(_between(maximum))
+    aten("minimum.default")(_between(minimum))
+    aten("atan2.default")(_quotient(partial(pointwise, "atan2")))
     for name, op in (("and", both), ("or", either), ("xor", partial(pointwise, "xor"))):
-        aten(f"logical_{name}.default")(lambda node, op=op: op(truth(node.term("self")), truth(node.term("other"))))
+        aten(f"logical_{name}.default")(_logical(op))
 
 
 _COMPARISONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
@@ -248,10 +275,6 @@ def _quotient_type(node: AtenNode) -> DType:
     """Integers become floats."""
     assert node.common is not None
     return node.common if node.common.kind in ("float", "complex") else node.dtype
-
-
-def _difference(a: Number, b: Number) -> Term:
-    return subtract(a, b)
 
 
 def _compared(node: AtenNode, direction: str) -> Term:

@@ -67,8 +67,10 @@ def _variance(node: AtenNode) -> tuple[Term, Term]:
         variance = make("onnx.ReduceMean", (squares,), {"dimensions": axes})
     else:
         total = make("stablehlo.reduce", (squares,), {"dimensions": axes, "combiner": "add"})
-        plain = isinstance(count, int) and isinstance(correction, int | float)
-        variance = divide(total, max(count - correction, 0) if plain else _less(count, correction, x.tensor.dtype))
+        if isinstance(count, int) and isinstance(correction, int | float):
+            variance = divide(total, max(count - correction, 0))
+        else:
+            variance = divide(total, _less(count, correction, x.tensor.dtype))
     return tuple(convert(reshape(each, node.shape), node.dtype) for each in (variance, mean))  # type: ignore[return-value]
 
 

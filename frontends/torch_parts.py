@@ -140,7 +140,7 @@ def main_device(graph: Any) -> Any:
 # ---------------------------------------------------------------- parts
 
 
-class _Said(OperatorSupportBase):
+class _Said(OperatorSupportBase):  # type: ignore[misc]
     """The nodes that terms say."""
 
     def __init__(self, refused: Mapping[Node, str]) -> None:
