@@ -286,7 +286,8 @@ def compiled_parts(module: Any, compile: Compile) -> tuple[Any, list[Imported], 
             run = compile(imported, device)
         except CosetError as error:
             ops = sum(node.op == "call_function" and computes(node) for node in part.graph.nodes)
-            fallbacks.append(Fallback(f"a part of {ops} ops", error.message))
+            reason = error.message + (f"; {error.help}" if error.help else "")
+            fallbacks.append(Fallback(f"a part of {ops} ops", reason))
             continue
         setattr(module, name, Part(imported, run, device))
         done.append(imported)

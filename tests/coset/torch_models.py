@@ -17,13 +17,14 @@ Inputs = tuple[Any, ...]
 @dataclass(frozen=True)
 class Model:
     """`inputs(n)` are drawn for a size; `trains` where gradients are compared too; `grows` where n may change without a compilation;
-    `keeps` are reasons for which ops stay in torch."""
+    `keeps` are reasons for which ops stay in torch; `within` is the narrowest type that it computes in."""
 
     make: Callable[[], Any]
     inputs: Callable[[int], Inputs]
     trains: bool = False
     grows: bool = True
     keeps: tuple[str, ...] = ()
+    within: Any = torch.float32
 
 
 MODELS: dict[str, Model] = {}
@@ -430,7 +431,7 @@ class Orders(nn.Module):
         return values, places, x.argmax(-1), x.max(dim=1).values, torch.topk(x, 3, largest=False).values, x.cumsum(1), x.std(1), x.amin(1)
 
 
-@model("mixed_precision", rows(16), trains=True)
+@model("mixed_precision", rows(16), trains=True, within=torch.bfloat16)
 class MixedPrecision(nn.Module):
     """bf16 inside, f32 outside."""
 
