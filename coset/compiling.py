@@ -39,7 +39,7 @@ class Options:
     """How parts of a torch program are compiled; each field is a key of `torch.compile`'s `options`.
 
     `target`: a target's name (None: that of the device). `code`: `triton`, `torch` (torch functions in place of Triton kernels), `aten`
-    (one op after the other), or `auto`: Triton on a GPU, torch functions on a CPU. `numerics`, `rules`: as `coset.optimize` takes them.
+    (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`: as `coset.optimize` takes them.
     `seconds`, `nodes`: limits of the search of one part. `check`: compare each part with its reference meaning before it is used.
     `folder`: where packages are kept to be read (None: they go with the process).
 
@@ -189,7 +189,7 @@ class _Work:
 
     def _asked(self, imported: Imported, device: Any) -> Lowering:
         options, gpu = self.options, device.type == "cuda"
-        code = options.code if options.code != "auto" else "triton" if gpu else "torch"
+        code = options.code if options.code != "auto" else "triton" if gpu else "aten"
         interpreted = code == "triton" and not gpu
         check = Check.NONE if not options.check else Check.INTERPRETED if interpreted else Check.TORCH
         target = get_target(options.target or (target_of(device) if gpu else ANY_GPU))

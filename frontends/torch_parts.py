@@ -5,6 +5,7 @@ Views at the end of a graph stay views of torch: their strides and offsets are w
 
 from __future__ import annotations
 
+import heapq
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,18 +164,62 @@ def split(module: Any) -> tuple[Any, list[str], list[Fallback]]:
     said = [node for node in graph.nodes if node.op == "call_function" and node not in refused]
     if not any(computes(node) for node in said):
         return module, [], fallbacks
-    random = [node.name for node in refused if node.op == "call_function"]
+    effects = [node for node in graph.nodes if node in refused and has_effect(node)]
     if all(not reason for reason in refused.values()):
         parts = [dict.fromkeys(said)]  # views at the end depend on nobody: no circle is possible
     else:
-        found = CapabilityBasedPartitioner(module, _Said(refused), allows_single_node_partition=True).propose_partitions()
-        parts = [part.nodes for part in found if any(computes(node) for node in part.nodes)]
-    before = {node.name for node in graph.nodes}
+        partitioner = CapabilityBasedPartitioner(module, _Said(refused), allows_single_node_partition=True)
+        partitioner.dependency_viewer.downstreams = downstreams(graph, effects)
+        parts = [part.nodes for part in partitioner.propose_partitions() if any(computes(node) for node in part.nodes)]
     module = fuse_by_partitions(module, parts, prefix="coset_part_", always_return_tuple=True)
-    after = [node.name for node in module.graph.nodes if node.name in random]
-    assert set(after) <= before and after == [name for name in random if name in after], "calls with effects changed their order"
+    in_order(module.graph, effects)
     names = [node.target for node in module.graph.nodes if node.op == "call_module"]
     return module, names, fallbacks
+
+
+def has_effect(node: Node) -> bool:
+    """True for a call that must keep its place among others of its kind: it draws from a generator, checks, prints, communicates."""
+    drawn = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in node.target.tags
+    return node.op == "call_function" and (drawn or node.is_impure())
+
+
+def followers(node: Node, effects: Sequence[Node]) -> list[Node]:
+    """Who must come after `node`: those who take its results, and the next effect."""
+    place = effects.index(node) + 1 if node in effects else len(effects)
+    return [*node.users, *effects[place : place + 1]]
+
+
+def downstreams(graph: Any, effects: Sequence[Node]) -> dict[Node, set[Node]]:
+    """All that must come after each node. A part must not stand before and after the same one."""
+    found: dict[Node, set[Node]] = {}
+    for node in reversed(graph.nodes):
+        found[node] = set()
+        for follower in followers(node, effects):
+            found[node] |= {follower, *found[follower]}
+    return found
+
+
+def in_order(graph: Any, effects: Sequence[Node]) -> None:
+    """Sort a graph so that every node comes after what it takes, and effects come in the order of `effects`; else as it was."""
+    nodes = list(graph.nodes)
+    waits = dict.fromkeys(nodes, 0)
+    after = {node: followers(node, effects) for node in nodes}
+    for node in nodes:
+        for follower in after[node]:
+            waits[follower] += 1
+    place = {node: number for number, node in enumerate(nodes)}
+    ready = [place[node] for node in nodes if not waits[node]]
+    heapq.heapify(ready)
+    last = graph._root
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        last.append(node)
+        last = node
+        for follower in after[node]:
+            waits[follower] -= 1
+            if not waits[follower]:
+                heapq.heappush(ready, place[follower])
+    assert not any(waits.values()), "a part stands before and after the same node"
 
 
 def computes(node: Node) -> bool:
