@@ -12,6 +12,7 @@ from torch_samples import samples, torch  # without torch the tests are skipped 
 from coset.dialects.aten_node import BUILDERS
 from coset.frontends.torch_capture import capture
 from coset.frontends.torch_fx import Imported
+from coset.frontends.torch_parts import downstreams, has_effect, in_order
 from coset.ir.evaluate import evaluate_program
 from coset.ir.types import DTYPES
 from coset.lowering.primitive import primitive
@@ -124,3 +125,22 @@ def test_every_builder_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(call, [])(*given)
     asked.add("true_divide.Tensor")  # only what torch makes of resizing by a symbol has it: a module of `tests/coset` does
     assert sorted(BUILDERS.keys() - asked) == []
+
+
+def test_effects_keep_their_order() -> None:
+    """What follows the second draw comes after the first one too, so that no part can stand around it; and sorting puts draws back."""
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    before = graph.call_function(torch.ops.aten.tanh.default, (x,))
+    first = graph.call_function(torch.ops.aten.rand_like.default, (before,))
+    second = graph.call_function(torch.ops.aten.rand_like.default, (x,))
+    after = graph.call_function(torch.ops.aten.sinh.default, (second,))
+    graph.output((first, after))
+    effects = [node for node in graph.nodes if has_effect(node)]
+    assert effects == [first, second]
+    assert {second, after} <= downstreams(graph, effects)[first] and after not in downstreams(graph, [])[first]
+    x.append(second)  # where a sort by operands alone may put it
+    assert [node for node in graph.nodes if node in effects] == [second, first]
+    in_order(graph, effects)
+    assert [node for node in graph.nodes if node in effects] == effects
+    graph.lint()
