@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("coset")
 CODES = ("auto", "triton", "torch", "aten")
+MOST_KEPT = 512  # parts that are known again; those in use live on by themselves
 ANY_GPU = "nvidia-h100"  # whose plans are taken where the device is none that a target describes
 
 
@@ -181,6 +182,8 @@ class _Work:
                tuple(map(str, self.options.rules)), asked.check)  # fmt: skip
         done = _PARTS.get(key)
         if done is None:
+            if len(_PARTS) >= MOST_KEPT:
+                del _PARTS[next(iter(_PARTS))]
             done = _PARTS[key] = self._compiled(asked, imported, device)
             self.parts.append(done[1])
         else:

@@ -262,7 +262,7 @@ class Part(torch.nn.Module):  # type: ignore[misc]
                 results.append(None if output is None else dims.evaluate(output, sizes))
                 continue
             at, layout = output
-            result = found[at]
+            result = found[at].contiguous()  # op-by-op code gives views of what it has: torch's graph goes on with strides that it knows
             memory = result.untyped_storage().data_ptr()
             if memory in taken and result.numel():  # two names for one memory: torch's graph has none, and may write into either
                 result = result.clone()

@@ -269,6 +269,47 @@ def test_a_result_lies_in_memory_as_torch_has_it() -> None:
     assert found.stride() == wanted.stride() and torch.allclose(found, wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("code", ["torch", "aten"])
+def test_views_of_results_are_possible_where_torch_makes_them(code: str) -> None:
+    """A view behind a part takes the strides for granted that torch's own op would have given."""
+    x = torch.randn(2, 3, 8, 8)
+    found = coset.compile(lambda x: nn.functional.unfold(x, 3, padding=1), **{**QUICK, "code": code})(x)
+    wanted = nn.functional.unfold(x, 3, padding=1)
+    assert torch.equal(found, wanted) and found.stride() == wanted.stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_autocast_and_other_dtypes(dtype: Any) -> None:
+    module, x = nn.Sequential(nn.Linear(8, 8), nn.SiLU(), nn.Linear(8, 4)).double(), torch.randn(3, 8, dtype=torch.float64)
+    if dtype is torch.bfloat16:
+        module, x = module.float(), x.float()
+
+    def call(x: Any) -> Any:
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype is torch.bfloat16):
+            return module(x)
+
+    found, wanted = coset.compile(call, **QUICK)(x), call(x)
+    assert found.dtype == wanted.dtype == dtype
+    assert torch.allclose(found, wanted, atol=4 * torch.finfo(dtype).eps)
+
+
+def test_what_eager_torch_refuses_is_refused() -> None:
+    compiled = coset.compile(nn.Linear(16, 4), **QUICK)
+    with pytest.raises(Exception, match="failed to run FX node with fake tensors"):
+        compiled(torch.randn(2, 15))
+
+
+def test_a_package_refuses_tensors_that_are_not_its_own() -> None:
+    from coset.backends.torch_loaded import LoadedPackage
+
+    coset.compile(lambda x: torch.atanh(x / 9) + 4, **QUICK)(torch.randn(3, 5))
+    package = LoadedPackage(compiled_graphs()[0].parts[0].folder)
+    with pytest.raises(ValueError, match=r"must have elements of torch.float32, not torch.float64"):
+        package([torch.randn(3, 5, dtype=torch.float64)])
+    with pytest.raises(ValueError, match="dim 1 of input `x0` must be 5, not 4"):
+        package([torch.randn(3, 4)])
+
+
 def test_equal_layers_are_compiled_once() -> None:
     """Regional compilation: modules that differ in their weights only share a package."""
     layers, x = [nn.Sequential(nn.Linear(8, 8), nn.Mish()) for _ in range(3)], torch.randn(2, 8)
