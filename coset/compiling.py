@@ -179,7 +179,7 @@ class _Work:
         """
         asked = self._asked(imported, device)
         key = (imported.program.inputs, imported.program.roots, str(device), asked.target.name, asked.code, self.options.numerics,
-               tuple(map(str, self.options.rules)), asked.check)  # fmt: skip
+               tuple(map(str, self.options.rules)), asked.check, self.options.folder)  # fmt: skip
         done = _PARTS.get(key)
         if done is None:
             if len(_PARTS) >= MOST_KEPT:
