@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from coset.compiling import compile, compiled_graphs
     from coset.egraph.limits import Limits
     from coset.pipeline import Optimized, optimize
     from coset.rules.spelled import names, op
     from coset.rules.written import rule
     from coset.running import load
 
-__all__ = ["Limits", "Optimized", "load", "names", "op", "optimize", "rule"]
+__all__ = ["Limits", "Optimized", "compile", "compiled_graphs", "load", "names", "op", "optimize", "rule"]
 
 _HOMES = {
     "optimize": "coset.pipeline", "Optimized": "coset.pipeline", "Limits": "coset.egraph.limits", "load": "coset.running",
+    "compile": "coset.compiling", "compiled_graphs": "coset.compiling",
     "rule": "coset.rules.written", "names": "coset.rules.spelled", "op": "coset.rules.spelled",
 }  # fmt: skip
 

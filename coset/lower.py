@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +18,7 @@ import coset.dialects
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import bindings
+from coset.feeds import Feed, bindings
 from coset.flow import Refused
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -54,10 +55,25 @@ class Check(Enum):
     INTERPRETED = "interpreted"
 
 
+class Runs(Protocol):
+    """A package that runs on NumPy arrays by name."""
+
+    def run(self, feed: Feed) -> Feed:
+        """The outputs for the inputs."""
+
+
+Opened = Callable[[Path, bool], AbstractContextManager[Runs]]  # of a folder; true where its kernels are to be interpreted
+
+
+def in_a_child(folder: Path, interpreted: bool) -> AbstractContextManager[Runs]:
+    """The package in a process of its own, which may die without harm."""
+    return TorchPackage(folder, interpreted=interpreted)
+
+
 @dataclass(frozen=True)
 class Lowering:
-    """What is asked for: the arguments of `coset lower`. `code`: Triton kernels for what a plan fuses, torch functions in their place,
-    or plain torch code of one op after the other (aten)."""
+    """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
+    functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared."""
 
     model: Any
     target: Target
@@ -68,6 +84,7 @@ class Lowering:
     code: str = "triton"
     check: Check = Check.TORCH
     progress: Progress = lambda _: None
+    opened: Opened = in_a_child
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -238,14 +255,16 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
             folder = place / "package"
             write_package(emitted.package("torch"), folder)
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
-        report = compare(original, folder, asked.dims or {}, interpreted=interpreted, amplified=TF32_NOISE if tf32 else 1.0)
+        with asked.opened(folder, interpreted) as package, ExitStack() as stack:
+            plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
+            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run)
     if not report.ok:
         worst = report.worst
         what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
         raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
                       help="restrict --numerics; please report the model")  # fmt: skip
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
-    return {**report.summary(), "kernels": ran}
+    return {**report.summary(), "kernels": ran, "apart": report.apart}
 
 
 def _kernels(folder: Path) -> list[dict[str, Any]]:
@@ -253,11 +272,29 @@ def _kernels(folder: Path) -> list[dict[str, Any]]:
     return list(json.loads((folder / "manifest.json").read_text()).get("kernels", []))
 
 
-def compare(program: Program, folder: Path, given: Mapping[str, int], *, interpreted: bool = False, amplified: float = 1.0) -> CheckReport:
-    """Run the package in `folder` beside the evaluator; see `against_reference`.
+@dataclass
+class _Plain:
+    """The program as it came, op by op in torch: written and opened where a comparison asks for it."""
+
+    program: Program
+    folder: Path
+    opened: Callable[[Path], Runs]
+    package: Runs | None = None
+
+    def run(self, feed: Feed) -> Feed:
+        """The outputs by name."""
+        if self.package is None:
+            write_package(aten_package(self.program, title="The program as it came, op by op."), self.folder)
+            self.package = self.opened(self.folder)
+        return self.package.run(feed)
+
+
+def compare(
+    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, plain: Callable[[Feed], Feed] | None = None
+) -> CheckReport:
+    """Run the package beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    with TorchPackage(folder, interpreted=interpreted) as package:
-        return against_reference(program, package.run, given, amplified=amplified)
+    return against_reference(program, package.run, given, amplified=amplified, plain=plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,24 +42,33 @@ def read_program(model: Any) -> Program:
 
 
 def against_reference(
-    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False, seed: int = 0
-) -> CheckReport:
+    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False, seed: int = 0,
+    plain: Callable[[Feed], Feed] | None = None,
+) -> CheckReport:  # fmt: skip
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
-    operand of a product may be off; `exact`: every bit counts; `seed`: of the inputs.
+    operand of a product may be off; `exact`: every bit counts; `seed`: of the inputs. `plain` runs the same program, op by op, by the
+    library that `run` is made of: where that library itself gains an infinity (its sums overflow in another order) or loses a NaN (its
+    convolutions do not multiply padding), the result need only be what it is there, and the report says so under `apart`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    refusal = ""
+    refusal = apart = ""
     for binding in bindings(program, given):
         report = CheckReport(dict(binding))
         for case, expected, noise in expected_values(program, binding, report, seed):
             report.cases.append(case.name)
             results = run(case.feed)
+            own: Feed | None = None
             for name, value in expected.items():
-                report.differences.append(difference(case.name, name, value, results[name], noise[name] * amplified, exact=exact))
+                found = difference(case.name, name, value, results[name], noise[name] * amplified, exact=exact)
+                if not found.ok and found.problem and plain is not None and not exact:
+                    own = plain(case.feed) if own is None else own
+                    beside = difference(case.name, name, own[name], results[name], noise[name] * amplified, exact=exact)
+                    apart, found = (apart or str(found), beside) if beside.ok else (apart, found)
+                report.differences.append(found)
         if report.cases:
-            return report
+            return replace(report, apart=apart)
         refusal = report.reasons[0] if report.reasons else ""
     raise CosetError(f"the model has no value on drawn inputs ({refusal})", help="give its free dims with --dim NAME=N")
 

@@ -24,3 +24,14 @@ def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
 def test_explanations_are_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("explaining.md", tmp_path)
     assert kinds["sh"] == 6 and kinds["prints"] == 6
+
+
+@pytest.mark.slow
+def test_the_page_of_torch_runs(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    about = tmp_path / "named_backend-1.dist-info"  # the name of the backend, also where coset runs in place
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: named-backend\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[torch_dynamo_backends]\ncoset = coset.compiling:backend\n")
+    kinds = run_page("torch.md", tmp_path)
+    assert kinds["python"] == 2

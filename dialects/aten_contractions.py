@@ -1,0 +1,143 @@
+"""ATen's products and convolutions with their gradients, as hub terms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from coset.dialects import onnx_ops, onnx_windows, stablehlo, stablehlo_data
+from coset.dialects.aten_node import AtenNode, Built, aten, given_as, wide
+from coset.dialects.hub_terms import convert, dot, reshape, transpose
+from coset.dialects.onnx_arithmetic import add, multiply, padded
+from coset.ir import dims
+from coset.ir.dims import Dim, Poly
+from coset.ir.term import Term, absent, make
+
+PRIMITIVES = (onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here
+
+# ---------------------------------------------------------------- products
+
+
+@aten("mm.default")
+def _mm(node: AtenNode) -> Built:
+    return dot(node.term("self"), node.term("mat2"), lhs_contract=(1,), rhs_contract=(0,))
+
+
+@aten("bmm.default")
+def _bmm(node: AtenNode) -> Built:
+    return batched(node.term("self"), node.term("mat2"))
+
+
+def batched(a: Term, b: Term) -> Term:
+    """The products of two stacks of matrices."""
+    return dot(a, b, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(1,))
+
+
+@aten("addmm.default")
+def _addmm(node: AtenNode) -> Built:
+    product = dot(node.term("mat1"), node.term("mat2"), lhs_contract=(1,), rhs_contract=(0,))
+    return _added(node, product)
+
+
+def _added(node: AtenNode, product: Term) -> Term:
+    """beta * self + alpha * product; with a beta of 0 a NaN of self is not added."""
+    own, beta, alpha = node.term("self"), node["beta"], node["alpha"]
+    working = product.tensor.dtype if beta in (0, 1) and alpha == 1 else wide(product.tensor.dtype)
+    total = convert(product, working)
+    if alpha != 1:
+        total = multiply(total, given_as(working, alpha))
+    if beta != 0:
+        summand = convert(own, working)
+        total = add(total, summand if beta == 1 else multiply(summand, given_as(working, beta)))
+    return convert(total, node.dtype)
+
+
+# ---------------------------------------------------------------- convolutions
+
+
+class Windows:
+    """The numbers of a convolution in all its spatial dims."""
+
+    def __init__(self, node: AtenNode) -> None:
+        count = node.term("input").tensor.rank - 2
+        self.count = count
+        self.strides, self.padding, self.dilations = (node.ints(key, count) for key in ("stride", "padding", "dilation"))
+        self.groups, self.transposed = int(node.number("groups")), bool(node["transposed"])
+        self.more = node.ints("output_padding", count) if self.transposed else (0,) * count
+
+    def reaches(self, w: Term) -> list[Dim]:
+        """How far the last element of the window is from its first."""
+        return [dims.multiply(dims.subtract(k, 1), d) for k, d in zip(w.tensor.dims[2:], self.dilations, strict=True)]
+
+
+@aten("convolution.default")
+def _convolution(node: AtenNode) -> Built:
+    windows, x, w = Windows(node), node.term("input"), node.term("weight")
+    bias = absent() if node["bias"] is None else node.term("bias")
+    return _transposed(windows, x, w, bias, node.shape[2:]) if windows.transposed else _forward(windows, x, w, bias)
+
+
+def _forward(windows: Windows, x: Term, w: Term, bias: Term) -> Term:
+    attributes = {
+        "strides": windows.strides, "dilations": windows.dilations, "group": windows.groups,
+        "padding": tuple((pad, pad) for pad in windows.padding),
+    }  # fmt: skip
+    return make("onnx.Conv", (x, w, bias), attributes)
+
+
+def _transposed(windows: Windows, x: Term, w: Term, bias: Term, wanted: Sequence[Dim]) -> Term:
+    """The transpose of a convolution, whose result is as large as `wanted`; w [in, out / groups, ..]."""
+    pairs: list[tuple[Dim, Dim]] = []
+    for extent, reach, pad, stride, size in zip(
+        x.tensor.dims[2:], windows.reaches(w), windows.padding, windows.strides, wanted, strict=True
+    ):
+        low = dims.subtract(reach, pad)
+        spread = dims.add(dims.multiply(dims.subtract(extent, 1), stride), 1)
+        high = dims.subtract(dims.add(dims.subtract(size, 1), dims.add(reach, 1)), dims.add(spread, low))
+        pairs.append((low, high))
+    attributes = {"strides": windows.strides, "dilations": windows.dilations, "group": windows.groups, "padding": tuple(pairs)}
+    if any(isinstance(width, Poly) for pair in pairs for width in pair):
+        x = padded(
+            x, (0, 0, *(low for low, _ in pairs)), (0, 0, *(high for _, high in pairs)), 0, (0, 0, *(s - 1 for s in windows.strides))
+        )
+        attributes |= {"strides": (1,) * windows.count, "padding": ((0, 0),) * windows.count}
+    return make("onnx.ConvTranspose", (x, w, bias), attributes)
+
+
+@aten("convolution_backward.default")
+def _convolution_backward(node: AtenNode) -> Built:
+    """The gradients of the input, the filters and the bias, each where it is asked for."""
+    windows, g, x, w = Windows(node), node.term("grad_output"), node.term("input"), node.term("weight")
+    wanted = node["output_mask"]
+    results: list[Term | None] = [None, None, None]
+    if wanted[0]:
+        own = _forward(windows, g, w, absent()) if windows.transposed else _transposed(windows, g, w, absent(), x.tensor.dims[2:])
+        results[0] = own
+    if wanted[1]:
+        results[1] = _filters_gradient(windows, g, x, w) if windows.transposed else _filters_gradient(windows, x, g, w)
+    if wanted[2]:
+        axes = (0, *range(2, g.tensor.rank))
+        total = make("stablehlo.reduce", (convert(g, wide(g.tensor.dtype)),), {"dimensions": axes, "combiner": "add"})
+        results[2] = convert(total, g.tensor.dtype)
+    return tuple(results)
+
+
+def _filters_gradient(windows: Windows, x: Term, g: Term, w: Term) -> Term:
+    """What moves the filters w [O, I / groups, ..] of a convolution from x [N, I, ..] to g [N, O, ..]: the convolution of x with g, where
+    channels are the batch and the batch is summed over."""
+    swap = (1, 0, *range(2, x.tensor.rank))
+    pairs: list[tuple[Dim, Dim]] = []
+    for extent, size, reach, pad, stride in zip(
+        x.tensor.dims[2:], g.tensor.dims[2:], windows.reaches(w), windows.padding, windows.strides, strict=True
+    ):
+        whole = dims.add(dims.multiply(dims.subtract(size, 1), stride), dims.add(reach, 1))
+        pairs.append((pad, dims.subtract(dims.subtract(whole, extent), pad)))
+    if any(isinstance(width, Poly) for pair in pairs for width in pair):
+        x = padded(x, (0, 0, *(low for low, _ in pairs)), (0, 0, *(high for _, high in pairs)), 0)
+        pairs = [(0, 0)] * windows.count
+    attributes: dict[str, Any] = {
+        "strides": windows.dilations, "padding": tuple(pairs), "lhs_dilation": (1,) * windows.count, "rhs_dilation": windows.strides,
+        "feature_group_count": 1, "batch_group_count": windows.groups,
+    }  # fmt: skip
+    found = make("stablehlo.convolution", (transpose(x, swap), transpose(g, swap)), attributes)
+    return reshape(transpose(found, swap), w.tensor.dims)

@@ -1,0 +1,147 @@
+"""ATen's ops that read or write where indices say, as hub terms.
+
+Indices out of range are an error of torch; here, as in the hub, reads are clamped into the tensor and writes outside are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coset.dialects import onnx_indexing, stablehlo_data
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, by_onnx, wide
+from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.onnx_arithmetic import concatenate, select
+from coset.dialects.onnx_indexing import cropped, from_front
+from coset.ir.dims import Shape
+from coset.ir.term import Term, make
+from coset.ir.types import BOOL, I64
+
+PRIMITIVES = (onnx_indexing, stablehlo_data)  # their ops are made here
+_COMBINERS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum", "add": "add", "multiply": "multiply"}
+_OF_ONNX = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "second": "none"}
+
+
+@aten("embedding.default")
+def _embedding(node: AtenNode) -> Built:
+    """The rows of a table."""
+    return make("onnx.Gather", (node.term("weight"), node.term("indices")), {"axis": 0})
+
+
+@aten("gather.default")
+def _gather(node: AtenNode) -> Built:
+    x, index = node.term("self"), node.term("index")
+    if x.tensor.rank == 0:
+        return x
+    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    (found,) = by_onnx("GatherElements", (x, index), {"axis": axis})
+    return found
+
+
+def _scattered(node: AtenNode, updates: Term, combiner: str) -> Term:
+    x, index = node.term("self"), node.term("index")
+    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    if x.tensor.rank == 0:
+        x, index, updates = (reshape(each, (each.tensor.elements,)) for each in (x, index, updates))
+    working = wide(x.tensor.dtype) if combiner in ("add", "multiply") else x.tensor.dtype
+    operands = (convert(x, working), index, convert(cropped(updates, index.tensor.dims), working))
+    (found,) = by_onnx("ScatterElements", operands, {"axis": axis, "reduction": _OF_ONNX[combiner]})
+    return reshape(convert(found, node.dtype), node.shape)
+
+
+@aten("scatter.src", "scatter.value")
+def _scatter(node: AtenNode) -> Built:
+    """Where two updates meet, any of them stays."""
+    return _scattered(node, _updates(node), "second")
+
+
+def _updates(node: AtenNode) -> Term:
+    if "src" in node.arguments:
+        return node.term("src")
+    return splat(node.number("value"), node.dtype, node.term("index").tensor.dims)
+
+
+@aten("scatter_add.default")
+def _scatter_add(node: AtenNode) -> Built:
+    return _scattered(node, node.term("src"), "add")
+
+
+@aten("scatter_reduce.two", "scatter.reduce", "scatter.value_reduce")
+def _scatter_reduce(node: AtenNode) -> Built:
+    combiner = _COMBINERS.get(str(node["reduce"]))
+    if combiner is None or not node.arguments.get("include_self", True):
+        raise NoTerm(f"scatter_reduce as `{node['reduce']}`, with include_self={node.arguments.get('include_self')}, has no term")
+    return _scattered(node, _updates(node), combiner)
+
+
+# ---------------------------------------------------------------- a list of indices
+
+
+def _indexed(node: AtenNode, x: Term) -> tuple[list[int], list[Term], Shape, bool]:
+    """The indexed axes, their indices broadcast to one shape, that shape, and whether its dims stand in the place of the axes.
+
+    Raises:
+        NoTerm: an index is a mask.
+    """
+    given = list(node["indices"])
+    axes = [axis for axis, index in enumerate(given) if index is not None]
+    if any(given[axis].tensor.dtype is BOOL for axis in axes):
+        raise NoTerm("how many elements a mask picks only a run tells")
+    shape = numpy_shape(*(given[axis].tensor.dims for axis in axes))
+    indices = [numpy_broadcast(convert(given[axis], I64), shape) for axis in axes]
+    return axes, indices, shape, axes == list(range(axes[0], axes[-1] + 1))
+
+
+def _vectors(x: Term, axes: list[int], indices: list[Term], shape: Shape) -> Term:
+    """Index vectors [shape.., axes], counted from the front."""
+    columns = concatenate([reshape(index, (*shape, 1)) for index in indices], len(shape))
+    return from_front(columns, tuple(x.tensor.dims[axis] for axis in axes))
+
+
+@aten("index.Tensor")
+def _index(node: AtenNode) -> Built:
+    x = node.term("self")
+    axes, indices, shape, adjacent = _indexed(node, x)
+    if len(axes) == 1:
+        return make("onnx.Gather", (x, indices[0]), {"axis": axes[0]})
+    rest = [axis for axis in range(x.tensor.rank) if axis not in axes]
+    moved = transpose(x, (*axes, *rest))
+    found = make("onnx.GatherND", (moved, _vectors(x, axes, indices, shape)), {"batch_dims": 0})
+    if not adjacent or axes[0] == 0:
+        return found
+    before = axes[0]  # so many of the other dims stand before the indices' ones
+    count = len(shape)
+    order = (*range(count, count + before), *range(count), *range(count + before, found.tensor.rank))
+    return transpose(found, order)
+
+
+@aten("index_put.default")
+def _index_put(node: AtenNode) -> Built:
+    x, values = node.term("self"), node.term("values")
+    given = list(node["indices"])
+    if given and given[0] is not None and given[0].tensor.dtype is BOOL:
+        return _masked(node, x, given, values)
+    axes, indices, shape, adjacent = _indexed(node, x)
+    rest = [axis for axis in range(x.tensor.rank) if axis not in axes]
+    order = (*axes, *rest)
+    others = tuple(x.tensor.dims[axis] for axis in rest)
+    before = axes[0] if adjacent else 0
+    whole = numpy_broadcast(values, (*others[:before], *shape, *others[before:]))
+    count = len(shape)
+    updates = transpose(whole, (*range(before, before + count), *range(before), *range(before + count, whole.tensor.rank)))
+    working = wide(x.tensor.dtype) if node["accumulate"] else x.tensor.dtype
+    combiner = ("or" if x.tensor.dtype is BOOL else "add") if node["accumulate"] else "second"
+    operands = (transpose(convert(x, working), order), _vectors(x, axes, indices, shape), convert(updates, working))
+    written = make("onnx.ScatterND", operands, {"combiner": combiner})
+    back = tuple(order.index(axis) for axis in range(x.tensor.rank))
+    return convert(transpose(written, back), node.dtype)
+
+
+def _masked(node: AtenNode, x: Term, given: list[Any], values: Term) -> Term:
+    """One mask and one value for all that it picks."""
+    (mask, *others) = given
+    if any(index is not None for index in others) or values.tensor.elements != 1:
+        raise NoTerm("how many elements a mask picks only a run tells")
+    if node["accumulate"]:
+        raise NoTerm("index_put with a mask that accumulates has no term")
+    spread = reshape(mask, (*mask.tensor.dims, *(1,) * (x.tensor.rank - mask.tensor.rank)))
+    return select(numpy_broadcast(spread, x.tensor.dims), reshape(values, ()), x)

@@ -1,0 +1,44 @@
+"""ATen's normalizations that torch leaves whole, as hub terms: statistics in f32 for floats of 16 bits, as torch keeps them."""
+
+from __future__ import annotations
+
+from coset.dialects import onnx_ops
+from coset.dialects.aten_node import AtenNode, Built, aten, wide
+from coset.dialects.hub_terms import broadcast, convert, reshape, splat
+from coset.dialects.onnx_arithmetic import add, multiply, subtract
+from coset.ir.term import Term, make
+
+PRIMITIVES = (onnx_ops,)  # its ops are made here
+
+
+@aten("native_group_norm.default")
+def _group_norm(node: AtenNode) -> Built:
+    """The result, and the mean and the inverse deviation of each group [N, groups]."""
+    given = node.term("input")
+    x = convert(given, wide(given.tensor.dtype))
+    dtype, shape = x.tensor.dtype, x.tensor.dims
+    groups, epsilon = int(node.number("group")), float(node.number("eps"))
+    channels = shape[1:2]
+    scale, bias = (
+        splat(value, dtype, channels) if node[key] is None else convert(node[key], dtype) for key, value in (("weight", 1), ("bias", 0))
+    )
+    whole = make("onnx.GroupNormalization", (x, scale, bias), {"num_groups": groups, "epsilon": epsilon})
+    mean, inverse = statistics(x, groups, epsilon)
+    results = (convert(whole, given.tensor.dtype), mean, inverse)
+    return tuple(each if type is None else convert(each, type.dtype) for each, type in zip(results, node.types, strict=True))
+
+
+def statistics(x: Term, groups: int, epsilon: float) -> tuple[Term, Term]:
+    """The mean, and 1 / sqrt(variance + epsilon), of each group of channels of x [N, C, ..]."""
+    count, channels, *rest = x.tensor.dims
+    parts = reshape(x, (count, groups, *_split(channels, groups), *rest))
+    axes = tuple(range(2, parts.tensor.rank))
+    mean = make("onnx.ReduceMean", (parts,), {"dimensions": axes})
+    centered = subtract(parts, broadcast(mean, parts.tensor.dims, (0, 1)))
+    variance = make("onnx.ReduceMean", (multiply(centered, centered),), {"dimensions": axes})
+    return mean, make("stablehlo.rsqrt", (add(variance, epsilon),))
+
+
+def _split(channels: object, groups: int) -> tuple[int]:
+    assert isinstance(channels, int), "the channels of a group norm are a number: its weights are"
+    return (channels // groups,)
