@@ -64,16 +64,17 @@ def against_reference(
         for case, expected, noise in expected_values(program, binding, report, seed):
             report.cases.append(case.name)
             results = run(case.feed)
-            own: Feed | None = None
+            beside: tuple[Feed, str | None] | None = None  # what plain code gives, and what is near overflow: asked for once a case
             for name, value in expected.items():
                 found = difference(case.name, name, value, results[name], noise[name] * amplified, exact=exact)
                 if not found.ok and found.problem and plain is not None and not exact:
-                    own = plain(case.feed) if own is None else own
-                    beside = difference(case.name, name, own[name], results[name], noise[name] * amplified, exact=exact)
-                    if not beside.ok and (near := near_overflow(program, case.feed)) is not None:
+                    beside = beside or (plain(case.feed), near_overflow(program, case.feed))
+                    own, near = beside
+                    judged = difference(case.name, name, own[name], results[name], noise[name] * amplified, exact=exact)
+                    if not judged.ok and near is not None:
                         apart = apart or f"{found}; {near} may overflow in another order"
                         continue
-                    apart, found = (apart or str(found), beside) if beside.ok else (apart, found)
+                    apart, found = (apart or str(found), judged) if judged.ok else (apart, found)
                 report.differences.append(found)
         if report.cases:
             return replace(report, apart=apart)

@@ -60,7 +60,7 @@ class Phase:
 
     def is_idle(self, ops: Iterable[str]) -> bool:
         """True where it seeks, and can find nothing over `ops` (with numbers of operands, as in `Rule.reads`)."""
-        return self.seeks and not any(rule.recognises for phase in relevant((self,), ops) for rule in phase.rules)
+        return self.seeks and not relevant((self,), ops)[0].rules
 
 
 @dataclass(frozen=True)

@@ -246,10 +246,8 @@ class _Function:
         own = (*batch, *rows, *columns)
         text = converted(self._value(value), value.dtype, dtype)
         whole = f"torch.broadcast_to({text}, {self._ends(own)})"
-        kept = [place for place, loop in enumerate(self.loops) if loop in own]
         order = [self.loops.index(loop) for loop in own]
-        assert sorted(order) == kept
-        order += [place for place in range(len(self.loops)) if place not in kept]
+        order += [place for place, loop in enumerate(self.loops) if loop not in own]
         sizes = tuple_text(_product(self._dim(loop.extent) for loop in group) for group in (batch, rows, columns))
         turned = whole if order == sorted(order) else f"{whole}.permute({tuple_text(order)})"
         self.lines.append(f"{name} = {turned}.reshape({sizes})")
@@ -268,24 +266,12 @@ class _Function:
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)
         self._begin((*outer, *kernel.k))
-        one = ["1"]
-        sides: list[str] = []
-        for value, m, n in ((kernel.lhs, kernel.m, ()), (kernel.rhs, (), kernel.n)):
-            shape = [self._dim(loop.extent) for loop in kernel.batch]
-            shape += [self._dim(loop.extent) for loop in m] if m else one * len(kernel.m)
-            shape += [self._dim(loop.extent) for loop in n] if n else one * len(kernel.n)
-            shape += [self._dim(loop.extent) for loop in kernel.k]
-            text = converted(self._value(value), value.dtype, kernel.accumulator)
-            matrix = [_product(self._dim(loop.extent) for loop in group) for group in (kernel.batch, m or n, kernel.k)]
-            name = f"m{len(sides)}"
-            self.lines.append(f"{name} = torch.broadcast_to({text}, {tuple_text(shape)}).reshape({tuple_text(matrix)})")
-            sides.append(name)
-        whole = kernel.accumulator.kind in ("int", "uint", "bool")
-        text = f"{sides[0]} @ {sides[1]}.mT"
-        if whole:
-            text = f"einsum_of_integers('bmk,bnk->bmn', {', '.join(sides)}, {kernel.accumulator.bits})"
-        result = tuple_text([*(self._dim(loop.extent) for loop in outer), *one * len(kernel.k)])
-        self.lines.append(f"total = ({text}).reshape({result})")
+        left = self._matrix("m0", kernel.lhs, kernel.batch, kernel.m, kernel.k, kernel.accumulator)
+        right = self._matrix("m1", kernel.rhs, kernel.batch, kernel.n, kernel.k, kernel.accumulator)
+        text = f"{left} @ {right}.mT"
+        if kernel.accumulator.kind in ("int", "uint", "bool"):
+            text = f"einsum_of_integers('bmk,bnk->bmn', {left}, {right}, {kernel.accumulator.bits})"
+        self.lines.append(f"total = ({text}).reshape({self._ends(outer)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
 

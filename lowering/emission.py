@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from coset.dialects.hub_tensors import identity
@@ -110,6 +110,15 @@ class _Body:
             stack.pop()
         return self.done[term, index]
 
+    def stores(self) -> dict[Term, Store]:
+        """What of the kernel's own goes to memory."""
+        buffers, at = self.emission.buffers, self.group.at
+        return {term: Store(buffers[term], at[term], self.scalar(term, at[term])) for term in at if term in buffers}
+
+    def known(self) -> list[Term]:
+        """The terms that were used so far, in the program's order."""
+        return sorted(self.used, key=lambda term: self.emission.position[term])
+
     def _sources(self, term: Term, index: Index) -> tuple[list[tuple[Term, Index]], tuple[Source, ...]]:
         """Where an element comes from, or the elements of index tensors that must be known before."""
         if term.op.name not in PICKED:
@@ -204,19 +213,19 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         steps.append(tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True)))
         names[term] = "sum" if group.kind == PRODUCT else f"fold{place}"
         body.used.add(term)
-    stored = [term for term in group.at if term in emission.buffers]
-    stores = [Store(emission.buffers[term], group.at[term], body.scalar(term, group.at[term])) for term in stored]
-    used = sorted(body.used, key=lambda term: emission.position[term])
-    words = tuple(_word(term) for term in used)
+    stored = body.stores()
+    stores = tuple(stored.values())
+    used = body.known()
+    words = tuple(map(_word, used))
     name = _name(used)
     picks = tuple(body.picks.values())
     if group.kind == PRODUCT:
-        batch, m, n, k = (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in "bmnk")
+        batch, m, n, k = _by_role(group, "bmnk")
         ((lhs, rhs),) = steps
         accumulator = wide(folds[0].tensor.dtype)
-        return Product(name, batch, m, n, k, lhs, rhs, accumulator, tuple(stores), words, picks), frozenset(body.used)
+        return Product(name, batch, m, n, k, lhs, rhs, accumulator, stores, words, picks), frozenset(body.used)
     if group.kind != ROWS:
-        return Pointwise(name, tuple(group.loops.values()), tuple(stores), words, picks), frozenset(body.used)
+        return Pointwise(name, tuple(group.loops.values()), stores, words, picks), frozenset(body.used)
     is_row = [group.is_row(group.at[term]) for term in stored]
     parts = tuple(
         Fold(names[term], term.attribute("combiner"), step[0], wide(term.tensor.dtype)) for term, step in zip(folds, steps, strict=True)
@@ -232,14 +241,14 @@ def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     attended = emission.attended[dot]
     names = {dot: "dot"}
     body = _Body(emission, group, names)
-    batch, m, n, keys, k = (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in "bmnsk")
+    batch, m, n, keys, k = _by_role(group, "bmnsk")
     query, key = (body.scalar(operand, index) for operand, index in zip(dot.operands, group.reads[dot], strict=True))
     score = body.scalar(weights.operands[0], group.at[dot])
     value = body.scalar(result.operands[1], *group.reads[result])
     names[result] = "sum"
     body.used |= {dot, weights, result}
-    stores = tuple(Store(emission.buffers[t], group.at[t], body.scalar(t, group.at[t])) for t in group.at if t in emission.buffers)
-    words = tuple(_word(term) for term in sorted(body.used, key=lambda term: emission.position[term]))
+    stores = tuple(body.stores().values())
+    words = tuple(map(_word, body.known()))
     safe, seen = weights.attribute("safe"), attended.seen(group.at[dot])
     accumulator, picks = wide(result.tensor.dtype), tuple(body.picks.values())
     sides, dtype = (query, key, score, value), dot.tensor.dtype
@@ -260,13 +269,18 @@ def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
         value = Choose((Bound(read[prefix.axis], 0, term.tensor.dims[prefix.axis]),), value, start, dtype)
     names[term] = "scan"
     body.used.add(term)
-    stores = tuple(Store(emission.buffers[t], group.at[t], body.scalar(t, group.at[t])) for t in group.at if t in emission.buffers)
-    used = sorted(body.used, key=lambda term: emission.position[term])
+    stores = tuple(body.stores().values())
+    used = body.known()
     (name,) = symbols(group.at[term][prefix.axis]) & group.extents.keys()
     column = next(loop for loop in group.loops.values() if loop.name == name)
     rows = tuple(loop for loop in group.loops.values() if loop is not column)
     words, picks = tuple(map(_word, used)), tuple(body.picks.values())
     return Scan(_name(used), rows, column, value, combiner, wide(dtype), stores, words, picks), frozenset(body.used)
+
+
+def _by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:
+    """The loops of a group that stand in each role."""
+    return (tuple(loop for key, loop in group.loops.items() if key[0] == role) for role in roles)
 
 
 def _rows(group: Group) -> tuple[tuple[Loop, ...], tuple[Loop, ...]]:

@@ -6,11 +6,12 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from coset.dialects.hub_terms import is_splat
+from coset.ir.dims import product
 from coset.ir.term import Term
 from coset.ir.types import TensorType
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
-from coset.lowering.scanning import is_scan
+from coset.lowering.scanning import prefix_of
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,14 @@ def is_fold(term: Term) -> bool:
 
 
 def is_scanned(term: Term) -> bool:
-    """True for a cumulative reduction that a kernel computes."""
-    return is_scan(term) and is_plain(term.tensor)
+    """True for a cumulative reduction that a kernel computes: of few long rows a library does it, as most of a GPU would wait."""
+    found = prefix_of(term)
+    if found is None or not is_plain(term.tensor):
+        return False
+    length = term.tensor.dims[found.axis]
+    rows = product(dim for axis, dim in enumerate(term.tensor.dims) if axis != found.axis)
+    few = isinstance(rows, int) and rows <= Limits.few_rows
+    return not (few and isinstance(length, int) and length >= Limits.long_row)
 
 
 def is_product(term: Term) -> bool:

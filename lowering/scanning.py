@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from coset.ir.dims import Dim, add, evaluate, subtract, symbols
+from coset.ir.dims import Dim, add, subtract
 from coset.ir.term import Term
 from coset.lowering.group import SCAN, loops_over
 
 if TYPE_CHECKING:
     from coset.lowering.grouping import Grouper
-
-LONG, FEW = 1 << 15, 32  # rows so long, and so few of them, leave most of a GPU waiting: a library takes such
 
 
 @dataclass(frozen=True)
@@ -50,21 +48,6 @@ def prefix_of(term: Term) -> Prefix | None:
         if (low, high) == (-shift, size - 1 + shift):
             return Prefix(axis, True, shift)
     return None
-
-
-def is_scan(term: Term) -> bool:
-    """True for a scan that a kernel computes: of rows that fill a GPU."""
-    found = prefix_of(term)
-    if found is None:
-        return False
-    dims = term.tensor.dims
-    if any(symbols(dim) for dim in dims):
-        return True
-    rows = 1
-    for axis, dim in enumerate(dims):
-        rows *= 1 if axis == found.axis else evaluate(dim, {})
-    size = evaluate(dims[found.axis], {})
-    return rows > FEW or size < LONG
 
 
 def place_scan(walk: Grouper, term: Term) -> None:

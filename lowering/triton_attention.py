@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbols
+from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, I64, DType
 from coset.lowering.kernel import (
@@ -34,13 +34,13 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.renaming import replaced
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_dims import join_loops, split_index
+from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of
 from coset.lowering.triton_rows import emit_rows, power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
-from coset.lowering.triton_values import Axes, Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
 _NAMES = """rows columns query_depth key_depth keys value_keys row_mask column_mask query_depth_mask key_depth_mask key_mask value_mask
@@ -176,22 +176,16 @@ class _Writer:
         )
         self.result = Space(body, {"row": row, "column": column}, [self.outer], binding, kernel.picks)
         for space in (self.query, self.key, self.score, self.value, self.result):
-            self._index(space, joined[0], "batch", frozenset())
+            space.number(joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())
         for space in (self.query, self.score, self.result):
-            self._index(space, joined[1], "rows", _ROW)
+            space.number(joined[1], "rows", _ROW)
         for space in (self.value, self.result):
-            self._index(space, joined[2], "columns", _COLUMN)
+            space.number(joined[2], "columns", _COLUMN)
         for space, name in ((self.key, "keys"), (self.score, "keys"), (self.value, "value_keys")):
-            self._index(space, joined[3], name, _KEY)
+            space.number(joined[3], name, _KEY)
         for space, name in ((self.query, "query_depth"), (self.key, "key_depth")):
-            self._index(space, joined[4], name, _DEPTH)
-
-    def _index(self, space: Space, loops: Sequence[Loop], flat: str, axes: Axes) -> None:
-        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
-        for name, text in split_index(loops, flat, names).items():
-            space.index(name, text, axes)
-        space.flat(loops, flat, axes)
+            space.number(joined[4], name, _DEPTH)
 
     # ------------------------------------------------------------ the function
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coset.ir.dims import Dim, add, ceildiv, product, symbols
+from coset.ir.dims import Dim, add, ceildiv, product
 from coset.lowering.kernel import Plan, Pointwise, extents_of, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_dims import join_loops, largest_index, span, split_index
+from coset.lowering.triton_dims import join_loops, largest_index, span
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_transposed import across, emit_transposed
 from coset.lowering.triton_values import Axis, Scope, Space, dims_of
@@ -34,18 +34,15 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     row = across(kernel, plan, loops, binding)
     if row is not None:
         return emit_transposed(kernel, body, loops, row, binding, comment, sizes)
-    names = {name: body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
     scope = Scope(_AXES)
     flat = body.name("offsets")
+    whole = isinstance(total, int) and total % block == 0
+    space = Space(body, {"all": Axis(flat, None if whole else "mask")}, [scope], binding, kernel.picks)
+    space.number(loops, flat, _AXES)
     start = "tl.program_id(0)" if wide is False else f"tl.program_id(0).to({body.index_type})"
     scope.lines.append(f"{flat} = {start} * BLOCK + tl.arange(0, BLOCK)")
-    whole = isinstance(total, int) and total % block == 0
     if not whole:
         scope.lines.append(f"mask = {flat} < {body.text(total)}")
-    space = Space(body, {"all": Axis(flat, None if whole else "mask")}, [scope], binding, kernel.picks)
-    for name, text in split_index(loops, flat, names).items():
-        space.index(name, text, _AXES)
-    space.flat(loops, flat, _AXES)
     for store in kernel.stores:
         space.store(store, _AXES)
     source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)

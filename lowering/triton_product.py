@@ -8,10 +8,9 @@ are exact in f32 either way. Other integers are summed without matrix units, one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbols
+from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute
 from coset.ir.types import DTYPES, F32, F64, I8, DType
 from coset.lowering.kernel import (
     Apply,
@@ -31,12 +30,12 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_dims import join_loops, split_index
+from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows, power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, number, typed_number
-from coset.lowering.triton_values import Axes, Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
 _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
@@ -165,24 +164,18 @@ class _Writer:
         self.right = Space(body, {"depth": right, "column": column}, both, binding, kernel.picks)
         self.result = Space(body, {"row": row, "column": column}, [self.outer], binding, kernel.picks)
         for space in (self.left, self.right, self.result):
-            self._index(space, joined[0], "batch", frozenset())
+            space.number(joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())
         for space in (self.left, self.result):
-            self._index(space, joined[1], "rows", _ROW)
+            space.number(joined[1], "rows", _ROW)
         for space in (self.right, self.result):
-            self._index(space, joined[2], "columns", _COLUMN)
-        self._index(self.left, joined[3], "left_k", _DEPTH)
-        self._index(self.right, joined[3], "right_k", _DEPTH)
+            space.number(joined[2], "columns", _COLUMN)
+        self.left.number(joined[3], "left_k", _DEPTH)
+        self.right.number(joined[3], "right_k", _DEPTH)
 
     @staticmethod
     def _mask(name: str, count: Dim, block: int) -> str | None:
         return None if isinstance(count, int) and count % block == 0 else name
-
-    def _index(self, space: Space, loops: Sequence[Loop], flat: str, axes: Axes) -> None:
-        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
-        for name, text in split_index(loops, flat, names).items():
-            space.index(name, text, axes)
-        space.flat(loops, flat, axes)
 
     def _programs(self) -> Dim:
         tiles = multiply(ceildiv(self.m, self.tiling.m), ceildiv(self.n, self.tiling.n))

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.dialects.hub_tensors import identity
-from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
+from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_dims import address, join_loops, linear, split_index
+from coset.lowering.triton_dims import address, join_loops, linear
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
 from coset.lowering.triton_pointwise import index_limits
@@ -108,18 +108,12 @@ class _Writer:
         self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
         for name in ("rows", "columns", "row_mask", "column_mask", "start", "count", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
-        self._index(self.rows, "rows", _ROW)
-        self._index(self.columns, "columns", _COLUMN)
+        self.space.number(self.rows, "rows", _ROW)
+        self.space.number(self.columns, "columns", _COLUMN)
 
     @staticmethod
     def _mask(name: str, count: Dim, block: int) -> str | None:
         return None if isinstance(count, int) and count and count % block == 0 else name
-
-    def _index(self, loops: Sequence[Loop], flat: str, axes: frozenset[str]) -> None:
-        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
-        for name, text in split_index(loops, flat, names).items():
-            self.space.index(name, text, axes)
-        self.space.flat(loops, flat, axes)
 
     # ------------------------------------------------------------ the function
 
@@ -162,10 +156,6 @@ class _Writer:
 
     # ------------------------------------------------------------ folds
 
-    def _identity(self, fold: Fold) -> str:
-        value = identity(fold.combiner, fold.dtype).item()
-        return number(value, fold.dtype) or typed_number(value, fold.dtype)
-
     def _part(self, fold: Fold) -> Value:
         """A fold's value on a tile, the identity where there is no column."""
         source = fold.value.dtype
@@ -175,7 +165,9 @@ class _Writer:
         if self.space.axes["column"].mask is None and "column" in value.axes:
             return value
         mask = self.space.axes["column"].mask or f"columns < {self.body.text(self.length)}"
-        return self.space.line(f"tl.where({mask}, {value.text}, {self._identity(fold)})", value.axes | _COLUMN, f"{value.text}_inside")
+        return self.space.line(
+            f"tl.where({mask}, {value.text}, {identity_number(fold.combiner, fold.dtype)})", value.axes | _COLUMN, f"{value.text}_inside"
+        )
 
     def _folded(self, fold: Fold, value: Value) -> Value:
         """The values of a tile's columns as one."""
@@ -231,9 +223,7 @@ class _Writer:
     def _partial(self, fold: Fold) -> str:
         """A tile of the fold's identity."""
         kind = TYPES[computed(fold.dtype).name]
-        value = identity(fold.combiner, fold.dtype).item()
-        start = number(value, fold.dtype) or (str(int(value)) if fold.dtype.kind != "float" else repr(value))
-        return self._tile(f"{fold.name}_so_far", start, kind)
+        return self._tile(f"{fold.name}_so_far", beginning(fold.combiner, fold.dtype), kind)
 
     def _tile(self, hint: str, start: str, kind: str) -> str:
         name = self.body.name(hint)
@@ -290,6 +280,28 @@ class _Writer:
         return self._folded(one.fold, Value(name, _ROW))
 
 
+def identity_number(combiner: str, dtype: DType) -> str:
+    """What changes no fold, as a value of `dtype` beside others."""
+    value = identity(combiner, dtype).item()
+    return number(value, dtype) or typed_number(value, dtype)
+
+
+def beginning(combiner: str, dtype: DType) -> str:
+    """The same as the number that a tile is filled with."""
+    value = identity(combiner, dtype).item()
+    return number(value, dtype) or (str(int(value)) if dtype.kind != "float" else repr(value))
+
+
+def helper_of(combiner: str, dtype: DType) -> str:
+    """The name of the helper that folds two elements; those of bool are integers there."""
+    if dtype is BOOL:
+        return "both" if combiner in ("and", "multiply", "minimum") else "either"
+    words = {"add": "added", "multiply": "multiplied", "and": "both", "or": "either"}
+    words |= {"maximum": "largest", "minimum": "smallest"} if dtype.kind == "float" else {
+        "maximum": "largest_integer", "minimum": "smallest_integer"}  # fmt: skip
+    return words[combiner]
+
+
 def combining(combiner: str, dtype: DType, a: str, b: str) -> str:
     """Two partial results as one."""
     if dtype is BOOL:
@@ -306,15 +318,14 @@ def combining(combiner: str, dtype: DType, a: str, b: str) -> str:
 def folding(combiner: str, dtype: DType, value: str) -> str:
     """The columns of a tile as one column."""
     if dtype is BOOL:
-        word = "both" if combiner in ("and", "multiply", "minimum") else "either"
-        return f"tl.reduce({value}.to(tl.int32), 1, {word}, keep_dims=True) != 0"
+        return f"tl.reduce({value}.to(tl.int32), 1, {helper_of(combiner, dtype)}, keep_dims=True) != 0"
     if combiner == "add":
         narrow = dtype.kind != "float" and dtype.bits < 32
         return f"tl.sum({value}, 1, keep_dims=True)" + (f".to({TYPES[dtype.name]})" if narrow else "")
-    words = {"multiply": "multiplied", "and": "both", "or": "either"}
-    words |= {"maximum": "largest", "minimum": "smallest"} if dtype.kind == "float" else {
-        "maximum": "largest_integer", "minimum": "smallest_integer"}  # fmt: skip
-    return f"tl.reduce({value}, 1, {words[combiner]}, keep_dims=True)"
+    return f"tl.reduce({value}, 1, {helper_of(combiner, dtype)}, keep_dims=True)"
 
 
-__all__ = ["WHOLE_ROW", "Tiles", "choose_tiles", "combining", "emit_rows", "folding"]
+__all__ = [
+    "WHOLE_ROW", "Tiles", "beginning", "choose_tiles", "combining", "emit_rows", "folding", "helper_of", "identity_number",
+    "lies_along_rows",
+]  # fmt: skip

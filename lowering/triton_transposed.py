@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coset.ir.dims import Dim, ceildiv, product, substitute, symbols
+from coset.ir.dims import Dim, ceildiv, product, substitute
 from coset.lowering.kernel import Load, Loop, Plan, Pointwise, scalars
 from coset.lowering.triton_body import Body, function_text
-from coset.lowering.triton_dims import address, linear, split_index
+from coset.lowering.triton_dims import address, linear
 from coset.lowering.triton_launch import Emission, Launch
 from coset.lowering.triton_values import Axis, Scope, Space
 
@@ -65,10 +65,7 @@ def emit_transposed(
     space = Space(body, axes, [scope], binding, kernel.picks)
     space.index(row.name, "rows", frozenset({"row"}))
     space.index(column.name, "columns", frozenset({"column"}))
-    names = {name: body.symbol(name) for loop in others for name in sorted(symbols(loop.extent))}
-    for name, text in split_index(others, "others", names).items():
-        space.index(name, text, frozenset())
-    space.flat(others, "others", frozenset())
+    space.number(others, "others", frozenset())
     for store in kernel.stores:
         space.store(store, both)
     constexprs = (("BLOCK_ROWS", ROWS), ("BLOCK_COLUMNS", COLUMNS))

@@ -28,7 +28,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
-from coset.lowering.triton_dims import address, dim_text, is_natural, linear
+from coset.lowering.triton_dims import address, dim_text, is_natural, linear, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
 from coset.lowering.triton_scalars import (
@@ -95,8 +95,15 @@ class Space:
         """Say what a loop's index is; it is written when it is first asked for."""
         self._loops[loop] = (text, axes)
 
-    def flat(self, loops: Sequence[Loop], text: str, axes: Axes) -> None:
-        """Say that `text` numbers the points of these loops (two or more) in row-major order: dims that are about it need no quotients."""
+    def number(self, loops: Sequence[Loop], flat: str, axes: Axes) -> None:
+        """Say that `flat` numbers the points of these loops in row-major order."""
+        names = {name: self.body.symbol(name) for loop in loops for name in sorted(symbols(loop.extent))}
+        for name, text in split_index(loops, flat, names).items():
+            self.index(name, text, axes)
+        self._flatten(loops, flat, axes)
+
+    def _flatten(self, loops: Sequence[Loop], text: str, axes: Axes) -> None:
+        """Keep what numbers two loops or more: dims that are about it need no quotients."""
         total: Dim = 0
         for loop in loops:
             total = add(multiply(total, loop.extent), loop.index)

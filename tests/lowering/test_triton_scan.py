@@ -10,7 +10,8 @@ from coset.backends.triton_runtime import TARGETS, Compiler, Runner
 from coset.dialects.hub_scalars import cast
 from coset.ir.dims import evaluate, product, symbol
 from coset.ir.op import get_op
-from coset.ir.types import BOOL, DTYPES, F16, F32, F64, I32, DType
+from coset.ir.types import BOOL, DTYPES, F16, F32, DType
+from coset.lowering.emission import wide
 from coset.lowering.kernel import Apply, Buffer, Load, Loop, Plan, Result, Scalar, Scan, Store
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
@@ -21,12 +22,6 @@ from tests.lowering.triton_cases import assert_near, assert_same, run
 pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
 KINDS = tuple(DTYPES[name] for name in ("f32", "f32", "f16", "bf16", "f64", "i32", "i64", "i8", "u8", "bool"))
-
-
-def wide(dtype: DType) -> DType:
-    if dtype.kind == "float":
-        return F64 if dtype is F64 else F32
-    return dtype if dtype is BOOL or dtype.bits >= 32 else I32 if dtype.kind == "int" else DTYPES["u32"]
 
 
 def combiners(dtype: DType) -> list[str]:
