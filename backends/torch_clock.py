@@ -24,6 +24,8 @@ try:
 except ImportError as error:
     raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help="pip install 'coset[gpu]'") from error
 
+from coset.backends.torch_loaded import imported  # after that error: it needs torch
+
 CUDA = "cuda"  # torch's name of a GPU, AMD's too
 Program = Callable[[], object]
 
@@ -97,13 +99,7 @@ def block(program: Program, calls: int, device: str) -> list[float]:
 
 def loaded(folder: Path) -> Any:
     """The model of the package in `folder`, imported into this process."""
-    name = f"package_{folder.name}_{len(sys.modules)}"
-    found = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[name] = module
-    found.loader.exec_module(module)
-    return module.model
+    return imported(folder, f"package_{folder.name}_{len(sys.modules)}").model
 
 
 def repeated(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], dtype: DType, counts: tuple[int, ...], device: str) -> list[Program]:

@@ -25,6 +25,16 @@ _NUMBERS = itertools.count()
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
+def imported(folder: Path, name: str) -> Any:
+    """The package in `folder` as a module of this process, called `name`."""
+    specification = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
 class LoadedPackage:
     """The package in `folder`, on `device`. Its Triton kernels run on a GPU, or in Triton's interpreter where TRITON_INTERPRET is 1.
 
@@ -45,11 +55,7 @@ class LoadedPackage:
 
             correct_interpreter()
         name = f"_coset_package_{next(_NUMBERS)}"
-        specification = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
-        assert specification is not None and specification.loader is not None
-        module = importlib.util.module_from_spec(specification)
-        sys.modules[name] = module
-        specification.loader.exec_module(module)
+        module = imported(folder, name)
         self._memory = _CallMemory(sys.modules[f"{name}.runtime"])
         written = sys.modules[f"{name}.model"]
         if hasattr(written, "MEMORY"):

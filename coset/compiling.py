@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 import itertools
 import logging
-import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -227,12 +226,9 @@ _COUNT = itertools.count()
 _PLACES: list[Any] = []  # the folder of this process, removed when it ends
 
 
-def _in_this_process(folder: Path, interpreted: bool) -> Any:
+def _in_this_process(folder: Path, _: bool) -> Any:
     from coset.backends.torch_loaded import LoadedPackage
 
-    if interpreted and os.environ.get("TRITON_INTERPRET") != "1":
-        raise CosetError("Triton kernels run on the CPU only in Triton's interpreter",
-                         help="set TRITON_INTERPRET=1 before Python starts, or ask for the code `torch`")  # fmt: skip
     return LoadedPackage(folder)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from coset.dialects import onnx_indexing, stablehlo_data
-from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, by_onnx, wide
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, wide
 from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import concatenate, select
 from coset.dialects.onnx_indexing import cropped, from_front
@@ -32,14 +32,14 @@ def _gather(node: AtenNode) -> Built:
     x, index = node.term("self"), node.term("index")
     if x.tensor.rank == 0:
         return x
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     (found,) = by_onnx("GatherElements", (x, index), {"axis": axis})
     return found
 
 
 def _scattered(node: AtenNode, updates: Term, combiner: str) -> Term:
     x, index = node.term("self"), node.term("index")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     if x.tensor.rank == 0:
         x, index, updates = (reshape(each, (each.tensor.elements,)) for each in (x, index, updates))
     working = wide(x.tensor.dtype) if combiner in ("add", "multiply") else x.tensor.dtype

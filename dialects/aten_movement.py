@@ -9,7 +9,20 @@ import numpy as np
 from coset.dialects import stablehlo, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, axis_of, given_as
 from coset.dialects.hub_terms import broadcast, convert, literal, numpy_broadcast, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import add, both, compare, concatenate, counted, counted_all, iota, multiply, padded, picked, select
+from coset.dialects.onnx_arithmetic import (
+    add,
+    both,
+    compare,
+    concatenate,
+    counted,
+    counted_all,
+    iota,
+    multiply,
+    padded,
+    picked,
+    select,
+    take,
+)
 from coset.dialects.onnx_bounds import least, maximum, minimum
 from coset.dialects.onnx_node import constant_elements
 from coset.ir import dims
@@ -83,39 +96,33 @@ def position(value: Dim | None, extent: Dim, missing: Dim) -> Dim:
     return minimum(value, extent)
 
 
-def _places(node: AtenNode, x: Term, count: Dim) -> tuple[int, Dim, int]:
-    """The axis, where the slice starts on it, and its step; it has `count` elements."""
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+def _places(node: AtenNode, extent: Dim, count: Dim) -> tuple[Dim, int]:
+    """Where a slice of `count` elements starts on a dim of size `extent`, and its step."""
     step = int(node.number("step"))
-    start = 0 if count == x.tensor.dims[axis] and step == 1 else position(node["start"], x.tensor.dims[axis], 0)
-    return axis, start, step
+    return 0 if count == extent and step == 1 else position(node["start"], extent, 0), step
 
 
 def sliced(x: Term, axis: int, start: Dim, count: Dim, step: int = 1) -> Term:
     """`count` elements of `x` from `start` along `axis`."""
-    shape = x.tensor.dims
-    if (start, count, step) == (0, shape[axis], 1):
+    if (start, count, step) == (0, x.tensor.dims[axis], 1):
         return x
     limit = dims.add(start, dims.subtract(dims.multiply(count, step), step - 1) if count != 0 else 0)
-    starts = tuple(start if i == axis else 0 for i in range(len(shape)))
-    limits = tuple(limit if i == axis else dim for i, dim in enumerate(shape))
-    strides = tuple(step if i == axis else 1 for i in range(len(shape)))
-    return make("stablehlo.slice", (x,), {"start": starts, "limit": limits, "strides": strides})
+    return take(x, axis, start, limit, step)
 
 
 @aten("slice.Tensor")
 def _slice(node: AtenNode) -> Built:
     x = node.term("self")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     count = node.shape[axis]
-    axis, start, step = _places(node, x, count)
+    start, step = _places(node, x.tensor.dims[axis], count)
     return sliced(x, axis, start if count != 0 else 0, count, step)
 
 
 @aten("select.int")
 def _select(node: AtenNode) -> Built:
     x = node.term("self")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     at = position(node["index"], x.tensor.dims[axis], 0)
     if isinstance(at, int):
         return picked(x, axis, at)
@@ -125,7 +132,7 @@ def _select(node: AtenNode) -> Built:
 @aten("split_with_sizes.default")
 def _split(node: AtenNode) -> Built:
     x = node.term("self")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     parts: list[Term] = []
     start: Dim = 0
     for size in node.dims("split_sizes"):
@@ -148,9 +155,9 @@ def _between(x: Term, axis: int, start: Dim, count: Dim, step: int) -> Term:
 @aten("slice_scatter.default")
 def _slice_scatter(node: AtenNode) -> Built:
     x, src = node.term("self"), node.term("src")
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     count, extent = src.tensor.dims[axis], x.tensor.dims[axis]
-    axis, start, step = _places(node, x, count)
+    start, step = _places(node, extent, count)
     src = convert(src, x.tensor.dtype)
     if step == 1:
         end = dims.add(start, count)
@@ -188,7 +195,7 @@ def _diagonal(node: AtenNode) -> Built:
 def _unfold(node: AtenNode) -> Built:
     """Windows along a dim, whose elements are a new last dim."""
     x = node.term("self")
-    axis = axis_of(int(node.number("dimension")), x.tensor.rank)
+    axis = node.axis(x, "dimension")
     size, step = int(node.number("size")), int(node.number("step"))
     count = node.shape[axis]
     columns = [sliced(x, axis, at, count, step) for at in range(size)]
@@ -203,7 +210,7 @@ def _cat(node: AtenNode) -> Built:
     """Empty vectors fit everything, as torch has it."""
     given: list[Term] = list(node["tensors"])
     parts = [part for part in given if part.tensor.dims != (0,)] or given[:1]
-    axis = axis_of(int(node.number("dim")), parts[0].tensor.rank)
+    axis = node.axis(parts[0])
     return concatenate([convert(part, node.dtype) for part in parts], axis)
 
 
@@ -285,7 +292,7 @@ def _index_select(node: AtenNode) -> Built:
     x, index = node.term("self"), node.term("index")
     if x.tensor.rank == 0:
         return x
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     known = constant_elements(index, 1)
     if known is not None and isinstance(x.tensor.dims[axis], int) and known.size == 1:
         return sliced(x, axis, int(known.reshape(-1)[0]), 1)

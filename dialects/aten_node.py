@@ -71,6 +71,14 @@ class AtenNode:
             raise NoTerm(f"`{key}` must be numbers that are known before a run")
         return given * count if count is not None and len(given) == 1 else given
 
+    def axis(self, x: Term, key: str = "dim") -> int:
+        """The axis of `x` that the plain number `key` says, counted from the front.
+
+        Raises:
+            NoTerm: only a run tells it.
+        """
+        return axis_of(int(self.number(key)), x.tensor.rank)
+
     def dims(self, key: str) -> tuple[Dim, ...]:
         """The sizes `key`."""
         return tuple(self.arguments[key])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from coset.dialects import onnx_ops
 from coset.dialects.aten_node import AtenNode, Built, aten, wide
-from coset.dialects.hub_terms import broadcast, convert, reshape, splat
-from coset.dialects.onnx_arithmetic import add, multiply, subtract
+from coset.dialects.aten_reductions import about_mean
+from coset.dialects.hub_terms import convert, reshape, splat
+from coset.dialects.onnx_arithmetic import add
 from coset.ir.term import Term, make
 
 PRIMITIVES = (onnx_ops,)  # its ops are made here
@@ -33,9 +34,8 @@ def statistics(x: Term, groups: int, epsilon: float) -> tuple[Term, Term]:
     count, channels, *rest = x.tensor.dims
     parts = reshape(x, (count, groups, *_split(channels, groups), *rest))
     axes = tuple(range(2, parts.tensor.rank))
-    mean = make("onnx.ReduceMean", (parts,), {"dimensions": axes})
-    centered = subtract(parts, broadcast(mean, parts.tensor.dims, (0, 1)))
-    variance = make("onnx.ReduceMean", (multiply(centered, centered),), {"dimensions": axes})
+    mean, squares = about_mean(parts, axes)
+    variance = make("onnx.ReduceMean", (squares,), {"dimensions": axes})
     return mean, make("stablehlo.rsqrt", (add(variance, epsilon),))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import onnx_ops, stablehlo_regions
+from coset.dialects.aten_movement import sliced
 from coset.dialects.aten_node import AtenNode, Built, aten, axes_of, axis_of, given_as, wide, widened
 from coset.dialects.hub_terms import broadcast, convert, reshape
 from coset.dialects.onnx_arithmetic import counted, divide, fold, iota, maximum, multiply, subtract, truth
@@ -54,13 +56,17 @@ def _var_mean(node: AtenNode) -> Built:
     return _variance(node)
 
 
+def about_mean(x: Term, axes: Sequence[int]) -> tuple[Term, Term]:
+    """The mean over `axes`, and the squares of the differences from it."""
+    mean = make("onnx.ReduceMean", (x,), {"dimensions": tuple(axes)})
+    centered = subtract(x, broadcast(mean, x.tensor.dims, tuple(axis for axis in range(x.tensor.rank) if axis not in axes)))
+    return mean, multiply(centered, centered)
+
+
 def _variance(node: AtenNode) -> tuple[Term, Term]:
     x = convert(node.term("self"), wide(node.dtype))
     axes = axes_of(_axes(node), x.tensor.rank)
-    rest = tuple(axis for axis in range(x.tensor.rank) if axis not in axes)
-    mean = make("onnx.ReduceMean", (x,), {"dimensions": axes})
-    centered = subtract(x, broadcast(mean, x.tensor.dims, rest))
-    squares = multiply(centered, centered)
+    mean, squares = about_mean(x, axes)
     correction = 1 if node["correction"] is None else node["correction"]
     count: Dim = dims.product(x.tensor.dims[axis] for axis in axes)
     if correction == 0:
@@ -142,7 +148,7 @@ def _cumulative(node: AtenNode) -> Built:
     if x.tensor.rank == 0:
         return convert(x, node.dtype)
     name = "CumSum" if node.name == "cumsum.default" else "CumProd"
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     return convert(make(f"onnx.{name}", (x,), {"axis": axis, "exclusive": 0, "backward": 0}), node.dtype)
 
 
@@ -152,7 +158,7 @@ def _sort(node: AtenNode) -> Built:
     x = node.term("self")
     if x.tensor.rank == 0:
         return x, reshape(iota((1,), 0), ())
-    axis = axis_of(int(node.number("dim")), x.tensor.rank)
+    axis = node.axis(x)
     return in_order(x, axis, x.tensor.dims[axis], largest=bool(node["descending"]))
 
 
@@ -164,10 +170,7 @@ def in_order(x: Term, axis: int, count: Dim, *, largest: bool) -> tuple[Term, Te
     found = ordered((turned, places), axis=axis)
     if largest:
         found = tuple(make("stablehlo.reverse", (each,), {"dimensions": (axis,)}) for each in found)
-    rank = x.tensor.rank
-    limit = tuple(count if i == axis else dim for i, dim in enumerate(x.tensor.dims))
-    cut = {"start": (0,) * rank, "limit": limit, "strides": (1,) * rank}
-    values, where = (each if limit == x.tensor.dims else make("stablehlo.slice", (each,), cut) for each in found)
+    values, where = (sliced(each, axis, 0, count) for each in found)
     return values, where
 
 
@@ -176,7 +179,7 @@ def _topk(node: AtenNode) -> Built:
     x, count = node.term("self"), int(node.number("k"))
     if x.tensor.rank == 0:
         return x, reshape(iota((1,), 0), ())
-    return in_order(x, axis_of(int(node.number("dim")), x.tensor.rank), count, largest=bool(node["largest"]))
+    return in_order(x, node.axis(x), count, largest=bool(node["largest"]))
 
 
 @aten("_softmax.default")
@@ -193,5 +196,5 @@ def _soft(node: AtenNode, name: str) -> Term:
     x = node.term("self")
     working = x if not node["half_to_float"] else convert(x, node.dtype)
     flat = reshape(working, (1,)) if x.tensor.rank == 0 else working
-    axis = axis_of(int(node.number("dim")), flat.tensor.rank)
+    axis = node.axis(flat)
     return reshape(widened(flat, lambda one: make(f"onnx.{name}", (one,), {"axis": axis})), node.shape)

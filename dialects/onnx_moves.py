@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from coset.dialects.hub_terms import literal, reshape, splat
+from coset.dialects.onnx_arithmetic import take
 from coset.dialects.onnx_bounds import Most, at_most, least, maximum, minimum
 from coset.dialects.onnx_node import Builder, Built, Node, axes_of, axis_of, constant_elements, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders, sugar_with
@@ -61,17 +62,6 @@ def _squeeze(node: Node) -> Built:
 # ---------------------------------------------------------------- slices
 
 
-def sliced(x: Term, axis: int, start: Dim, limit: Dim, stride: int = 1) -> Term:
-    """Every `stride`-th element of `x` along `axis` from `start` to before `limit`, which lie in it."""
-    shape = x.tensor.dims
-    if (start, limit, stride) == (0, shape[axis], 1):
-        return x
-    starts: list[Dim] = [0] * len(shape)
-    limits, strides = list(shape), [1] * len(shape)
-    starts[axis], limits[axis], strides[axis] = start, limit, stride
-    return make("stablehlo.slice", (x,), {"start": tuple(starts), "limit": tuple(limits), "strides": tuple(strides)})
-
-
 def _position(value: Dim, dim: Dim, most: Most) -> Dim | None:
     """A start or end of ONNX's Slice with a positive step as a number from 0 to `dim`; None where its sign is not known."""
     if isinstance(value, int):
@@ -94,7 +84,7 @@ def _forward(x: Term, axis: int, start: Dim, end: Dim, step: int, most: Most) ->
         return None
     if first != 0 and not at_most(first, last, most):
         last = maximum(first, last, most)
-    return sliced(x, axis, first, last, step)
+    return take(x, axis, first, last, step)
 
 
 def _backward(x: Term, axis: int, start: Dim, end: Dim, step: int) -> Term | None:
@@ -106,8 +96,8 @@ def _backward(x: Term, axis: int, start: Dim, end: Dim, step: int) -> Term | Non
             return None
         picked = range(dim)[start : None if end < -dim else end : step]
         if not picked:
-            return sliced(x, axis, 0, 0)
-        x = sliced(x, axis, picked[-1], picked[0] + 1, -step)
+            return take(x, axis, 0, 0)
+        x = take(x, axis, picked[-1], picked[0] + 1, -step)
     return make("stablehlo.reverse", (x,), {"dimensions": (axis,)})
 
 
@@ -148,14 +138,14 @@ def _gather(node: Node) -> Built:
     extent, count = x.tensor.dims[axis], _counted(indices)
     shape = (*x.tensor.dims[:axis], *indices.tensor.dims, *x.tensor.dims[axis + 1 :])
     if count is not None and at_most(count, extent, node.most):
-        return reshape(sliced(x, axis, 0, count), shape)
+        return reshape(take(x, axis, 0, count), shape)
     if not isinstance(extent, int) or not chosen or indices.tensor.rank > 1:
         return None
     places = [index + extent if index < 0 else index for index in chosen]
     step = places[1] - places[0] if len(places) > 1 else 1
     if step < 1 or places != list(range(places[0], places[-1] + 1, step)) or not 0 <= places[0] <= places[-1] < extent:
         return None
-    return reshape(sliced(x, axis, places[0], places[-1] + 1, step), shape)
+    return reshape(take(x, axis, places[0], places[-1] + 1, step), shape)
 
 
 def bound_of_gather(x: Term, indices: Term, axis: int) -> tuple[str, int] | None:
@@ -182,7 +172,7 @@ def _parts(node: Node) -> Built:
     part = dims.ceildiv(x.tensor.dims[axis], node.outputs)
     bounds = [dims.product((part, i)) for i in range(node.outputs)] if given is None else [sum(given[:i]) for i in range(node.outputs)]
     ends = [*bounds[1:], x.tensor.dims[axis]]
-    return tuple(sliced(x, axis, start, end) for start, end in zip(bounds, ends, strict=True))
+    return tuple(take(x, axis, start, end) for start, end in zip(bounds, ends, strict=True))
 
 
 def _pad(node: Node) -> Built:

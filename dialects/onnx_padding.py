@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coset.dialects.hub_terms import broadcast, reshape
+from coset.dialects.onnx_arithmetic import take
 from coset.dialects.onnx_bounds import least
-from coset.dialects.onnx_moves import axes_of_pad, sliced
+from coset.dialects.onnx_moves import axes_of_pad
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.dialects.onnx_sugar import sugar, sugar_builders
 from coset.ir import dims
@@ -29,7 +30,7 @@ def _pad(node: Node) -> Built:
         return None
     for position, axis in enumerate(axes):
         low, high = pads[position], pads[position + len(axes)]
-        x = sliced(x, axis, max(-low, 0), dims.subtract(x.tensor.dims[axis], max(-high, 0)))
+        x = take(x, axis, max(-low, 0), dims.subtract(x.tensor.dims[axis], max(-high, 0)))
         if low > 0 or high > 0:
             require(x.tensor.dims[axis] != 0, f"mode `{mode}` cannot pad dim {axis} of {x.type}: it is empty")
             x = _MODES[mode](x, axis, max(low, 0), max(high, 0))
@@ -39,7 +40,7 @@ def _pad(node: Node) -> Built:
 def _edge(x: Term, axis: int, low: int, high: int) -> Term:
     """The first element `low` times before, the last one `high` times after."""
     dim = x.tensor.dims[axis]
-    ends = ((sliced(x, axis, 0, 1), low), (sliced(x, axis, dims.subtract(dim, 1), dim), high))
+    ends = ((take(x, axis, 0, 1), low), (take(x, axis, dims.subtract(dim, 1), dim), high))
     before, after = (_repeated(end, axis, count) for end, count in ends)
     return _joined([before, x, after], axis)
 
@@ -48,10 +49,10 @@ def _reflect(x: Term, axis: int, low: int, high: int) -> Term:
     """Mirrored at the ends, which are not doubled: a period is x and its inner elements from the last to the first."""
     dim = x.tensor.dims[axis]
     if not isinstance(dim, int):  # that it is longer than the padding cannot be seen: the slices fail if it is not
-        before = _reversed(sliced(x, axis, 1, low + 1), axis)
-        after = _reversed(sliced(x, axis, dims.subtract(dim, high + 1), dims.subtract(dim, 1)), axis)
+        before = _reversed(take(x, axis, 1, low + 1), axis)
+        after = _reversed(take(x, axis, dims.subtract(dim, high + 1), dims.subtract(dim, 1)), axis)
         return _joined([before, x, after], axis)
-    period = x if dim <= 2 else _joined([x, _reversed(sliced(x, axis, 1, dim - 1), axis)], axis)
+    period = x if dim <= 2 else _joined([x, _reversed(take(x, axis, 1, dim - 1), axis)], axis)
     return _cut(period, axis, low, dim + high)
 
 
@@ -59,7 +60,7 @@ def _wrap(x: Term, axis: int, low: int, high: int) -> Term:
     """Again and again."""
     dim = x.tensor.dims[axis]
     if not isinstance(dim, int):
-        return _joined([sliced(x, axis, dims.subtract(dim, low), dim), x, sliced(x, axis, 0, high)], axis)
+        return _joined([take(x, axis, dims.subtract(dim, low), dim), x, take(x, axis, 0, high)], axis)
     return _cut(x, axis, low, dim + high)
 
 
@@ -72,7 +73,7 @@ def _cut(period: Term, axis: int, low: int, high: int) -> Term:
     assert isinstance(length, int)
     start = -low % length
     whole = _repeated(period, axis, -(-(start + low + high) // length))
-    return sliced(whole, axis, start, start + low + high)
+    return take(whole, axis, start, start + low + high)
 
 
 def _joined(parts: list[Term], axis: int) -> Term:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from coset.dialects.hub_terms import reshape
-from coset.dialects.onnx_moves import sliced
+from coset.dialects.onnx_arithmetic import take
 from coset.frontends.onnx_values import Host, host_value
 from coset.ir.term import OPAQUE, Term
 from coset.ir.types import TensorType
@@ -40,7 +40,7 @@ def _part(sequence: Term, number: int) -> Term | None:
     if ends is None or not -len(ends) <= number < len(ends):
         return None
     number %= len(ends)
-    part = sliced(x, axis, ends[number - 1] if number else 0, ends[number])
+    part = take(x, axis, ends[number - 1] if number else 0, ends[number])
     squeezed = split is None and not given.get("keepdims", 1)
     return reshape(part, x.tensor.dims[:axis] + x.tensor.dims[axis + 1 :]) if squeezed else part
 
