@@ -41,7 +41,8 @@ class Options:
     `target`: a target's name (None: that of the device). `code`: `triton`, `torch` (torch functions in place of Triton kernels), `aten`
     (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`: as `coset.optimize` takes them.
     `seconds`, `nodes`: limits of the search of one part. `check`: compare each part with its reference meaning before it is used.
-    `folder`: where packages are kept to be read (None: they go with the process).
+    `folder`: where packages are kept to be read (None: they go with the process). `max_memory`: bytes that the temporaries of one part may
+    take at once; a part that cannot keep to it runs in torch, and is said.
 
     Raises:
         CosetError: there is no such target, code or numerics, or a limit is not positive.
@@ -55,6 +56,7 @@ class Options:
     nodes: int = 20_000
     check: bool = True
     folder: str | Path | None = None
+    max_memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -89,7 +91,8 @@ def _torch_targets() -> list[str]:
 @dataclass(frozen=True)
 class CompiledPart:
     """One package: how many ops torch had, the kernels as the package's manifest lists them, the seconds by stage, whether it was compared
-    with its reference, and where it lies. `reused`: an equal part was compiled before."""
+    with its reference, and where it lies. `memory`: bytes of its temporaries and predicted seconds, with and without a limit (None where
+    the code has no plan). `reused`: an equal part was compiled before."""
 
     ops: int
     symbols: tuple[str, ...]
@@ -97,6 +100,7 @@ class CompiledPart:
     seconds: Mapping[str, float]
     checked: bool
     folder: Path
+    memory: Mapping[str, Any] | None = None
     reused: bool = False
 
 
@@ -178,7 +182,7 @@ class _Work:
         """
         asked = self._asked(imported, device)
         key = (imported.program.inputs, imported.program.roots, str(device), asked.target.name, asked.code, self.options.numerics,
-               tuple(map(str, self.options.rules)), asked.check, self.options.folder)  # fmt: skip
+               tuple(map(str, self.options.rules)), asked.check, self.options.folder, self.options.max_memory)  # fmt: skip
         done = _PARTS.get(key)
         if done is None:
             if len(_PARTS) >= MOST_KEPT:
@@ -198,7 +202,7 @@ class _Work:
         limits = Limits(seconds=options.seconds, nodes=options.nodes)
         return Lowering(
             imported.program, target, options.numerics, limits, options.rules, dict(imported.hints), code, check,
-            lambda text: LOGGER.debug(text), _in_this_process,
+            lambda text: LOGGER.debug(text), _in_this_process, options.max_memory,
         )  # fmt: skip
 
     def _compiled(self, asked: Lowering, imported: Imported, device: Any) -> _Done:
@@ -208,7 +212,9 @@ class _Work:
         report = lower(asked, folder)
         package = LoadedPackage(folder, device)
         checked = bool(report["check"].get("ok"))
-        part = CompiledPart(imported.ops, imported.program.symbols(), tuple(report["kernels"]), report["seconds"], checked, folder)
+        part = CompiledPart(
+            imported.ops, imported.program.symbols(), tuple(report["kernels"]), report["seconds"], checked, folder, report["memory"]
+        )
         return package, part
 
     def record(self, kind: str, _: Sequence[Imported], fallbacks: Sequence[Fallback]) -> None:

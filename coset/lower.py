@@ -24,17 +24,17 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.lowering.kernel import Plan
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
-from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
-from coset.lowering.triton import can_emit
 from coset.lowering.triton_launch import Options, Rounding
+from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
 from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
-from coset.task import Job, Progress, Task, finish, phases_for, refuse_idle, solve_task
+from coset.task import Job, Progress, Searched, Task, phases_for, refuse_idle, solve_task
 from coset.usage import Usage, used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -73,7 +73,8 @@ def in_a_child(folder: Path, interpreted: bool) -> AbstractContextManager[Runs]:
 @dataclass(frozen=True)
 class Lowering:
     """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
-    functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared."""
+    functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
+    `max_memory`: bytes that the temporaries of the plan may take at once."""
 
     model: Any
     target: Target
@@ -85,6 +86,7 @@ class Lowering:
     check: Check = Check.TORCH
     progress: Progress = lambda _: None
     opened: Opened = in_a_child
+    max_memory: int | None = None
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -96,6 +98,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     """
     if asked.code not in CODES:
         raise CosetError(f"there is no code `{asked.code}`", help=f"one of: {', '.join(CODES)}")
+    if asked.code == "aten" and asked.max_memory is not None:
+        raise CosetError("the code `aten` has no plan whose memory could be limited", help="use the code `triton` or `torch`")
     if asked.target.dialect != DIALECT:
         raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
     refuse_foreign(folder)
@@ -105,18 +109,25 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = searched(job, original)
     _refuse_foreign_ops(task.program)
-    binding = task.binding
     clock.mark("read")
     asked.progress("searching equal programs")
-    solved, seconds = solve_task(task, task.phases)
-    refuse_idle(asked.target, solved)
-    saturation = solved.saturation
-    optimized, folded = finish(task, solved)
+    searching = 0.0
+    known: Searched = {}
+
+    def solve_at(byte_price: float) -> Solved:
+        nonlocal searching
+        solved, seconds = solve_task(task, task.phases, byte_price=byte_price, known=known)
+        refuse_idle(asked.target, solved)
+        searching += seconds
+        return solved
+
+    chosen = _chosen(asked, task, solve_at)
+    solved, saturation = chosen.solved, chosen.solved.saturation
     usage = used_rules(solved)
     clock.mark("extract")
-    clock.split("extract", "saturate", seconds)
-    facts = _facts(asked, usage)
-    emitted = _Emitted(asked, optimized, binding, facts)
+    clock.split("extract", "saturate", searching)
+    facts = {**_facts(asked, usage), "memory": chosen.memory}
+    emitted = _Emitted(asked, chosen.program, chosen.plan, facts)
     package = emitted.package(asked.code)
     clock.mark("lower")
     check: dict[str, Any] = {}
@@ -132,9 +143,17 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
-        "cost": _cost(solved), "rules": facts["rules"], "folded": folded, "files": sorted([*manifest["files"], "manifest.json"]),
+        "cost": _cost(solved), "memory": chosen.memory, "rules": facts["rules"], "folded": chosen.folded,
+        "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip
+
+
+def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> Planned:
+    """The program, and its plan where the code has one."""
+    if asked.code == "aten":
+        return unplanned(task, solve_at(0.0))
+    return unlimited(task, solve_at(0.0)) if asked.max_memory is None else limited(task, solve_at, asked.max_memory)
 
 
 def searched(job: Job, original: Program) -> Task:
@@ -165,7 +184,7 @@ class _Emitted:
 
     asked: Lowering
     program: Program
-    binding: Mapping[str, int]
+    plan: Plan | None
     facts: Mapping[str, Any]
 
     def package(self, code: str) -> Package:
@@ -173,9 +192,9 @@ class _Emitted:
         title = _title(self.asked)
         if code == "aten":
             return aten_package(self.program, title=title, facts=self.facts)
-        kernels = plan(self.program, self.asked.target, binding=self.binding, computes=can_emit)
+        assert self.plan is not None
         options = options_for(self.asked.numerics, self.asked.target)
-        return planned_package(self.program, kernels, title=title, facts=self.facts, triton=code == "triton", options=options)
+        return planned_package(self.program, self.plan, title=title, facts=self.facts, triton=code == "triton", options=options)
 
 
 def options_for(numerics: str, target: Target) -> Options:

@@ -3,9 +3,9 @@ and of its bytes. No sum over ops: what an op costs depends on which neighbours 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from math import prod
 from typing import Any
 
 from coset.extract.cost import Pricer
@@ -22,6 +22,7 @@ from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Buffer,
     Kernel,
     Library,
     Loop,
@@ -35,6 +36,7 @@ from coset.lowering.kernel import (
     values_of,
 )
 from coset.lowering.kinds import COSTLY, is_product
+from coset.lowering.memory import aligned
 from coset.lowering.plan import plan
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
@@ -59,12 +61,20 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit)
+        return self.plan_seconds(plan(program, self.target, binding=self.sizes.binding, computes=can_emit))
+
+    def plan_seconds(self, planned: Plan) -> float:
+        """Of one run of a plan."""
         for buffer in planned.buffers.values():
             self.sizes.product(buffer.shape)  # gives a number to each symbol that has none
-        return sum(self._kernel(planned, kernel) for kernel in planned.kernels)
+        return sum(self.kernel(planned, kernel) for kernel in planned.kernels)
 
-    def _kernel(self, planned: Plan, kernel: Kernel) -> float:
+    def bytes(self, buffer: Buffer) -> int:
+        """What a buffer takes of memory, rounded up as allocations are."""
+        return aligned(int(self.sizes.product(buffer.shape)) * max(1, buffer.dtype.bits // 8))
+
+    def kernel(self, planned: Plan, kernel: Kernel) -> float:
+        """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
             return self._library(kernel.term)
         if isinstance(kernel, Product | Attention):
@@ -131,7 +141,7 @@ class PlanPrices:
         return self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=(False,) * len(types))
 
     def _count(self, loops: Iterable[Loop]) -> float:
-        return prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)
+        return math.prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)
 
 
 class Judge:

@@ -154,6 +154,8 @@ def show_lowered(result: Mapping[str, Any]) -> None:
     _CONSOLE.print(f"wrote      {result['output']}: {', '.join(result['files'])}", markup=False)
     cost = result["cost"]
     _CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
+    if result["memory"] is not None:
+        _CONSOLE.print(f"memory     {_temporaries(result['memory'])}", markup=False)
     _CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
     for kernel in result["kernels"]:
         _CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}): {', '.join(kernel['ops'])}", markup=False)
@@ -161,6 +163,18 @@ def show_lowered(result: Mapping[str, Any]) -> None:
         _CONSOLE.print(f"check      none: {result['check']['why']}")
     else:
         show_check(result["check"])
+
+
+def _temporaries(memory: Mapping[str, Any]) -> str:
+    """Bytes of temporaries, and what a limit costs."""
+    default = f"{memory['default']['bytes']} bytes of temporaries"
+    if "chosen" not in memory:
+        return default
+    chosen = memory["chosen"]
+    return (
+        f"{chosen['bytes']} bytes of temporaries (limit {memory['limit']}; {default} without), {chosen['again']} kernels launched again, "
+        f"predicted {memory['slowdown']:.2f} times as long"
+    )
 
 
 def show_check(check: Mapping[str, Any]) -> None:

@@ -294,7 +294,8 @@ class Plan:
     `inputs` and `outputs` name buffers in the program's order (an output may be an input's or a constant's buffer). `symbols` are the
     program's dim symbols with the (buffer, axis) that each is read from: an input, or a library's result that brings a new symbol.
     `apart` says why neighbours did not share a kernel: (earlier kernel, later kernel, reason). `offsets` place the temporaries of
-    static shape in one arena of `arena` bytes; `memory.shared` says which of the others may share memory.
+    static shape in one arena of `arena` bytes; `memory.shared` says which of the others may share memory. Where the plan `frees`, there is
+    no arena: each temporary is new when it is first written and gone after its last use, and one of `over` has the memory of the other.
     """
 
     buffers: dict[str, Buffer]
@@ -305,6 +306,8 @@ class Plan:
     apart: tuple[tuple[str, str, str], ...] = ()
     offsets: dict[str, int] = field(default_factory=dict)
     arena: int = 0
+    frees: bool = False
+    over: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

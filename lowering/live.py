@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
 
 from coset.ir.term import GET, INPUT, TUPLE, Term, topological
+from coset.lowering.ordering import Rank, by_growth, by_size, greedy_order
 
 Bytes = Callable[[Term], int]
 
@@ -57,9 +57,7 @@ def lessened(given: Steps, bytes_of: Bytes) -> Steps:
     """The steps in the order of least peak among that given and two greedy ones: the step that frees most next, or the one that
     takes least. Ties stay in the order given."""
     flow = _Flow(given, bytes_of)
-    freeing = flow.greedily(lambda taken, freed: taken - freed)
-    small = flow.greedily(lambda taken, freed: taken if taken > freed else taken - freed)
-    orders: Sequence[Sequence[int]] = (range(len(given.steps)), freeing, small)
+    orders: Sequence[Sequence[int]] = (range(len(given.steps)), flow.greedily(by_growth), flow.greedily(by_size))
     return min((given.in_order(order) for order in orders), key=lambda steps: peak(steps, bytes_of))
 
 
@@ -80,50 +78,16 @@ class _Flow:
                 base[at] = base[self.needs[at][0]]
             self.reads.append(sorted({base[other] for other in self.needs[at]}))
         self.uses = [0] * len(given.steps)
-        self.readers: list[list[int]] = [[] for _ in given.steps]
-        for at, values in enumerate(self.reads):
+        for values in self.reads:
             for value in values:
                 self.uses[value] += 1
-                self.readers[value].append(at)
         for term in given.outputs:
             if term in place:
                 self.uses[base[place[term]]] += 1
 
-    def greedily(self, rank: Callable[[int, int], int]) -> list[int]:
-        """All steps, of those that can come next the one of least `rank` by the bytes that it takes and frees. A rank is looked at again
-        when a value has one reader left, so that the whole is near-linear."""
-        missing = [len(needs) for needs in self.needs]
-        users: list[list[int]] = [[] for _ in self.needs]
-        for at, needs in enumerate(self.needs):
-            for other in needs:
-                users[other].append(at)
-        left = list(self.uses)
-        done = [False] * len(self.needs)
-
-        def entry(at: int) -> tuple[int, int]:
-            freed = sum(self.sizes[value] for value in self.reads[at] if left[value] == 1)
-            return rank(self.sizes[at], freed), at
-
-        heap = [entry(at) for at, count in enumerate(missing) if not count]
-        heap.sort()
-        order: list[int] = []
-        while heap:
-            key, at = heappop(heap)
-            if done[at] or (key, at) != entry(at):
-                continue  # an older rank: the newer one is in the heap too
-            done[at] = True
-            order.append(at)
-            for value in self.reads[at]:
-                left[value] -= 1
-                if left[value] == 1:
-                    for reader in self.readers[value]:
-                        if not done[reader] and not missing[reader]:
-                            heappush(heap, entry(reader))
-            for user in users[at]:
-                missing[user] -= 1
-                if not missing[user]:
-                    heappush(heap, entry(user))
-        return order
+    def greedily(self, rank: Rank) -> list[int]:
+        """All steps, of those that can come next the one of least `rank`."""
+        return greedy_order(self.sizes, self.needs, self.reads, self.sizes, self.uses, rank)
 
 
 def places_of(order: Steps) -> dict[Term, int]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
+
 from coset.ir.dims import Dim, multiply, product, size
-from coset.lowering.kernel import Buffer, Plan, reads, writes
+from coset.lowering.kernel import Buffer, Library, Plan, reads, writes
 
 ALIGNMENT = 256  # bytes; what CUDA's allocations start at, and wide loads want
 
@@ -15,6 +18,41 @@ def lifetimes(plan: Plan) -> dict[str, tuple[int, int]]:
         for name in (*reads(kernel), *writes(kernel)):
             if plan.buffers[name].role == "temporary":
                 found[name] = (found.get(name, (place, place))[0], place)
+    return found
+
+
+def live_bytes(plan: Plan, bytes_of: Callable[[Buffer], int]) -> int:
+    """The most bytes of temporaries that are live at once, as the plan holds them: the arena all the time, others from their first use to
+    their last; one that has another's memory takes over its bytes."""
+    spans = lifetimes(plan)
+    whole: dict[str, str] = {}  # each temporary, and the one whose memory it is
+    ends: dict[str, int] = {}
+    for name, (_, last) in spans.items():
+        whole[name] = whole[plan.over[name]] if name in plan.over else name
+        ends[whole[name]] = max(last, ends.get(whole[name], 0))
+    change = [0] * (len(plan.kernels) + 1)
+    for name, last in ends.items():
+        if name not in plan.offsets:
+            change[spans[name][0]] += bytes_of(plan.buffers[name])
+            change[last + 1] -= bytes_of(plan.buffers[name])
+    return plan.arena + max(accumulate(change), default=0)
+
+
+def library_results(plan: Plan) -> set[str]:
+    """The temporaries that libraries make, in memory that they take themselves."""
+    return {
+        name for kernel in plan.kernels if isinstance(kernel, Library) for name in writes(kernel) if plan.buffers[name].role == "temporary"
+    }
+
+
+def released(plan: Plan) -> dict[int, list[str]]:
+    """The temporaries to let go of behind each kernel, by its place: all that are used no more where the plan frees, else those that
+    libraries made."""
+    foreign = library_results(plan)
+    found: dict[int, list[str]] = {}
+    for name, (_, last) in lifetimes(plan).items():
+        if plan.frees or name in foreign:
+            found.setdefault(last, []).append(name)
     return found
 
 
@@ -44,12 +82,16 @@ def buffer_bytes(buffer: Buffer) -> int | None:
     shape = [dim for dim in buffer.shape if isinstance(dim, int)]
     if len(shape) != len(buffer.shape):
         return None
-    whole = size(shape) * max(1, buffer.dtype.bits // 8)
-    return -(-whole // ALIGNMENT) * ALIGNMENT
+    return aligned(size(shape) * max(1, buffer.dtype.bits // 8))
+
+
+def aligned(count: int) -> int:
+    """Bytes rounded up to the alignment."""
+    return -(-count // ALIGNMENT) * ALIGNMENT
 
 
 def arena(plan: Plan) -> tuple[dict[str, int], int]:
-    """The offset of each static temporary and the bytes of the whole.
+    """The offset of each static temporary that kernels write, and the bytes of the whole. What a library makes has memory of its own.
 
     Kernels are taken in launch order; a temporary takes the smallest free gap that holds it (best fit) and gives it back after
     its last use. A kernel never writes where it reads.
@@ -58,9 +100,10 @@ def arena(plan: Plan) -> tuple[dict[str, int], int]:
     starts: dict[int, list[str]] = {}
     ends: dict[int, list[str]] = {}
     sizes: dict[str, int] = {}
+    foreign = library_results(plan)
     for name, (first, last) in spans.items():
         bytes_ = buffer_bytes(plan.buffers[name])
-        if bytes_ is not None:
+        if bytes_ is not None and name not in foreign:
             sizes[name] = bytes_
             starts.setdefault(first, []).append(name)
             ends.setdefault(last, []).append(name)

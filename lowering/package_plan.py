@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.ir.dims import Dim
@@ -18,6 +18,7 @@ from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.aten_kernel import kernel_arguments, kernel_function
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Kernel, Library, Plan, stores_of
+from coset.lowering.memory import released
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
 from coset.lowering.renaming import renamed
 from coset.lowering.triton import emit, module_of, refusal
@@ -33,7 +34,8 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     Raises:
         CosetError: a library's op has no torch expression.
     """
-    host = _Host(program, _renamed(plan), triton, options or Options())
+    plan = _renamed(plan)
+    host = _Host(program, plan, triton, replace(options or Options(), splits=not plan.frees))
     body = host.write()
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
@@ -98,8 +100,11 @@ class _Host:
                 assert buffer.value is not None
                 self.weights[buffer.name] = buffer.value
                 self._line(f"{buffer.name} = weights[{buffer.name!r}]")
-        for kernel in plan.kernels:
+        gone = released(plan)
+        for place, kernel in enumerate(plan.kernels):
             self._kernel(kernel)
+            if place in gone:
+                self._line(f"del {', '.join(gone[place])}")
         self._line(f"return {tuple_text(buffer for _, buffer in plan.outputs)}")
         typed = ", ".join(["weights: dict[str, Tensor]", *(f"{one}: Tensor" for one in parameters), "*", "device: torch.device"])
         names = ", ".join(name for name, _ in plan.outputs)
@@ -154,12 +159,15 @@ class _Host:
         return tuple_text(map(self._dim, shape))
 
     def _allocate(self, name: str) -> None:
-        """Outputs are new at each call; temporaries have their place in the arena, or memory of their own where a dim is free."""
+        """Outputs are new at each call; temporaries have their place in the arena, or memory of their own where a dim is free. Where the
+        plan frees they are new, or have the memory of another."""
         buffer, plan = self.plan.buffers[name], self.plan
         ends = f"{self._shape(buffer.shape)}, "
         if name in plan.offsets:
             self._line(f"{name} = MEMORY.part({plan.arena}, {plan.offsets[name]}, {ends}{stored(buffer.dtype)}, device)")
-        elif buffer.role == "temporary":
+        elif name in plan.over:
+            self._line(f"{name} = {plan.over[name]}")
+        elif buffer.role == "temporary" and not plan.frees:
             self._line(f"{name} = MEMORY.own({name!r}, {ends}{stored(buffer.dtype)}, device)")
         else:
             self._line(f"{name} = torch.empty({ends}dtype={stored(buffer.dtype)}, device=device)")
@@ -200,6 +208,7 @@ class _Host:
             self._line(f"{several} = {text}")
             for place, (name, dtype) in enumerate(results):
                 self._line(f"{name} = {to_stored(f'{several}[{place}]', dtype)}.contiguous()")
+            self._line(f"del {several}")
         for name, _ in results:
             self._bind(name)
         self.table.append({"name": kernel.name, "code": "library", "ops": list(kernel.terms), "launches": 1})

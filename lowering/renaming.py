@@ -41,42 +41,49 @@ def _over(value: Scalar, done: Mapping[int, Scalar]) -> Scalar:
     return value
 
 
+def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
+    """`kernel` with other names for the buffers of `names`."""
+
+    def of(name: str) -> str:
+        return names.get(name, name)
+
+    if isinstance(kernel, Library):
+        operands = tuple(None if name is None else of(name) for name in kernel.operands)
+        return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
+    done: dict[int, Scalar] = {}
+    for value in scalars(*values_of(kernel)):
+        done[id(value)] = replace(value, buffer=of(value.buffer)) if isinstance(value, Load) else _over(value, done)
+
+    def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
+        return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
+
+    kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
+    if isinstance(kernel, Rows):
+        folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
+        return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+    if isinstance(kernel, Scan):
+        return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
+    if isinstance(kernel, Product):
+        return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
+    if isinstance(kernel, Attention):
+        query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
+        return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
+    return replace(kernel, stores=stored(kernel.stores))
+
+
 def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
     """`plan` with other names for the buffers of `names`."""
 
     def of(name: str) -> str:
         return names.get(name, name)
 
-    def changed(kernel: Kernel) -> Kernel:
-        if isinstance(kernel, Library):
-            operands = tuple(None if name is None else of(name) for name in kernel.operands)
-            return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
-        done: dict[int, Scalar] = {}
-        for value in scalars(*values_of(kernel)):
-            done[id(value)] = replace(value, buffer=of(value.buffer)) if isinstance(value, Load) else _over(value, done)
-
-        def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
-            return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
-
-        kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
-        if isinstance(kernel, Rows):
-            folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
-            return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
-        if isinstance(kernel, Scan):
-            return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
-        if isinstance(kernel, Product):
-            return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
-        if isinstance(kernel, Attention):
-            query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
-            return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
-        return replace(kernel, stores=stored(kernel.stores))
-
     return replace(
         plan,
         buffers={of(name): replace(buffer, name=of(name)) for name, buffer in plan.buffers.items()},
-        kernels=tuple(map(changed, plan.kernels)),
+        kernels=tuple(renamed_kernel(kernel, names) for kernel in plan.kernels),
         inputs=tuple((name, of(buffer)) for name, buffer in plan.inputs),
         outputs=tuple((name, of(buffer)) for name, buffer in plan.outputs),
         symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
         offsets={of(name): offset for name, offset in plan.offsets.items()},
+        over={of(name): of(taken) for name, taken in plan.over.items()},
     )

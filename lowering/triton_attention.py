@@ -74,7 +74,7 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     block = max(16, min(block, power_of_two(keys))) if isinstance(keys, int) else block
     warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
     whole = Tiling(rows, block, d, e, warps)
-    if not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
+    if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
         return whole
     programs = batch * -(-m // rows)
     most_parts = SPLITS if isinstance(keys, int) else UNKNOWN if m <= rows else 1

@@ -22,11 +22,13 @@ class Rounding(Enum):
 
 @dataclass(frozen=True)
 class Options:
-    """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction."""
+    """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction. `splits`: a product may keep the sums
+    of parts in memory of its own."""
 
     rounding: Rounding = Rounding.STORES
     tf32: bool = False
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
+    splits: bool = True
 
     @property
     def contracts(self) -> bool:

@@ -86,7 +86,7 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
         sides = min(sides[0], 64), min(sides[1], 64)
         count = _tiles(m, n, batch, sides)
     warps = 8 if sides[0] * sides[1] >= 128 * 128 else 4
-    if not isinstance(k, int) or not 0 < 2 * count <= options.processors or k < 2 * SPLIT_DEPTH:
+    if not options.splits or not isinstance(k, int) or not 0 < 2 * count <= options.processors or k < 2 * SPLIT_DEPTH:
         return Tiling(*sides, depth, unit, warps)
     splits = min(options.processors // count, k // SPLIT_DEPTH, SPLITS)
     chunk = -(-k // (splits * depth)) * depth

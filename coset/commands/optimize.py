@@ -123,6 +123,7 @@ def optimize(
 @click.command()
 @click.argument("model", type=click.Path())
 @click.option("-o", "--output", "output", required=True, type=click.Path(), help="the folder that becomes an importable Python package")
+@click.option("--max-memory", metavar="BYTES", callback=bytes_of, help="what temporaries may take at once (1024s: K, M, G)")
 @click.option("--target", default="nvidia-h200", show_default=True, help="a name of `coset targets`, or a .toml file")
 @NUMERICS
 @TIME_LIMIT
@@ -147,7 +148,7 @@ def optimize(
 @NATIVE
 @JSON
 def lower(
-    model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
+    model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], code: str, checked: str, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
@@ -158,7 +159,8 @@ def lower(
     from coset.show import show_lowered
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    result = run(Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say), Path(output))
+    asked = Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory)
+    result = run(asked, Path(output))
     if as_json:
         print_json(result)
     else:

@@ -34,6 +34,7 @@ from coset.lowering.kernel import (
     operands_of,
     scalars,
 )
+from coset.lowering.memory import released
 from coset.rules.definition import evaluate_defined
 
 Array = np.ndarray[Any, Any]
@@ -41,7 +42,8 @@ Array = np.ndarray[Any, Any]
 
 def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs of `plan` by name. Buffers are poisoned, and each element must be stored exactly once; temporaries are overwritten
-    after their last use is over only if the arena says so (`check_arena` tests that)."""
+    after their last use is over only if the arena says so (`check_arena` tests that), or gone where the plan lets go of them; one that has
+    the memory of another is the same array."""
     memory: dict[str, Array] = {}
     for name, buffer in plan.inputs:
         memory[buffer] = np.asarray(inputs[name])
@@ -51,7 +53,10 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
             memory[buffer_.name] = buffer_.value.attribute("value").array()
     binding: dict[str, int] = {}
     bind(plan, memory, binding)
-    for kernel in plan.kernels:
+    gone = released(plan)
+    for place, kernel in enumerate(plan.kernels):
+        for name in gone.get(place - 1, ()):
+            del memory[name]
         if isinstance(kernel, Library):
             names = [None if name is None else memory[name] for name in kernel.operands]
             types = [operand.type for operand in kernel.term.operands]
@@ -256,6 +261,8 @@ class _Run:
                 np.add.at(count, place, 1)
             assert np.all(count == 1), f"{store.buffer}: elements are stored {count.min()} to {count.max()} times"
             self.memory[store.buffer] = result
+            if store.buffer in self.plan.over:
+                self.memory[self.plan.over[store.buffer]] = result
 
 
 def _unmoved(value: Array, axes: range) -> None:

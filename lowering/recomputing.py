@@ -1,0 +1,273 @@
+"""A plan whose temporaries take no more than so many bytes at once: kernels in another order, some of them launched again where what they
+made was dropped, results in the memory of operands that nobody needs any more.
+
+What is dropped and when is `scheduling`'s matter. Here a plan becomes steps and values, and a schedule becomes a plan: a kernel that is
+launched again stores only what is missing, into buffers of other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from coset.lowering.identifier import identifier
+from coset.lowering.kernel import (
+    Attention,
+    Buffer,
+    Fold,
+    Kernel,
+    Library,
+    Load,
+    Loop,
+    Plan,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Store,
+    reads,
+    scalars,
+    stores_of,
+    used_picks,
+    values_of,
+    writes,
+)
+from coset.lowering.memory import live_bytes
+from coset.lowering.renaming import renamed_kernel, replaced
+from coset.lowering.scheduling import Schedule, Step, least, schedule
+
+Seconds = Callable[[Plan, Kernel], float]
+Bytes = Callable[[Buffer], int]
+ONCE = ("effect", "distributed", "foreign")  # traits of ops that are not done a second time
+
+
+def recomputed(plan: Plan, limit: int, seconds: Seconds, bytes_of: Bytes) -> Plan | None:
+    """The fastest plan found of these kernels whose temporaries take at most `limit` bytes at once; None where none was found.
+
+    Where the kernels as they are cannot keep to it, products lose what reads other temporaries behind them to a kernel of its own, which
+    works in place.
+    """
+    for each in (plan, _opened(plan)):
+        if each is not None:
+            flow = _Flow(each, seconds, bytes_of)
+            found = schedule(flow.steps, flow.sizes, limit)
+            if found is not None:
+                return _checked(_plan_of(flow, found), limit, bytes_of)
+    return None
+
+
+def fewest_bytes(plan: Plan, seconds: Seconds, bytes_of: Bytes) -> int:
+    """The least limit that was found to be kept by `recomputed`, about."""
+    flows = [_Flow(each, seconds, bytes_of) for each in (plan, _opened(plan)) if each is not None]
+    return min(least(flow.steps, flow.sizes).peak for flow in flows)
+
+
+def _checked(plan: Plan, limit: int, bytes_of: Bytes) -> Plan:
+    taken = live_bytes(plan, bytes_of)
+    assert taken <= limit, f"a plan for {limit} bytes takes {taken}"
+    return plan
+
+
+# ---------------------------------------------------------------- a plan as steps
+
+
+class _Flow:
+    """Kernels as steps over the temporaries that one makes and others read, by number; those that nobody reads count too."""
+
+    def __init__(self, plan: Plan, seconds: Seconds, bytes_of: Bytes) -> None:
+        self.plan = plan
+        self.values = [name for kernel in plan.kernels for name in writes(kernel) if plan.buffers[name].role == "temporary"]
+        self.number = {name: place for place, name in enumerate(self.values)}
+        self.sizes = [bytes_of(plan.buffers[name]) for name in self.values]
+        self.steps = [self._step(kernel, seconds(plan, kernel)) for kernel in plan.kernels]
+
+    def _step(self, kernel: Kernel, seconds: float) -> Step:
+        library = isinstance(kernel, Library)
+        over = {} if isinstance(kernel, Library) else {self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)}
+        return Step(
+            seconds,
+            tuple(self.number[name] for name in reads(kernel) if name in self.number),
+            tuple(self.number[name] for name in writes(kernel) if name in self.number),
+            ends=any(name not in self.number for name in writes(kernel)) or not writes(kernel),
+            whole=library,
+            repeats=not isinstance(kernel, Library) or (kernel.term.op.meaning is not None and not any(map(kernel.term.op.has, ONCE))),
+            over=over,
+        )
+
+
+def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
+    """Pairs of a temporary that a kernel writes and one of equal form that it reads, where the first may have the memory of the second:
+    each element that is read lies where the program that reads it writes. The store must come last of the kernel's."""
+    if isinstance(kernel, Library):
+        return
+    loads: dict[str, list[Load]] = {}
+    for value in scalars(*values_of(kernel)):
+        if isinstance(value, Load):
+            loads.setdefault(value.buffer, []).append(value)
+    early = _read_early(kernel)
+    for store in last_stores(kernel):
+        own = plan.buffers[store.buffer]
+        if own.role != "temporary":
+            continue
+        for name, found in loads.items():
+            other = plan.buffers[name]
+            fits = other.role == "temporary" and (other.dtype, other.shape, other.strides) == (own.dtype, own.shape, own.strides)
+            if fits and name not in early and all(load.index == store.index for load in found):
+                yield store.buffer, name
+
+
+def last_stores(kernel: Kernel) -> tuple[Store, ...]:
+    """The stores of which any may come last."""
+    if isinstance(kernel, Rows):
+        return kernel.element_stores or kernel.row_stores
+    return () if isinstance(kernel, Library) else kernel.stores
+
+
+def _read_early(kernel: Kernel) -> set[str]:
+    """Buffers that other programs may read after this one wrote, and those of computed places."""
+    values = [pick.value for pick in kernel.picks] if not isinstance(kernel, Library) else []
+    if isinstance(kernel, Product):
+        values += [kernel.lhs, kernel.rhs]
+    elif isinstance(kernel, Attention):
+        values += [kernel.query, kernel.key, kernel.score, kernel.value]
+    elif not isinstance(kernel, Pointwise | Rows):
+        return set(reads(kernel))
+    return {value.buffer for value in scalars(*values) if isinstance(value, Load)}
+
+
+# ---------------------------------------------------------------- a schedule as a plan
+
+
+@dataclass
+class _Names:
+    """The buffers of a new plan; a temporary that is made again has another name."""
+
+    plan: Plan
+    buffers: dict[str, Buffer]
+    now: dict[str, str]
+    taken: set[str]
+
+    def fresh(self, name: str) -> str:
+        """The name of what is made of `name` next; an output that a library makes again is a temporary."""
+        if name not in self.buffers:
+            self.buffers[name] = self.plan.buffers[name]
+            return name
+        found = identifier(name, self.taken, first=2)
+        self.taken.add(found)
+        self.buffers[found] = replace(self.plan.buffers[name], name=found, role="temporary")
+        return found
+
+
+def _plan_of(flow: _Flow, found: Schedule) -> Plan:
+    """The plan that a schedule says."""
+    plan = flow.plan
+    made = {name for kernel in plan.kernels for name in writes(kernel)}
+    names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers))
+    over: dict[str, str] = {}
+    kernels: list[Kernel] = []
+    taken = {kernel.name for kernel in plan.kernels}
+    times: dict[int, int] = {}
+    for each in found.done:
+        kernel = plan.kernels[each.step]
+        times[each.step] = times.get(each.step, 0) + 1
+        kept = {flow.values[value] for value in each.kept}
+        if not isinstance(kernel, Library):
+            outside = {name for name in writes(kernel) if name not in flow.number} if times[each.step] == 1 else set()
+            kernel = _trimmed(kernel, kept | outside, [flow.values[value] for value in each.over])
+        before = dict(names.now)
+        after = {name: names.fresh(name) for name in dict.fromkeys(writes(kernel))}
+        over |= {after[flow.values[to]]: before[flow.values[read]] for to, read in each.over.items()}
+        names.now |= {name: now for name, now in after.items() if name in kept}
+        read = {name: before[name] for name in reads(kernel) if name in before}
+        kernel = renamed_kernel(kernel, {**read, **after})
+        if times[each.step] > 1:
+            kernel = replace(kernel, name=identifier(f"{kernel.name}_again", taken, first=2))
+            taken.add(kernel.name)
+        kernels.append(kernel)
+    return _without_unread(replace(plan, buffers=names.buffers, kernels=tuple(kernels), offsets={}, arena=0, frees=True, over=over))
+
+
+def _without_unread(plan: Plan) -> Plan:
+    """The plan without stores that nobody reads: values that were to be kept and had to go before their first use."""
+    needed: set[str] = set()
+    kernels: list[Kernel] = []
+    for kernel in reversed(plan.kernels):
+        if not isinstance(kernel, Library):
+            kept = [name for name in writes(kernel) if name in needed or plan.buffers[name].role != "temporary"]
+            if not kept:
+                continue
+            if len(kept) < len(writes(kernel)):
+                kernel = _trimmed(kernel, set(kept), [name for name in kept if name in plan.over])
+        needed |= {*reads(kernel), *writes(kernel)}
+        kernels.append(kernel)
+    used = {*needed, *(name for _, name in plan.outputs), *(name for _, name in plan.inputs)}
+    buffers = {name: buffer for name, buffer in plan.buffers.items() if name in used or buffer.role != "temporary"}
+    over = {name: taken for name, taken in plan.over.items() if name in buffers}
+    return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over)
+
+
+def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
+    """A kernel that stores only what is `kept`, with the buffers of `last` behind the others, and computes nothing for the rest."""
+
+    def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
+        left = [store for store in stores if store.buffer in kept]
+        return tuple(sorted(left, key=lambda store: store.buffer in last))
+
+    assert not isinstance(kernel, Library)
+    if isinstance(kernel, Rows):
+        kernel = replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+        kernel = replace(kernel, folds=_used_folds(kernel))
+    else:
+        kernel = replace(kernel, stores=stored(kernel.stores))
+    values = values_of(replace(kernel, picks=()))
+    return replace(kernel, picks=used_picks(kernel.picks, values, [dim for store in stores_of(kernel) for dim in store.index]))
+
+
+def _used_folds(kernel: Rows) -> tuple[Fold, ...]:
+    """The folds that the stores need, themselves or through later folds."""
+    wanted = {value.name for store in stores_of(kernel) for value in scalars(store.value) if isinstance(value, Result)}
+    for fold in reversed(kernel.folds):
+        if fold.name in wanted:
+            wanted |= {value.name for value in scalars(fold.value) if isinstance(value, Result)}
+    return tuple(fold for fold in kernel.folds if fold.name in wanted)
+
+
+# ---------------------------------------------------------------- products without what stands behind them
+
+
+def _opened(plan: Plan) -> Plan | None:
+    """The plan with each product that reads temporaries in what it stores as two kernels: the sums, and the rest in their place. None where
+    there is none such that keeps the precision of the sums."""
+    kernels: list[Kernel] = []
+    buffers = dict(plan.buffers)
+    taken = {*plan.buffers, *(kernel.name for kernel in plan.kernels)}
+    for kernel in plan.kernels:
+        if not isinstance(kernel, Product) or not _reads_behind(kernel, plan):
+            kernels.append(kernel)
+            continue
+        place = next((store for store in kernel.stores if _holds_sums(plan.buffers[store.buffer], kernel)), None)
+        if place is None:
+            kernels.append(kernel)
+            continue
+        sums = identifier(f"{place.buffer}_sums", taken)
+        behind = identifier(f"{kernel.name}_behind", {*taken, sums})
+        taken |= {sums, behind}
+        like = plan.buffers[place.buffer]
+        buffers[sums] = Buffer(sums, kernel.accumulator, like.shape, "temporary")
+        loops: tuple[Loop, ...] = (*kernel.batch, *kernel.m, *kernel.n)
+        result = {"sum": Load(sums, place.index, kernel.accumulator)}
+        stores = tuple(replace(store, value=replaced(store.value, result)) for store in kernel.stores)
+        first = replace(kernel, stores=(Store(sums, place.index, Result("sum", kernel.accumulator)),))
+        kernels.append(_trimmed(first, {sums}, ()))
+        kernels.append(_trimmed(Pointwise(behind, loops, stores, kernel.terms, kernel.picks), {store.buffer for store in stores}, ()))
+    return replace(plan, kernels=tuple(kernels), buffers=buffers) if len(kernels) > len(plan.kernels) else None
+
+
+def _reads_behind(kernel: Product, plan: Plan) -> bool:
+    """True where a store reads temporaries."""
+    loads = [value for store in kernel.stores for value in scalars(store.value) if isinstance(value, Load)]
+    return any(plan.buffers[load.buffer].role == "temporary" for load in loads)
+
+
+def _holds_sums(buffer: Buffer, kernel: Product) -> bool:
+    return buffer.role == "temporary" and buffer.dtype == kernel.accumulator and buffer.strides is None
