@@ -73,7 +73,8 @@ def in_a_child(folder: Path, interpreted: bool) -> AbstractContextManager[Runs]:
 @dataclass(frozen=True)
 class Lowering:
     """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
-    functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared."""
+    functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
+    `atomics`: kernels may add what is scattered in any order, so that two runs differ in their last bits."""
 
     model: Any
     target: Target
@@ -85,6 +86,7 @@ class Lowering:
     check: Check = Check.TORCH
     progress: Progress = lambda _: None
     opened: Opened = in_a_child
+    atomics: bool = False
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -96,6 +98,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     """
     if asked.code not in CODES:
         raise CosetError(f"there is no code `{asked.code}`", help=f"one of: {', '.join(CODES)}")
+    if asked.atomics and asked.numerics == "exact":
+        raise CosetError("atomic sums are added in any order, which is not exact", help="allow --numerics reassociates")
     if asked.target.dialect != DIALECT:
         raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
     refuse_foreign(folder)
@@ -173,7 +177,7 @@ class _Emitted:
         title = _title(self.asked)
         if code == "aten":
             return aten_package(self.program, title=title, facts=self.facts)
-        kernels = plan(self.program, self.asked.target, binding=self.binding, computes=can_emit)
+        kernels = plan(self.program, self.asked.target, binding=self.binding, computes=can_emit, atomics=self.asked.atomics)
         options = options_for(self.asked.numerics, self.asked.target)
         return planned_package(self.program, kernels, title=title, facts=self.facts, triton=code == "triton", options=options)
 

@@ -30,12 +30,14 @@ from coset.lowering.kernel import (
     Product,
     Rows,
     Scan,
+    Scatter,
     loops_of,
     scalars,
     values_of,
 )
 from coset.lowering.kinds import COSTLY, is_product
 from coset.lowering.plan import plan
+from coset.lowering.scattering import LOOP
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.targets.target import Target
@@ -90,7 +92,7 @@ class PlanPrices:
 
     # ------------------------------------------------------------ kernels
 
-    def _computing(self, kernel: Pointwise | Rows | Scan) -> tuple[str, float]:
+    def _computing(self, kernel: Pointwise | Rows | Scan | Scatter) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
         name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
         ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
@@ -98,11 +100,20 @@ class PlanPrices:
             ops += ["add"] * len(kernel.folds)
         if isinstance(kernel, Scan):
             ops += ["add"] * 2  # inside a thread, and over threads
-        count = self._count(loops_of(kernel))
+        if isinstance(kernel, Scatter):
+            ops.append("add")
+        count = self._points(kernel)
         costly = sum(1 for op in ops if op in COSTLY)
         functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)
         seconds = costly * count / functions.value if functions is not None else 0.0
         return name, seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
+
+    def _points(self, kernel: Pointwise | Rows | Scan | Scatter) -> float:
+        """How often a kernel computes its scalars; of a scatter, those of each element of the result and of each one of the updates."""
+        if not isinstance(kernel, Scatter):
+            return self._count(loops_of(kernel))
+        seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0
+        return self._count(kernel.columns) * (self._count(kernel.rows) + self._count(kernel.updates)) + seen
 
     def _multiplying(self, kernel: Product) -> float:
         rows = self._count(kernel.m)

@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
     Store,
     dims_in,
     loops_of,
@@ -74,6 +75,8 @@ class _Function:
             self._rows(kernel)
         elif isinstance(kernel, Scan):
             self._scan(kernel)
+        elif isinstance(kernel, Scatter):
+            self._scatter(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
         else:
@@ -262,6 +265,18 @@ class _Function:
         self.lines.append(f"scan = {text}")
         self.results["scan"] = "scan"
         self._stores(kernel.stores, len(self.loops))
+
+    def _scatter(self, kernel: Scatter) -> None:
+        """Rows as matrices: the operand's by columns, and those of the updates."""
+        self._begin((*kernel.rows, *kernel.columns, *kernel.updates))
+        base = self._matrix("base", kernel.base, (), kernel.rows, kernel.columns, kernel.dtype)
+        key = self._matrix("key", kernel.key, (), kernel.updates, (), kernel.key.dtype)
+        value = self._matrix("value", kernel.value, (), kernel.updates, kernel.columns, kernel.dtype)
+        rows = (*kernel.rows, *kernel.columns)
+        text = narrowed(f"scattered({base}[0], {key}.reshape(-1), {value}[0], {kernel.combiner!r})", kernel.dtype)
+        self.lines.append(f"total = ({text}).reshape({self._ends(rows)})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(rows))
 
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)

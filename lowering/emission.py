@@ -11,7 +11,7 @@ from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
-from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, SCAN, TILED, Group
+from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
@@ -33,13 +33,14 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
     Store,
 )
 from coset.lowering.kinds import is_arithmetic
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 from coset.lowering.scanning import prefix_of
 
-HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general")
+HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter")
 
 
 def wide(dtype: DType) -> DType:
@@ -148,7 +149,7 @@ class _Body:
         """The scalar of a term that is not computed from operands here, or None."""
         if term in self.names:
             assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
-            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN))
+            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN, SCATTER))
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
@@ -205,6 +206,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return _attention(emission, group)
     if group.kind == SCAN:
         return _scan(emission, group)
+    if group.kind == SCATTER:
+        return _scatter(emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
     body = _Body(emission, group, names)
@@ -276,6 +279,23 @@ def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     rows = tuple(loop for loop in group.loops.values() if loop is not column)
     words, picks = tuple(map(_word, used)), tuple(body.picks.values())
     return Scan(_name(used), rows, column, value, combiner, wide(dtype), stores, words, picks), frozenset(body.used)
+
+
+def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    base, key, value = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names[term] = "sum"
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    rows, columns, updates = _by_role(group, "rcs")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    combiner, dtype = term.attribute("combiner"), wide(term.tensor.dtype)
+    sides = (base, key, value)
+    kernel = Scatter(_name(used), rows, columns, updates, *sides, combiner, dtype, group.form, stores, words, picks)
+    return kernel, frozenset(body.used)
 
 
 def _by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:

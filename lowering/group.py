@@ -11,7 +11,7 @@ from coset.ir.types import TensorType, TupleType
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
-ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
+ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, SCATTER, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "scatter", "library"
 TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
 
 
@@ -31,6 +31,7 @@ class Group:
     reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
     outside: dict[Term, None] = field(default_factory=dict)  # operands that are not its own
     whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
+    form: str = ""  # of a scatter
     size: int = 0
 
     @property

@@ -29,10 +29,12 @@ from coset.lowering.kinds import (
     is_fold,
     is_product,
     is_scanned,
+    is_scattered,
     narrow_cut,
 )
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import place_scan
+from coset.lowering.scattering import ATOMIC, place_scatter
 
 
 class Grouper:
@@ -80,6 +82,8 @@ class Grouper:
             self.attentions.place(self, term)
         elif is_scanned(term):
             place_scan(self, term)
+        elif is_scattered(term):
+            place_scatter(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):
@@ -156,6 +160,8 @@ class Grouper:
         """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""
         if group.size + cost_of(term) > self.limits.scalars:
             return None, "the kernel is full"
+        if group.form == ATOMIC:
+            return None, "it is known only when all programs of the kernel have added to it"
         index: Index | None = None
         others = [other for other in self.found.needs(term) if self.home.get(other) is not group]
         for place, operand in enumerate(term.operands):

@@ -273,6 +273,31 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """For each index of `rows` and `columns` the `base`, with the `value` of each index of `updates` whose `key` is the number of the row
+    combined in, from the first to the last, in `dtype` (f32 for narrower floats); the stores read it as `Result("sum")`. An update
+    whose key is no row's number is left out.
+
+    `form`: `sorted` (keys ascend, so that a row's updates are found by bisection), `loop` (every update is looked at for every row),
+    `atomic` (the base is stored first and each update is combined into memory, in no order: there is one store, of the result alone).
+    """
+
+    name: str
+    rows: tuple[Loop, ...]  # one at most
+    columns: tuple[Loop, ...]
+    updates: tuple[Loop, ...]  # one at most
+    base: Scalar
+    key: Scalar  # i32 or i64
+    value: Scalar
+    combiner: str  # as a fold's, or second: the last one stays
+    dtype: DType
+    form: str
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Library:
     """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
 
@@ -283,7 +308,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Product, Attention]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Product, Attention, Scatter]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -325,6 +350,8 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
     if isinstance(kernel, Scan):
         return (*picked, kernel.value, *stored)
+    if isinstance(kernel, Scatter):
+        return (*picked, kernel.base, kernel.key, kernel.value, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
@@ -352,6 +379,8 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.columns)
     if isinstance(kernel, Scan):
         return (*kernel.rows, kernel.column)
+    if isinstance(kernel, Scatter):
+        return (*kernel.rows, *kernel.columns, *kernel.updates)
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
     return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 

@@ -1,8 +1,8 @@
 """`plan`: a `Program` as kernels in launch order over buffers.
 
-The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions, `grouping`
-says which terms share a kernel, `storing` which values are kept in memory, `merging` puts launches together, `emission` writes each
-kernel as scalar expressions, `memory` places temporaries in one arena.
+The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
+`scatter_rows` sorts updates, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging` puts
+launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
+from coset.lowering.scatter_rows import by_rows
 from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
 from coset.targets.target import Target
@@ -43,17 +44,21 @@ def plan(
     binding: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     computes: Computes | None = None,
+    atomics: bool = False,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all.
+    `atomics`: scattered sums of floats may be added in any order, so that two runs differ.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
     """
     _require_ranks(program.terms())
     limits = _limits(target, limits)
+    limits = replace(limits, atomics=limits.atomics or atomics)
     kept = primitive(program, attends)
-    kept = split(kept, limits, _numbers(topological(kept), program.inputs, binding or {}))
+    numbers = _numbers(topological(kept), program.inputs, binding or {})
+    kept = by_rows(split(kept, limits, numbers), limits, numbers)
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)

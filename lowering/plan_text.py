@@ -21,6 +21,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
     Store,
     operands_of,
     scalars,
@@ -92,6 +93,13 @@ def show_kernel(kernel: Kernel) -> list[str]:
             whole,
             *text.stores(kernel.stores),
         ]
+    if isinstance(kernel, Scatter):
+        base, key, value = map(text.named, (kernel.base, kernel.key, kernel.value))
+        loops = _loops((*kernel.rows, *kernel.columns))
+        row = f"{_bracketed(value)} where {_bracketed(key)} is the row"
+        found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
+        head = f"{head} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
+        return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )

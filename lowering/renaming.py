@@ -18,6 +18,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
     Store,
     scalars,
     values_of,
@@ -64,6 +65,9 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
             return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
         if isinstance(kernel, Scan):
             return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
+        if isinstance(kernel, Scatter):
+            base, key, value = (done[id(side)] for side in (kernel.base, kernel.key, kernel.value))
+            return replace(kernel, base=base, key=key, value=value, stores=stored(kernel.stores))
         if isinstance(kernel, Product):
             return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
         if isinstance(kernel, Attention):

@@ -180,6 +180,19 @@ def shifted_right_signed(a, b, BITS: tl.constexpr):
     return (a >> tl.where((b < 0) | (b >= BITS), BITS - 1, b)).to(a.dtype)
 ''',
     '''
+def first_at_least(keys_ptr, step, count, wanted):
+    """For each of `wanted` how many of the ascending `count` keys, `step` apart, are less."""
+    low = wanted * 0
+    left = tl.full((), count, low.dtype)
+    while left > 1:
+        half = left // 2
+        low = tl.where(tl.load(keys_ptr + (low + (half - 1)) * step) < wanted, low + half, low)
+        left -= half
+    last = tl.load(keys_ptr + low * step, mask=low < count, other=0) < wanted
+    low = tl.where(last & (low < count), low + 1, low)
+    return low
+''',
+    '''
 def from_f8e4m3fn(bits):
     """The f32 that the 8 bits mean: as an f16 with the same fields it is 2^8 too small."""
     wide = bits.to(tl.int16)

@@ -143,12 +143,13 @@ def optimize(
     show_default=True,
     help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
 )
+@click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: faster, and two runs differ in their last bits")
 @DIM
 @NATIVE
 @JSON
 def lower(
     model: str, output: str, target: str, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], code: str, checked: str, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], code: str, checked: str, atomics: bool, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.egraph.limits import Limits
@@ -158,7 +159,10 @@ def lower(
     from coset.show import show_lowered
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    result = run(Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say), Path(output))
+    asked = Lowering(
+        model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, atomics=atomics,
+    )  # fmt: skip
+    result = run(asked, Path(output))
     if as_json:
         print_json(result)
     else:

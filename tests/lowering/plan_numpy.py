@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_scalars import cast, narrow, widen
+from coset.dialects.hub_scattering import combined
 from coset.dialects.hub_tensors import _FOLDS, identity
 from coset.ir.dims import Dim, evaluate
 from coset.ir.evaluate import evaluate as evaluate_terms
@@ -30,6 +31,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
     Store,
     operands_of,
     scalars,
@@ -103,6 +105,8 @@ class _Run:
             with np.errstate(all="ignore"):
                 self.results["scan"] = narrow(_FOLDS[kernel.combiner].accumulate(value, axis=-1, dtype=value.dtype), kernel.dtype)
             self._stores(kernel.stores)
+        elif isinstance(kernel, Scatter):
+            self._scatter(kernel)
         elif isinstance(kernel, Attention):
             self._attention(kernel)
         else:
@@ -156,6 +160,30 @@ class _Run:
             self.results["sum"] = back(np.matmul(weights, value), "m", "n", kernel.accumulator)
         self.values.clear()
         self._stores(kernel.stores, rows=ends[3])
+
+    def _scatter(self, kernel: Scatter) -> None:
+        """By the hub's own meaning, over rows and columns as two dims."""
+        groups = (kernel.rows, kernel.columns, kernel.updates)
+        self._begin([loop for group in groups for loop in group])
+        rows, columns, updates = (self.shape[a:b] for a, b in pairwise(np.cumsum([0, *map(len, groups)]).tolist()))
+
+        def table(value: Scalar, shape: tuple[int, ...], dtype: DType) -> Array:
+            return np.array(np.broadcast_to(cast(self.value(value), dtype), shape))
+
+        none = (1,) * len(updates)
+        base = table(kernel.base, (*rows, *columns, *none), kernel.dtype)
+        key = table(kernel.key, (*(1,) * len(rows), *(1,) * len(columns), *updates), kernel.key.dtype).reshape(-1).astype(np.int64)
+        if kernel.form == "sorted":
+            assert np.all(key[1:] >= key[:-1]), "keys that are said to ascend do not"
+        value = table(kernel.value, (*(1,) * len(rows), *columns, *updates), kernel.dtype)
+        value = np.moveaxis(value.reshape(int(np.prod(columns, dtype=int)), key.size), 0, 1)
+        height, width = int(np.prod(rows, dtype=int)), value.shape[1]
+        hit = (key >= 0) & (key < height)
+        flat = key[hit][:, None] * width + np.arange(width)
+        (found,) = combined([base.reshape(height, width)], flat.reshape(-1), [value[hit].reshape(-1)], kernel.combiner, None)
+        self.results["sum"] = found.reshape(base.shape)
+        self.values.clear()
+        self._stores(kernel.stores, rows=len(rows) + len(columns))
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)
