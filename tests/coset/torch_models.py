@@ -108,7 +108,7 @@ class Experts(nn.Module):
         return (gates.unsqueeze(-1) * each).sum(1)
 
 
-@model("embedding_bag", lambda n: (torch.randint(0, 30, (n, 6)),), keeps=("coset has no definition of it",))
+@model("embedding_bag", lambda n: (torch.randint(0, 30, (n, 6)),))
 class Bag(nn.Module):
     def __init__(self) -> None:
         super().__init__()

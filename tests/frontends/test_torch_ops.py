@@ -127,6 +127,19 @@ def test_every_builder_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(BUILDERS.keys() - asked) == []
 
 
+def test_a_result_that_no_term_says_is_not_left_out() -> None:
+    """What a bag of rows notes for its gradient: who asks for it gets torch's."""
+    heard: list[Any] = []
+    given = torch.randn(5, 3), torch.tensor([1, 4, 0]), torch.tensor([0, 2])
+    found = compiled(lambda w, i, o: torch.tanh(aten._embedding_bag(w, i, o)[0]), heard)(*given)
+    assert_same(found, torch.tanh(aten._embedding_bag(*given)[0]))
+    assert [fallback for _, _, fallbacks in heard for fallback in fallbacks] == []
+    sizes = compiled(lambda w, i, o: torch.tanh(aten._embedding_bag(w, i, o)[2].float()), heard)(*given)
+    assert_same(sizes, torch.tanh(aten._embedding_bag(*given)[2].float()))
+    (fallback,) = [fallback for _, _, fallbacks in heard for fallback in fallbacks]
+    assert fallback.reason == "its definition does not say all results that are asked for"
+
+
 def test_effects_keep_their_order() -> None:
     """What follows the second draw comes after the first one too, so that no part can stand around it; and sorting puts draws back."""
     graph = torch.fx.Graph()

@@ -98,7 +98,7 @@ def test_sizes_say_how_the_updates_of_a_row_are_found() -> None:
         assert forms(program)[-1] == "sorted" and "Scatter" not in forms(program)
     assert forms(sized(100, 400, 8, indices_are_sorted=True)) == ["sorted"]
     wide_index = forms(sized(100, 400, 8, index=DTYPES["u64"], indices_are_sorted=True))
-    assert wide_index[-1] == "sorted" and len(wide_index) > 1  # as i64 those of 2^63 and more do not ascend
+    assert wide_index[-1] == "sorted" and len(wide_index) == 3  # as i64 those of 2^63 and more do not ascend
 
 
 def test_only_what_may_differ_between_runs_is_atomic() -> None:
@@ -109,6 +109,18 @@ def test_only_what_may_differ_between_runs_is_atomic() -> None:
     assert forms(sized(100, 400, 8), atomics=True) == ["atomic"]
     assert forms(sized(100, 400, 8, combiner="maximum"), atomics=True)[-1] == "sorted"  # NaN wins, which no instruction does
     assert forms(sized(100, 400, 8, F16), atomics=True)[-1] == "sorted"  # each sum would be rounded
+
+
+def test_a_bag_of_rows_is_one_kernel() -> None:
+    """Gathered and folded: of equal sizes as rows, of segments as a scatter whose keys ascend."""
+    table, ids, n = x_("table", F32, 30, 8), x_("ids", I64, symbol("n"), 6), symbol("n")
+    rows = plan_cases.op("onnx.Gather", table, ids, axis=0)
+    for combiner in ("add", "maximum"):
+        bags = plan_cases.fold(rows, combiner, 1)
+        assert forms(Program((table, ids), (("y", plan_cases.op("divide", bags, plan_cases.like(6, bags))),))) == ["Rows"]
+    flat, bag = x_("flat", I64, n), x_("bag", I32, n)
+    of_segments = scatter(x_("y", F32, 9, 8), bag, plan_cases.op("onnx.Gather", table, flat, axis=0), indices_are_sorted=True)
+    assert forms(Program((*of_segments.inputs, table, flat), of_segments.outputs)) == ["sorted"]
 
 
 def test_windows_that_move_are_a_library_s() -> None:
