@@ -53,6 +53,7 @@ def _embedding_bag(node: AtenNode) -> Built:
 
     def summed(x: Term) -> Term:
         if place is None:
+            assert size is not None
             return fold(reshape(x, (bags, size, *x.tensor.dims[1:])), (1,), keep=False)
         return _segment_sums(x, place, bags)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_samples import samples, torch  # without torch the tests are skipped here
+from torch_samples import aten, samples, torch  # without torch the tests are skipped here
 
 from coset.dialects.aten_node import BUILDERS
 from coset.frontends.torch_capture import capture
