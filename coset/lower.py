@@ -24,6 +24,9 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.lowering.chosen_matrix import chosen_matrix
+from coset.lowering.contraction import dot
+from coset.lowering.grouped import is_grouped
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
@@ -147,7 +150,7 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    program = original.with_roots(primitive(original))
+    program = original.with_roots(primitive(original, is_grouped, product=lambda term: chosen_matrix(term) or dot(term)))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
 

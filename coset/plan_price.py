@@ -22,6 +22,7 @@ from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Grouped,
     Kernel,
     Library,
     Loop,
@@ -69,8 +70,8 @@ class PlanPrices:
     def _kernel(self, planned: Plan, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
             return self._library(kernel.term)
-        if isinstance(kernel, Product | Attention):
-            name, working = self.fusion.product, self._multiplying(kernel) if isinstance(kernel, Product) else self._attending(kernel)
+        if isinstance(kernel, Product | Grouped | Attention):
+            name, working = self.fusion.product, self._attending(kernel) if isinstance(kernel, Attention) else self._multiplying(kernel)
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
@@ -115,9 +116,13 @@ class PlanPrices:
         seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0
         return self._count(kernel.columns) * (self._count(kernel.rows) + self._count(kernel.updates)) + seen
 
-    def _multiplying(self, kernel: Product) -> float:
-        rows = self._count(kernel.m)
-        return self._product(Sides(self._count(kernel.batch), rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+    def _multiplying(self, kernel: Product | Grouped) -> float:
+        """Of a grouped product as if all groups had equally many rows."""
+        batch, rows = self._count(kernel.batch), self._count(kernel.m)
+        if isinstance(kernel, Grouped):
+            batch = min(batch, rows)
+            rows /= max(batch, 1.0)
+        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
 
     def _attending(self, kernel: Attention) -> float:
         """Of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in the

@@ -21,6 +21,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Computed,
+    Grouped,
     IndexValue,
     Load,
     Loop,
@@ -77,6 +78,8 @@ class _Function:
             self._scan(kernel)
         elif isinstance(kernel, Scatter):
             self._scatter(kernel)
+        elif isinstance(kernel, Grouped):
+            self._grouped(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
         else:
@@ -277,6 +280,16 @@ class _Function:
         self.lines.append(f"total = ({text}).reshape({self._ends(rows)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(rows))
+
+    def _grouped(self, kernel: Grouped) -> None:
+        outer = (*kernel.m, *kernel.n)
+        self._begin((*outer, *kernel.batch, *kernel.k))
+        left = self._matrix("m0", kernel.lhs, (), kernel.m, kernel.k, kernel.accumulator)
+        right = self._matrix("m1", kernel.rhs, kernel.batch, kernel.k, kernel.n, kernel.accumulator)
+        key = self._matrix("key", kernel.key, (), kernel.m, (), kernel.key.dtype)
+        self.lines.append(f"total = grouped({left}[0], {right}, {key}.reshape(-1)).reshape({self._ends(outer)})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(outer))
 
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)

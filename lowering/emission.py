@@ -11,7 +11,7 @@ from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
-from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, TILED, Group
+from coset.lowering.group import ATTENTION, GROUPED, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
@@ -20,6 +20,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Fold,
+    Grouped,
     IndexValue,
     Kernel,
     Library,
@@ -40,7 +41,7 @@ from coset.lowering.kinds import is_arithmetic
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 from coset.lowering.scanning import prefix_of
 
-HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter")
+HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "kernel.grouped_product")
 
 
 def wide(dtype: DType) -> DType:
@@ -206,6 +207,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return _attention(emission, group)
     if group.kind == SCAN:
         return _scan(emission, group)
+    if group.kind == GROUPED:
+        return _grouped(emission, group)
     if group.kind == SCATTER:
         return _scatter(emission, group)
     folds = [term for term in group.heavy if term in live]
@@ -295,6 +298,21 @@ def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]
     combiner, dtype = term.attribute("combiner"), wide(term.tensor.dtype)
     sides = (base, key, value)
     kernel = Scatter(_name(used), rows, columns, updates, *sides, combiner, dtype, group.form, stores, words, picks)
+    return kernel, frozenset(body.used)
+
+
+def _grouped(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    lhs, rhs, key = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names[term] = "sum"
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    each, m, n, k = _by_role(group, "bmnk")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    kernel = Grouped(_name(used), each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), stores, words, picks)
     return kernel, frozenset(body.used)
 
 

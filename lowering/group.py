@@ -11,8 +11,9 @@ from coset.ir.types import TensorType, TupleType
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
-ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, SCATTER, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "scatter", "library"
-TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
+ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
+SCATTER, GROUPED = "scatter", "grouped"
+TILED = (PRODUCT, ATTENTION, GROUPED)  # whose operands are read again for each tile
 
 
 @dataclass(eq=False)

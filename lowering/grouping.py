@@ -15,6 +15,7 @@ from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.attention import Attentions, Unattended
 from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group, Grouping, along_columns, loops_over
+from coset.lowering.grouped import is_grouped, place_grouped
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
@@ -84,6 +85,8 @@ class Grouper:
             place_scan(self, term)
         elif is_scattered(term):
             place_scatter(self, term)
+        elif is_grouped(term):
+            place_grouped(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):

@@ -245,6 +245,25 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Grouped:
+    """Sums over `k` of lhs(m, k) * rhs(batch, k, n), where the index over `batch`, of groups, is the `key` of the row m; otherwise as
+    `Product`. The keys ascend, and each is the number of a group."""
+
+    name: str
+    batch: tuple[Loop, ...]  # one at most
+    m: tuple[Loop, ...]
+    n: tuple[Loop, ...]
+    k: tuple[Loop, ...]
+    key: Scalar  # i32, over m
+    lhs: Scalar
+    rhs: Scalar
+    accumulator: DType
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Attention:
     """Means of value(batch, keys, n) over `keys`, weighed by the softmax over the keys of score(batch, m, keys), then stored by `stores`,
     which read them as `Result("sum")`. The score reads as `Result("dot")`, in `dtype`, the sums over `k` of
@@ -308,7 +327,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Product, Attention, Scatter]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Product, Grouped, Attention, Scatter]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -352,6 +371,8 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, kernel.value, *stored)
     if isinstance(kernel, Scatter):
         return (*picked, kernel.base, kernel.key, kernel.value, *stored)
+    if isinstance(kernel, Grouped):
+        return (*picked, kernel.key, kernel.lhs, kernel.rhs, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)

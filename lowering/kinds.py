@@ -9,6 +9,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
 from coset.ir.term import Term
 from coset.ir.types import TensorType
+from coset.lowering.grouped import is_grouped
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import prefix_of
@@ -117,7 +118,8 @@ def is_product(term: Term) -> bool:
 
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
-    known = term in light or is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or term.op.name == WEIGHTS
+    computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term)
+    known = term in light or computed or term.op.name == WEIGHTS
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 

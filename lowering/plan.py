@@ -1,8 +1,8 @@
 """`plan`: a `Program` as kernels in launch order over buffers.
 
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
-`scatter_rows` sorts updates, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging` puts
-launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
+`grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
+puts launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.attention import Attended, Attentions, Unattended, attending, attends, shared
 from coset.lowering.emission import Emission, emit
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
+from coset.lowering.grouped import by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
@@ -56,7 +57,7 @@ def plan(
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics)
-    kept = primitive(program, attends)
+    kept = by_groups(primitive(program, lambda term: attends(term) or is_grouped(term)))
     numbers = _numbers(topological(kept), program.inputs, binding or {})
     kept = by_rows(split(kept, limits, numbers), limits, numbers)
     opened: set[int] = set()  # attentions that are no kernel

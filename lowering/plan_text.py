@@ -10,6 +10,7 @@ from coset.lowering.kernel import (
     Attention,
     Buffer,
     Choose,
+    Grouped,
     IndexValue,
     Kernel,
     Library,
@@ -106,6 +107,8 @@ def show_kernel(kernel: Kernel) -> list[str]:
     if isinstance(kernel, Attention):
         return [f"{head} for {'; '.join(parts)} along {_loops(kernel.keys)}:", *picks, *_attention(kernel, text)]
     lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:", *picks]
+    if isinstance(kernel, Grouped):
+        lines.append(f"  {_dims(tuple(loop.index for loop in kernel.batch)) or '0'} = {text.named(kernel.key)}")
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
     return [
         *lines,

@@ -9,6 +9,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Choose,
+    Grouped,
     Kernel,
     Library,
     Load,
@@ -68,6 +69,9 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         if isinstance(kernel, Scatter):
             base, key, value = (done[id(side)] for side in (kernel.base, kernel.key, kernel.value))
             return replace(kernel, base=base, key=key, value=value, stores=stored(kernel.stores))
+        if isinstance(kernel, Grouped):
+            key, lhs, rhs = (done[id(side)] for side in (kernel.key, kernel.lhs, kernel.rhs))
+            return replace(kernel, key=key, lhs=lhs, rhs=rhs, stores=stored(kernel.stores))
         if isinstance(kernel, Product):
             return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
         if isinstance(kernel, Attention):

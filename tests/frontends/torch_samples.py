@@ -205,6 +205,10 @@ def contractions() -> Iterator[Sample]:
     yield "mm bf16", aten.mm.default, (calm(4, 50, dtype=torch.bfloat16), calm(50, 6, dtype=torch.bfloat16))
     yield "mm whole", aten.mm.default, (whole(4, 5), whole(5, 6))
     yield "bmm", aten.bmm.default, (calm(3, 4, 5), calm(3, 5, 6))
+    ends = torch.tensor([8, 8, 24], dtype=torch.int32)
+    stacks = [calm(*shape, dtype=torch.bfloat16) for shape in ((24, 16), (3, 16, 32), (3, 8, 16))]
+    yield "grouped_mm", lambda x, w, e: aten._grouped_mm(x, w, e), (*stacks[:2], ends)
+    yield "grouped_mm stacks", lambda x, w: aten._grouped_mm(x, w), (stacks[2], stacks[1])
     for beta, alpha in ((1, 1), (0, 1), (0.5, 2), (0, 3)):
         own = torch.full((6,), float("nan")) if beta == 0 else calm(6)
         yield f"addmm {beta} {alpha}", lambda c, a, b, p=beta, q=alpha: aten.addmm(c, a, b, beta=p, alpha=q), (own, calm(4, 5), calm(5, 6))

@@ -451,3 +451,24 @@ def histogram() -> tuple[list[Term], list[Term]]:
     ids = x_("ids", I32, 300)
     counts = scatter_rows(splat(0, I32, (9,)), ids, splat(1, I32, (300,)))
     return [ids], [convert(counts, F32)]
+
+
+# ---------------------------------------------------------------- products of groups of rows
+
+
+def grouped_product(x: Term, w: Term, group: Term, *, ascending: bool = False) -> Term:
+    return make("kernel.grouped_product", (x, w, group), {"ascending": ascending})
+
+
+@case
+def mixture_of_experts() -> tuple[list[Term], list[Term]]:
+    """Each token goes through two of four experts, gated, and takes what its router gives them."""
+    n = symbol("n")
+    x, chosen, shares = x_("x", F32, n, 16), x_("chosen", I32, n, 2), x_("shares", F32, n, 2)
+    gate, up, down = x_("gate", F32, 4, 16, 24), x_("up", F32, 4, 16, 24), x_("down", F32, 4, 24, 16)
+    rows = reshape(broadcast(x, (n, 2, 16), (0, 2)), (multiply(n, 2), 16))
+    group = reshape(chosen, (multiply(n, 2),))
+    g, u = (grouped_product(rows, w, group) for w in (gate, up))
+    y = grouped_product(op("multiply", op("multiply", g, op("logistic", g)), u), down, group)
+    weighed = op("multiply", reshape(y, (n, 2, 16)), broadcast(shares, (n, 2, 16), (0, 1)))
+    return [x, chosen, shares, gate, up, down], [fold(weighed, "add", 1)]

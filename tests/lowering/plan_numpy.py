@@ -20,6 +20,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Computed,
+    Grouped,
     IndexValue,
     Library,
     Load,
@@ -107,6 +108,8 @@ class _Run:
             self._stores(kernel.stores)
         elif isinstance(kernel, Scatter):
             self._scatter(kernel)
+        elif isinstance(kernel, Grouped):
+            self._grouped(kernel)
         elif isinstance(kernel, Attention):
             self._attention(kernel)
         else:
@@ -184,6 +187,28 @@ class _Run:
         self.results["sum"] = found.reshape(base.shape)
         self.values.clear()
         self._stores(kernel.stores, rows=len(rows) + len(columns))
+
+    def _grouped(self, kernel: Grouped) -> None:
+        groups = (kernel.m, kernel.n, kernel.batch, kernel.k)
+        self._begin([loop for group in groups for loop in group])
+        sizes = [int(np.prod([evaluate(loop.extent, self.binding) for loop in group], dtype=int)) for group in groups]
+        ends = np.cumsum([0, *map(len, groups)]).tolist()
+        m, n, each, k = ([i in range(a, b) for i in range(len(self.shape))] for a, b in pairwise(ends))
+
+        def matrix(value: Array, *own: list[bool]) -> Array:
+            shape = [size if any(kind[i] for kind in own) else 1 for i, size in enumerate(self.shape)]
+            return np.broadcast_to(value, shape)
+
+        key = matrix(self._wide(kernel.key, kernel.key.dtype), m).reshape(-1).astype(int)
+        assert np.all(np.diff(key) >= 0) and (not key.size or (key[0] >= 0 and key[-1] < sizes[2])), "groups are not in order"
+        lhs = matrix(self._wide(kernel.lhs, kernel.accumulator), m, k).reshape(sizes[0], sizes[3])
+        rhs = matrix(self._wide(kernel.rhs, kernel.accumulator), n, each, k).reshape(sizes[1], sizes[2], sizes[3])
+        with np.errstate(all="ignore"):
+            total = np.einsum("mk,nmk->mn", lhs, rhs[:, key])
+        last = len(kernel.m) + len(kernel.n)
+        self.results["sum"] = narrow(total, kernel.accumulator).reshape([*self.shape[:last], *[1] * (len(self.shape) - last)])
+        self.values.clear()
+        self._stores(kernel.stores, rows=last)
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)
