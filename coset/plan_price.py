@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     Rows,
     Scan,
     Scatter,
+    Sort,
     loops_of,
     scalars,
     values_of,
@@ -93,7 +94,7 @@ class PlanPrices:
 
     # ------------------------------------------------------------ kernels
 
-    def _computing(self, kernel: Pointwise | Rows | Scan | Scatter) -> tuple[str, float]:
+    def _computing(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
         name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
         ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
@@ -103,14 +104,20 @@ class PlanPrices:
             ops += ["add"] * 2  # inside a thread, and over threads
         if isinstance(kernel, Scatter):
             ops.append("add")
+        if isinstance(kernel, Sort):  # a network of so many layers, each an exchange and a choice
+            assert isinstance(kernel.column.extent, int)
+            depth = (kernel.column.extent - 1).bit_length()
+            ops += ["minimum"] * (4 * depth * (depth + 1) // 2)
         count = self._points(kernel)
         costly = sum(1 for op in ops if op in COSTLY)
         functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)
         seconds = costly * count / functions.value if functions is not None else 0.0
         return name, seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
 
-    def _points(self, kernel: Pointwise | Rows | Scan | Scatter) -> float:
+    def _points(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> float:
         """How often a kernel computes its scalars; of a scatter, those of each element of the result and of each one of the updates."""
+        if isinstance(kernel, Sort):
+            return self._count((*kernel.rows, kernel.column))
         if not isinstance(kernel, Scatter):
             return self._count(loops_of(kernel))
         seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Atom, Dim, alone
+from coset.ir.dims import Atom, Dim, alone, product
 from coset.ir.types import DTYPES, DType
 from coset.lowering.aten_contractions import identity_text
 from coset.lowering.aten_dims import dim_text, tuple_text
-from coset.lowering.aten_dtypes import held, narrowed, to_held, to_stored
+from coset.lowering.aten_dtypes import ORDER_OF_U64, held, narrowed, to_held, to_stored
 from coset.lowering.aten_elementwise import converted, elementwise
 from coset.lowering.kernel import (
     Apply,
@@ -34,6 +34,7 @@ from coset.lowering.kernel import (
     Scalar,
     Scan,
     Scatter,
+    Sort,
     Store,
     dims_in,
     loops_of,
@@ -78,6 +79,8 @@ class _Function:
             self._scan(kernel)
         elif isinstance(kernel, Scatter):
             self._scatter(kernel)
+        elif isinstance(kernel, Sort):
+            self._sort(kernel)
         elif isinstance(kernel, Grouped):
             self._grouped(kernel)
         elif isinstance(kernel, Product):
@@ -269,6 +272,26 @@ class _Function:
         self.results["scan"] = "scan"
         self._stores(kernel.stores, len(self.loops))
 
+    def _sort(self, kernel: Sort) -> None:
+        outer = (*kernel.rows, *kernel.front)
+        self._begin((*outer, kernel.column))
+        rows, dtype = (*kernel.rows, kernel.column), kernel.key.dtype
+        key, *values = (self._along(value, rows) for value in (kernel.key, *kernel.values))
+        if dtype.kind == "float" and kernel.total:
+            key = f"total_order({key}, one_nan=False)"
+        key = f"{key} ^ {ORDER_OF_U64}" if dtype.name == "u64" else key
+        self.lines.append(f"ranked = sort({tuple_text(values)}, {key}, {len(kernel.rows)}, {kernel.direction!r})")
+        count = self._dim(_extent(kernel.front))
+        for place in range(len(values)):
+            self.lines.append(f"sorted{place} = ranked[{place}][..., :{count}].reshape({self._ends(outer)})")
+            self.results[f"sorted{place}"] = f"sorted{place}"
+        self._stores(kernel.stores, len(outer))
+
+    def _along(self, value: Scalar, own: Sequence[Loop]) -> str:
+        """A value over these loops alone."""
+        whole = f"torch.broadcast_to({self._value(value)}, {self._ends(own)})"
+        return f"{whole}.reshape({self._shape(own)})"
+
     def _scatter(self, kernel: Scatter) -> None:
         """Rows as matrices: the operand's by columns, and those of the updates."""
         self._begin((*kernel.rows, *kernel.columns, *kernel.updates))
@@ -302,6 +325,10 @@ class _Function:
         self.lines.append(f"total = ({text}).reshape({self._ends(outer)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
+
+
+def _extent(loops: Sequence[Loop]) -> Dim:
+    return product(loop.extent for loop in loops)
 
 
 def _product(sizes: object) -> str:

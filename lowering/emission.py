@@ -11,7 +11,7 @@ from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
-from coset.lowering.group import ATTENTION, GROUPED, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, TILED, Group
+from coset.lowering.group import ATTENTION, GROUPED, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, SORT, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
@@ -35,13 +35,18 @@ from coset.lowering.kernel import (
     Scalar,
     Scan,
     Scatter,
+    Sort,
     Store,
 )
 from coset.lowering.kinds import is_arithmetic
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 from coset.lowering.scanning import prefix_of
+from coset.lowering.sorting import results_of
 
-HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "kernel.grouped_product")
+HEAVY = frozenset(
+    {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
+     "kernel.grouped_product"}
+)  # fmt: skip
 
 
 def wide(dtype: DType) -> DType:
@@ -209,6 +214,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return _scan(emission, group)
     if group.kind == GROUPED:
         return _grouped(emission, group)
+    if group.kind == SORT:
+        return _sort(emission, group)
     if group.kind == SCATTER:
         return _scatter(emission, group)
     folds = [term for term in group.heavy if term in live]
@@ -314,6 +321,22 @@ def _grouped(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]
     words, picks = tuple(map(_word, used)), tuple(body.picks.values())
     kernel = Grouped(_name(used), each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), stores, words, picks)
     return kernel, frozenset(body.used)
+
+
+def _sort(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    values = tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names |= results_of(term, group)
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    rows, (column,), front = _by_role(group, "icf")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    direction, total = term.attribute("direction"), term.attribute("total")
+    kernel = Sort(_name(used), rows, column, front, values[0], values, direction, total, stores, words, picks)
+    return kernel, frozenset(body.used | names.keys())
 
 
 def _by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:

@@ -12,7 +12,7 @@ from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
 ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
-SCATTER, GROUPED = "scatter", "grouped"
+SCATTER, GROUPED, SORT = "scatter", "grouped", "sort"
 TILED = (PRODUCT, ATTENTION, GROUPED)  # whose operands are read again for each tile
 
 

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.attention import Attentions, Unattended
-from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group, Grouping, along_columns, loops_over
+from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, SORT, TILED, Group, Grouping, along_columns, loops_over
 from coset.lowering.grouped import is_grouped, place_grouped
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
@@ -31,11 +31,13 @@ from coset.lowering.kinds import (
     is_product,
     is_scanned,
     is_scattered,
+    is_sorted,
     narrow_cut,
 )
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import place_scan
 from coset.lowering.scattering import ATOMIC, place_scatter
+from coset.lowering.sorting import place_sort
 
 
 class Grouper:
@@ -75,7 +77,8 @@ class Grouper:
             return
         if term.op in (GET, TUPLE):
             if term.op is GET and term.operands[0] in self.home:
-                self.add(self.home[term.operands[0]], term, ())
+                home = self.home[term.operands[0]]
+                self.add(home, term, home.at[term.operands[0]] if home.kind == SORT else ())
             return
         if term in self.light:
             self._light(term)
@@ -85,6 +88,8 @@ class Grouper:
             place_scan(self, term)
         elif is_scattered(term):
             place_scatter(self, term)
+        elif is_sorted(term):
+            place_sort(self, term)
         elif is_grouped(term):
             place_grouped(self, term)
         elif is_fold(term):

@@ -245,6 +245,26 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Sort:
+    """For each index of `rows` the elements along `column` in the order of their `key`s (LT: ascending, GT: descending, equal ones as they
+    stand; LE and GE turn equal ones round), the first ones over `front`. NaN is above all numbers and zeros are equal, unless `total`: then
+    floats have IEEE's total order. The stores read the `values` as `Result("sorted0")`, `Result("sorted1")`, ..
+    """
+
+    name: str
+    rows: tuple[Loop, ...]
+    column: Loop
+    front: tuple[Loop, ...]  # one at most
+    key: Scalar
+    values: tuple[Scalar, ...]
+    direction: str
+    total: bool
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Grouped:
     """Sums over `k` of lhs(m, k) * rhs(batch, k, n), where the index over `batch`, of groups, is the `key` of the row m; otherwise as
     `Product`. The keys ascend, and each is the number of a group."""
@@ -327,7 +347,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Product, Grouped, Attention, Scatter]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Scatter]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -369,6 +389,8 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
     if isinstance(kernel, Scan):
         return (*picked, kernel.value, *stored)
+    if isinstance(kernel, Sort):
+        return (*picked, kernel.key, *kernel.values, *stored)
     if isinstance(kernel, Scatter):
         return (*picked, kernel.base, kernel.key, kernel.value, *stored)
     if isinstance(kernel, Grouped):
@@ -400,6 +422,8 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.columns)
     if isinstance(kernel, Scan):
         return (*kernel.rows, kernel.column)
+    if isinstance(kernel, Sort):
+        return (*kernel.rows, *kernel.front, kernel.column)
     if isinstance(kernel, Scatter):
         return (*kernel.rows, *kernel.columns, *kernel.updates)
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k

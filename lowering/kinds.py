@@ -14,6 +14,7 @@ from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import prefix_of
 from coset.lowering.scattering import is_by_rows
+from coset.lowering.sorting import sorts_rows
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,11 @@ def is_scattered(term: Term) -> bool:
     return is_by_rows(term) and is_plain(term.tensor)
 
 
+def is_sorted(term: Term) -> bool:
+    """True for a sort that a kernel computes."""
+    return sorts_rows(term) and all(is_plain(operand.tensor) for operand in term.operands)
+
+
 def is_product(term: Term) -> bool:
     """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
     if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
@@ -118,7 +124,7 @@ def is_product(term: Term) -> bool:
 
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
-    computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term)
+    computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term) or is_sorted(term)
     known = term in light or computed or term.op.name == WEIGHTS
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 

@@ -22,12 +22,13 @@ from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
-from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
+from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
 from coset.lowering.scatter_rows import by_rows
+from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
 from coset.targets.target import Target
@@ -59,7 +60,7 @@ def plan(
     limits = replace(limits, atomics=limits.atomics or atomics)
     kept = by_groups(primitive(program, lambda term: attends(term) or is_grouped(term)))
     numbers = _numbers(topological(kept), program.inputs, binding or {})
-    kept = by_rows(split(kept, limits, numbers), limits, numbers)
+    kept = first_sorted(by_rows(split(kept, limits, numbers), limits, numbers))
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)
@@ -168,7 +169,9 @@ class _Builder:
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart)
+        long = [(kernel.name, too_long(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
+        notes = tuple(f"{name}: {why}" for name, why in long if why)
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
         offsets, size = arena(plan)
         return replace(plan, offsets=offsets, arena=size)
 

@@ -23,6 +23,7 @@ from coset.lowering.kernel import (
     Scalar,
     Scan,
     Scatter,
+    Sort,
     Store,
     operands_of,
     scalars,
@@ -94,6 +95,12 @@ def show_kernel(kernel: Kernel) -> list[str]:
             whole,
             *text.stores(kernel.stores),
         ]
+    if isinstance(kernel, Sort):
+        named = [text.named(value) for value in (kernel.key, *kernel.values)]
+        order = f"{kernel.direction} of {named[0]}{', total' if kernel.total else ''}"
+        results = [f"  sorted{place} = {value} in the order {order}" for place, value in enumerate(named[1:])]
+        head = f"{head} for {_loops((*kernel.rows, *kernel.front))} along {_loops((kernel.column,))}:"
+        return [head, *picks, *text.flush(), *results, *text.stores(kernel.stores)]
     if isinstance(kernel, Scatter):
         base, key, value = map(text.named, (kernel.base, kernel.key, kernel.value))
         loops = _loops((*kernel.rows, *kernel.columns))

@@ -20,6 +20,7 @@ from coset.lowering.kernel import (
     Scalar,
     Scan,
     Scatter,
+    Sort,
     Store,
     scalars,
     values_of,
@@ -66,6 +67,9 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
             return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
         if isinstance(kernel, Scan):
             return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
+        if isinstance(kernel, Sort):
+            values = tuple(done[id(value)] for value in kernel.values)
+            return replace(kernel, key=done[id(kernel.key)], values=values, stores=stored(kernel.stores))
         if isinstance(kernel, Scatter):
             base, key, value = (done[id(side)] for side in (kernel.base, kernel.key, kernel.value))
             return replace(kernel, base=base, key=key, value=value, stores=stored(kernel.stores))

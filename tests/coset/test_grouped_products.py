@@ -1,4 +1,4 @@
-"""Rows that meet a matrix of their own: how models write it becomes a grouped product on a GPU where that is faster, and keeps its values."""
+"""Rows that meet a matrix of their own: what models write becomes a grouped product on a GPU where that is faster; values stay."""
 
 from __future__ import annotations
 

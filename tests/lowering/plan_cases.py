@@ -265,7 +265,7 @@ def training_step() -> tuple[list[Term], list[Term]]:
 
 @case
 def library() -> tuple[list[Term], list[Term]]:
-    """A convolution and a sort between elementwise ops."""
+    """A convolution between elementwise ops, and a sort, which is no library's where rows are short."""
     x, w, b = x_("x", F32, 2, 3, 8, 8), x_("w", F32, 4, 3, 3, 3), x_("b", F32, 4)
     y = op("convolution", x, w, strides=(1, 1), padding=((1, 1), (1, 1)), lhs_dilation=(1, 1), rhs_dilation=(1, 1))
     y = op("maximum", op("add", y, broadcast(b, y.tensor.dims, (1,))), like(0, y))
@@ -458,6 +458,15 @@ def histogram() -> tuple[list[Term], list[Term]]:
 
 def grouped_product(x: Term, w: Term, group: Term, *, ascending: bool = False) -> Term:
     return make("kernel.grouped_product", (x, w, group), {"ascending": ascending})
+
+
+@case
+def router() -> tuple[list[Term], list[Term]]:
+    """The probabilities of the two best experts, normalized, and which these are."""
+    x, w = x_("x", F32, symbol("n"), 16), x_("w", F32, 16, 8)
+    both = op("onnx.TopK", softmax_of(dot(x, w, lhs_contract=(1,), rhs_contract=(0,))), k=2)
+    best, places = (make("builtin.get", (both,), {"index": i}) for i in (0, 1))
+    return [x, w], [op("divide", best, along(fold(best, "add", 1), best, 1)), places]
 
 
 @case

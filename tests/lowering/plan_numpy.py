@@ -10,6 +10,7 @@ import numpy as np
 
 from coset.dialects.hub_scalars import cast, narrow, widen
 from coset.dialects.hub_scattering import combined
+from coset.dialects.hub_sorting import _ordered
 from coset.dialects.hub_tensors import _FOLDS, identity
 from coset.ir.dims import Dim, evaluate
 from coset.ir.evaluate import evaluate as evaluate_terms
@@ -33,6 +34,7 @@ from coset.lowering.kernel import (
     Scalar,
     Scan,
     Scatter,
+    Sort,
     Store,
     operands_of,
     scalars,
@@ -108,6 +110,17 @@ class _Run:
             self._stores(kernel.stores)
         elif isinstance(kernel, Scatter):
             self._scatter(kernel)
+        elif isinstance(kernel, Sort):
+            self._begin((*kernel.rows, *kernel.front, kernel.column))
+            axis, shape = len(kernel.rows), self.shape
+            lines = [np.broadcast_to(self.value(value), (*shape[:axis], *(1 for _ in kernel.front), shape[-1])) for value in kernel.values]
+            key = np.broadcast_to(self.value(kernel.key), lines[0].shape)
+            order = _ordered(key, kernel.direction, total=kernel.total)[..., : int(np.prod(shape[axis:-1], dtype=int))]
+            for place, line in enumerate(lines):
+                taken = np.take_along_axis(line, order, -1)
+                self.results[f"sorted{place}"] = taken.reshape(*shape[:-1], 1)
+            self.values.clear()
+            self._stores(kernel.stores, rows=len(shape) - 1)
         elif isinstance(kernel, Grouped):
             self._grouped(kernel)
         elif isinstance(kernel, Attention):
