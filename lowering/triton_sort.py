@@ -35,7 +35,7 @@ class _Writer:
         length, count = kernel.column.extent, product(loop.extent for loop in kernel.front)
         assert isinstance(length, int) and isinstance(count, int)
         self.length, self.taken, self.count = length, count, product(loop.extent for loop in kernel.rows)
-        self.width, self.front = power_of_two(length), max(2, power_of_two(count))
+        self.width, self.front = power_of_two(length), max(2, power_of_two(count))  # of one element, not every Triton has a network
         self.height = _height(self.count, self.width, options)
         dims = dims_of([*(pick.value for pick in kernel.picks), kernel.key, *kernel.values], kernel.stores, plan)
         rows, binding = join_loops(kernel.rows, dims)
