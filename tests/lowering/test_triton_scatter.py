@@ -111,6 +111,19 @@ def test_only_what_may_differ_between_runs_is_atomic() -> None:
     assert forms(sized(100, 400, 8, F16), atomics=True)[-1] == "sorted"  # each sum would be rounded
 
 
+def test_onnx_s_and_torch_s_spellings_are_kernels() -> None:
+    """Index vectors, one axis of equal dims, a cache."""
+    x, u, n = x_("x", F32, 9, 8, 4), x_("u", F32, 70, 4), symbol("n")
+    vectors, along = x_("vectors", I64, 70, 2), x_("along", I64, 9, 50, 4)
+    nd = plan_cases.op("onnx.ScatterND", x, vectors, u, combiner="maximum")
+    assert forms(Program((x, vectors, u), (("y", nd),)))[-1] == "sorted"
+    elements = plan_cases.op("onnx.ScatterElements", x, along, x_("v", F32, 9, 50, 4), axis=1, combiner="add")
+    assert forms(Program((x, along, elements.operands[2]), (("y", elements),)))[-1] == "sorted"
+    new, start = x_("new", F32, n, 1, 4), x_("start", I64, n)
+    cache = plan_cases.op("onnx.TensorScatter", x_("old", F32, n, 8, 4), new, start, axis=1)
+    assert forms(Program((cache.operands[0], new, start), (("y", cache),)))[-1] == "sorted"
+
+
 def test_a_bag_of_rows_is_one_kernel() -> None:
     """Gathered and folded: of equal sizes as rows, of segments as a scatter whose keys ascend."""
     table, ids, n = x_("table", F32, 30, 8), x_("ids", I64, symbol("n"), 6), symbol("n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, get
 from coset.ir.types import BOOL, DTYPES, F16, F32, F64, I32, I64, DType
+from coset.lowering import sorting
 from coset.lowering.kernel import Library, Loop, Plan, Result, Sort, Store
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
@@ -132,6 +135,27 @@ def test_what_is_used_whole_is_sorted_whole() -> None:
         made = plan(Program((x,), tuple((f"y{i}", root) for i, root in enumerate(roots))), computes=can_emit)
         (kernel,) = (each for each in made.kernels if isinstance(each, Sort))
         assert kernel.front[0].extent == 64
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("name", ["f32", "i8"])
+def test_the_first_elements_of_long_rows_are_those_of_their_parts(name: str, largest: int, interpreter: Runner, monkeypatch: Any) -> None:
+    """Equal elements of several parts; the last part is filled up with what is as large, or as small, as elements are."""
+    monkeypatch.setattr(sorting, "LONGEST", 32)
+    x = x_("x", DTYPES[name], 3, 101)
+    parts = top(x, 5, 1, largest)
+    program = Program((x,), (("values", parts[0]), ("places", parts[1])))
+    made = plan(program, computes=can_emit)
+    memory = {"x": keys(DTYPES[name], (3, 101))}
+    memory["x"][1] = memory["x"][1, 0] if name == "i8" else -np.inf  # a row of one number
+    memory["x"][2, :] = np.nan if name == "f32" else 127
+    feeds = dict(memory)
+    assert [type(kernel) for kernel in made.kernels] == [Sort, Sort]
+    for kernel in made.kernels:
+        memory |= {each: value for each, (value, _) in run(kernel, made, memory, {}, interpreter).items()}
+    for (_, buffer), value in zip(made.outputs, evaluate_program(program, feeds, fallback=evaluate_defined), strict=True):
+        assert_same(memory[buffer], np.asarray(value), made.buffers[buffer].dtype)
+    assert "Library" in kernels((x,), *top(x, 9, 1, largest))  # of four parts so many are too many
 
 
 def test_rows_that_are_too_long_are_torch_s_and_that_is_said() -> None:
