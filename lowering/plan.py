@@ -23,7 +23,7 @@ from coset.lowering.grouped import by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
-from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
+from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light, is_plain
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
@@ -60,7 +60,7 @@ def plan(
     limits = replace(limits, atomics=limits.atomics or atomics)
     kept = by_groups(primitive(program, lambda term: attends(term) or is_grouped(term)))
     numbers = _numbers(topological(kept), program.inputs, binding or {})
-    kept = first_sorted(by_rows(split(kept, limits, numbers), limits, numbers))
+    kept = first_sorted(by_rows(split(kept, limits, numbers), limits, numbers), is_plain)
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)

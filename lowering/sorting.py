@@ -5,7 +5,7 @@ first of its part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,14 +63,16 @@ def _axis(term: Term) -> int:
 # ---------------------------------------------------------------- the first elements alone
 
 
-def first_sorted(roots: Sequence[Term]) -> tuple[Term, ...]:
-    """`roots` with each sort of two operands, of whose results only the first elements are used, as one that gives these alone."""
+def first_sorted(roots: Sequence[Term], plain: Callable[[TensorType], bool]) -> tuple[Term, ...]:
+    """`roots` with each sort of two `plain` operands, of whose results only the first elements are used, as one that gives these alone."""
     order = list(topological(roots))
     users: dict[Term, list[Term]] = {}
     for term in order:
         for operand in term.operands:
             users.setdefault(operand, []).append(term)
-    counts = {term: count for term in order if _is_directed(term) and (count := _count(term, users, set(roots)))}
+    ends = set(roots)
+    sorts = [term for term in order if _is_directed(term) and all(plain(operand.tensor) for operand in term.operands)]
+    counts = {term: count for term in sorts if (count := _count(term, users, ends))}
     done: dict[Term, Term] = {}
     for term in order:
         current = rebuild(term, [done[operand] for operand in term.operands])

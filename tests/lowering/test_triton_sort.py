@@ -155,7 +155,16 @@ def test_the_first_elements_of_long_rows_are_those_of_their_parts(name: str, lar
         memory |= {each: value for each, (value, _) in run(kernel, made, memory, {}, interpreter).items()}
     for (_, buffer), value in zip(made.outputs, evaluate_program(program, feeds, fallback=evaluate_defined), strict=True):
         assert_same(memory[buffer], np.asarray(value), made.buffers[buffer].dtype)
-    assert "Library" in kernels((x,), *top(x, 9, 1, largest))  # of four parts so many are too many
+    whole = plan(Program((x,), (("values", top(x, 9, 1, largest)[0]),)), computes=can_emit)
+    assert [each.term.op.name for each in whole.kernels if isinstance(each, Library)] == ["stablehlo.sort"]  # of four parts too many
+
+
+def test_elements_that_no_kernel_holds_are_sorted_by_torch() -> None:
+    x, y = x_("x", F32, 4, 20), x_("y", DTYPES["c64"], 4, 20)
+    both = op("sort", x, y, dimension=1, direction="LT")
+    first = op("slice", get(both, 1), start=(0, 0), limit=(4, 3), strides=(1, 1))
+    made = plan(Program((x, y), (("first", first),)), computes=can_emit)
+    assert "stablehlo.sort" in [each.term.op.name for each in made.kernels if isinstance(each, Library)]
 
 
 def test_rows_that_are_too_long_are_torch_s_and_that_is_said() -> None:
