@@ -61,7 +61,7 @@ class _Order:
         keys = convert(a.clamp(group, 0, min(count - 1, _most(group))), I32)
         self.there: Term | None = None  # the row that stands at each place
         self.keys = keys
-        if not ascending:
+        if not ascending and rows != 1:
             self.keys, self.there = ordered((keys, a.iota((rows,), 0, kind)))
             zero = splat(0, kind, (rows,))
             # each place is there once, so that adding is putting, in any order

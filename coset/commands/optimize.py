@@ -143,7 +143,7 @@ def optimize(
     show_default=True,
     help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
 )
-@click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: faster, and two runs differ in their last bits")
+@click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: no sort, and two runs differ in their last bits")
 @DIM
 @NATIVE
 @JSON
