@@ -19,7 +19,7 @@ from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.attention import Attended, Attentions, Unattended, attending, attends, shared
 from coset.lowering.emission import Emission, emit
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
-from coset.lowering.grouped import by_groups, is_grouped
+from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
@@ -58,9 +58,7 @@ def plan(
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics)
-    kept = by_groups(primitive(program, lambda term: attends(term) or is_grouped(term)))
-    numbers = _numbers(topological(kept), program.inputs, binding or {})
-    kept = first_sorted(by_rows(split(kept, limits, numbers), limits, numbers), is_plain)
+    kept = _in_rows(primitive(program, lambda term: attends(term) or is_grouped(term)), program.inputs, limits, binding or {})
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)
@@ -68,6 +66,20 @@ def plan(
             return _planned(program, roots, attended, limits, binding or {}, computes)
         except Unattended as found:
             opened.add(found.number)
+
+
+def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+    """Primitive terms with what kernels ask of rows: in the order of their groups or places, long ones cut. The search plans hundreds of
+    programs: what no op of theirs needs is not looked for."""
+    order = list(topological(roots))
+    ops = {term.op.name for term in order}
+    numbers = _numbers(order, inputs, binding)
+    if KEPT in ops:
+        roots = by_groups(roots)
+    roots = split(roots, limits, numbers)
+    if "stablehlo.scatter" in ops:
+        roots = by_rows(roots, limits, numbers)
+    return first_sorted(roots, is_plain) if "stablehlo.sort" in ops else roots
 
 
 def _planned(
