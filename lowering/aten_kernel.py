@@ -299,7 +299,9 @@ class _Function:
         key = self._matrix("key", kernel.key, (), kernel.updates, (), kernel.key.dtype)
         value = self._matrix("value", kernel.value, (), kernel.updates, kernel.columns, kernel.dtype)
         rows = (*kernel.rows, *kernel.columns)
-        text = narrowed(f"scattered({base}[0], {key}.reshape(-1), {value}[0], {kernel.combiner!r})", kernel.dtype)
+        turn = f" ^ {ORDER_OF_U64}" if kernel.dtype.name == "u64" and kernel.combiner in ("maximum", "minimum") else ""
+        whole = f"scattered({base}[0]{turn}, {key}.reshape(-1), {value}[0]{turn}, {kernel.combiner!r}){turn}"
+        text = narrowed(whole, kernel.dtype)
         self.lines.append(f"total = ({text}).reshape({self._ends(rows)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(rows))
