@@ -1,7 +1,7 @@
 """Kernels, products and blocks on a GPU: tests, memory checks and timings, in one call of under ten minutes.
 
     python -m benchmarks.gpu [--part NAME ..] [--only NAME ..] [--out FOLDER] [--json]
-        parts: tests, sanitizer, bandwidth, matmul, attention, blocks, calibrate
+        parts: tests, sanitizer, bandwidth, matmul, attention, irregular, blocks, calibrate
     python -m benchmarks.gpu --device cpu          a dry run of every part with tiny sizes, in Triton's interpreter: no time means anything
 
 `benchmarks/gpu.sh` is the one command for a machine where nothing is installed by hand. Every part runs in processes of its own, so that
@@ -33,10 +33,19 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.gpu_report import text_of  # noqa: E402  (the folder must be known first)
 
 Row = dict[str, Any]
-PARTS = {"tests": 170.0, "sanitizer": 60.0, "bandwidth": 70.0, "matmul": 60.0, "attention": 60.0, "blocks": 210.0, "calibrate": 300.0}
+PARTS = {
+    "tests": 170.0,
+    "sanitizer": 60.0,
+    "bandwidth": 70.0,
+    "matmul": 60.0,
+    "attention": 60.0,
+    "irregular": 60.0,
+    "blocks": 210.0,
+    "calibrate": 300.0,
+}
 """Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
 BLOCKS = ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train")
-TESTS = ("pointwise", "rows", "scan", "product", "attention", "scalars", "plans")
+TESTS = ("pointwise", "rows", "scan", "product", "attention", "scatter", "grouped", "sort", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
 
@@ -233,6 +242,10 @@ def attention(setup: Setup, allowed: float) -> Iterator[Row]:
     yield from _rows(setup, "attention", allowed)
 
 
+def irregular(setup: Setup, allowed: float) -> Iterator[Row]:
+    yield from _rows(setup, "irregular", allowed)
+
+
 def blocks(setup: Setup, allowed: float) -> Iterator[Row]:
     """Packages are written side by side, and then timed one after the other."""
     end = time.monotonic() + allowed
@@ -292,14 +305,14 @@ def _rows(setup: Setup, child: str, allowed: float, folder: Path | None = None) 
 
 
 RUNNERS = {
-    "tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "attention": attention, "blocks": blocks,
-    "calibrate": calibrate,
+    "tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "attention": attention, "irregular": irregular,
+    "blocks": blocks,     "calibrate": calibrate,
 }  # fmt: skip
 
 
 def _child(given: argparse.Namespace) -> int:
     """Write the rows of one task, a line each as soon as it is known."""
-    from benchmarks import gpu_attention, gpu_blocks, gpu_kernels
+    from benchmarks import gpu_attention, gpu_blocks, gpu_irregular, gpu_kernels
     from benchmarks.gpu_calibration import calibrated
     from coset.timing import Protocol
 
@@ -316,6 +329,8 @@ def _child(given: argparse.Namespace) -> int:
         rows = gpu_kernels.products(given.device, given.target, protocol, tiny=tiny, tune=not given.no_tune)
     elif kind == "attention":
         rows = gpu_attention.attention(given.device, given.target, protocol, tiny=tiny)
+    elif kind == "irregular":
+        rows = gpu_irregular.irregular(given.device, given.target, protocol, tiny=tiny)
     elif kind == "prepare":
         rows = [gpu_blocks.prepare(name, Path(given.folder), given.target, given.device, tiny=tiny)]
     elif kind == "calibrate":

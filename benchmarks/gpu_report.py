@@ -78,6 +78,13 @@ def _attention(row: Row) -> list[str]:
     return [f"  {row['case']:40s} {times}  {_ratio(row['share_of_torch'])}{copied}{reached}{wrong}"]
 
 
+def _irregular(row: Row) -> list[str]:
+    reached = "" if row["share_of_torch"]["value"] >= row["goal"] else f"  below the goal of {row['goal']}"
+    wrong = "" if row["right"] else f"  WRONG: error {row['error']:.1e}"
+    times = f"{row['median_s']['ours'] * 1e6:10.1f} {row['median_s']['torch'] * 1e6:10.1f}"
+    return [f"  {row['case']:40s} {row['kernels']:7d} {times}  {_ratio(row['share_of_torch'])} of {row['beside']}{reached}{wrong}"]
+
+
 def _block(row: Row) -> list[str]:
     if "median_s" not in row:
         return [f"  {row.get('block', '')}: {row['error']}"]
@@ -93,8 +100,8 @@ def _block(row: Row) -> list[str]:
 
 
 _LINES = {
-    "tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "attention": _attention, "blocks": _block,
-    "calibrate": _calibrate,
+    "tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "attention": _attention, "irregular": _irregular,
+    "blocks": _block,     "calibrate": _calibrate,
 }  # fmt: skip
 _HEADS = {
     "bandwidth": [
@@ -102,5 +109,6 @@ _HEADS = {
     ],
     "matmul": [f"  {'product with epilogue':34s} {'us':>10s} {'TFLOP/s':>8s} {'cuBLAS':>8s}  share of cuBLAS without epilogue, goal 0.95"],
     "attention": [f"  {'attention':40s} {'us':>10s} {'TFLOP/s':>8s}  torch's time over ours, goal 0.9; of a token a copy's rate, 0.8"],
+    "irregular": [f"  {'reads or order by data':40s} {'kernels':>7s} {'us':>10s} {'torch us':>10s}  torch's time over ours, goal 1"],
     "blocks": ["  medians; graph: a CUDA graph is replayed; the ratios are paired by round, with a 95 % interval"],
 }

@@ -24,6 +24,9 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.lowering.chosen_matrix import chosen_matrix
+from coset.lowering.contraction import dot
+from coset.lowering.grouped import is_grouped
 from coset.lowering.kernel import Plan
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
@@ -74,7 +77,8 @@ def in_a_child(folder: Path, interpreted: bool) -> AbstractContextManager[Runs]:
 class Lowering:
     """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
     functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
-    `max_memory`: bytes that the temporaries of the plan may take at once."""
+    `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
+    that two runs differ in their last bits."""
 
     model: Any
     target: Target
@@ -87,6 +91,7 @@ class Lowering:
     progress: Progress = lambda _: None
     opened: Opened = in_a_child
     max_memory: int | None = None
+    atomics: bool = False
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -100,6 +105,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         raise CosetError(f"there is no code `{asked.code}`", help=f"one of: {', '.join(CODES)}")
     if asked.code == "aten" and asked.max_memory is not None:
         raise CosetError("the code `aten` has no plan whose memory could be limited", help="use the code `triton` or `torch`")
+    if asked.atomics and asked.numerics == "exact":
+        raise CosetError("atomic sums are added in any order, which is not exact", help="allow --numerics reassociates")
     if asked.target.dialect != DIALECT:
         raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
     refuse_foreign(folder)
@@ -153,7 +160,9 @@ def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> Planned:
     """The program, and its plan where the code has one."""
     if asked.code == "aten":
         return unplanned(task, solve_at(0.0))
-    return unlimited(task, solve_at(0.0)) if asked.max_memory is None else limited(task, solve_at, asked.max_memory)
+    if asked.max_memory is None:
+        return unlimited(task, solve_at(0.0), atomics=asked.atomics)
+    return limited(task, solve_at, asked.max_memory, atomics=asked.atomics)
 
 
 def searched(job: Job, original: Program) -> Task:
@@ -162,7 +171,7 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    program = original.with_roots(primitive(original))
+    program = original.with_roots(primitive(original, is_grouped, product=lambda term: chosen_matrix(term) or dot(term)))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
 

@@ -38,15 +38,15 @@ def unplanned(task: Task, solved: Solved) -> Planned:
     return Planned(solved, program, folded, None, None)
 
 
-def unlimited(task: Task, solved: Solved) -> Planned:
-    """The cheapest program and its plan."""
+def unlimited(task: Task, solved: Solved, *, atomics: bool = False) -> Planned:
+    """The cheapest program and its plan; `atomics` as in `Lowering`."""
     program, folded = finish(task, solved)
-    planned = plan(program, task.job.target, binding=task.binding, computes=can_emit)
+    planned = plan(program, task.job.target, binding=task.binding, computes=can_emit, atomics=atomics)
     prices = PlanPrices(task.job.target, task.binding)
     return Planned(solved, program, folded, planned, {"default": _taken(planned, prices)})
 
 
-def limited(task: Task, solve_at: Solve, limit: int) -> Planned:
+def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False) -> Planned:
     """The cheapest plan found whose temporaries take at most `limit` bytes at once, for the sizes that the task has for dims.
 
     The programs tried are the cheapest ones where each byte that an op writes costs so much more (s/B), beginning at nothing.
@@ -55,14 +55,14 @@ def limited(task: Task, solve_at: Solve, limit: int) -> Planned:
         CosetError: none was found; the least that the plans tried can take is named.
     """
     prices = PlanPrices(task.job.target, task.binding)
-    first = unlimited(task, solve_at(0.0))
+    first = unlimited(task, solve_at(0.0), atomics=atomics)
     assert first.memory is not None
     default = first.memory["default"]
     scale = first.solved.cost / max(1, default["bytes"])
     found: list[tuple[float, Planned]] = []
     tried: list[Plan] = []
     for price in (0.0, *(share * scale for share in PRICES)):
-        each = first if price == 0.0 else unlimited(task, solve_at(price))
+        each = first if price == 0.0 else unlimited(task, solve_at(price), atomics=atomics)
         assert each.plan is not None
         kept = recomputed(each.plan, limit, prices.kernel, prices.bytes)
         if kept is None:

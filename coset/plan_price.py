@@ -23,6 +23,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Buffer,
+    Grouped,
     Kernel,
     Library,
     Loop,
@@ -31,6 +32,8 @@ from coset.lowering.kernel import (
     Product,
     Rows,
     Scan,
+    Scatter,
+    Sort,
     loops_of,
     scalars,
     values_of,
@@ -38,6 +41,7 @@ from coset.lowering.kernel import (
 from coset.lowering.kinds import COSTLY, is_product
 from coset.lowering.memory import aligned
 from coset.lowering.plan import plan
+from coset.lowering.scattering import LOOP
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.targets.target import Target
@@ -77,8 +81,8 @@ class PlanPrices:
         """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
             return self._library(kernel.term)
-        if isinstance(kernel, Product | Attention):
-            name, working = self.fusion.product, self._multiplying(kernel) if isinstance(kernel, Product) else self._attending(kernel)
+        if isinstance(kernel, Product | Grouped | Attention):
+            name, working = self.fusion.product, self._attending(kernel) if isinstance(kernel, Attention) else self._multiplying(kernel)
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
@@ -100,7 +104,7 @@ class PlanPrices:
 
     # ------------------------------------------------------------ kernels
 
-    def _computing(self, kernel: Pointwise | Rows | Scan) -> tuple[str, float]:
+    def _computing(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
         name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
         ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
@@ -108,15 +112,34 @@ class PlanPrices:
             ops += ["add"] * len(kernel.folds)
         if isinstance(kernel, Scan):
             ops += ["add"] * 2  # inside a thread, and over threads
-        count = self._count(loops_of(kernel))
+        if isinstance(kernel, Scatter):
+            ops.append("add")
+        if isinstance(kernel, Sort):  # a network of so many layers, each an exchange and a choice
+            assert isinstance(kernel.column.extent, int)
+            depth = (kernel.column.extent - 1).bit_length()
+            ops += ["minimum"] * (4 * depth * (depth + 1) // 2)
+        count = self._points(kernel)
         costly = sum(1 for op in ops if op in COSTLY)
         functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)
         seconds = costly * count / functions.value if functions is not None else 0.0
         return name, seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
 
-    def _multiplying(self, kernel: Product) -> float:
-        rows = self._count(kernel.m)
-        return self._product(Sides(self._count(kernel.batch), rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+    def _points(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> float:
+        """How often a kernel computes its scalars; of a scatter, those of each element of the result and of each one of the updates."""
+        if isinstance(kernel, Sort):
+            return self._count((*kernel.rows, kernel.column))
+        if not isinstance(kernel, Scatter):
+            return self._count(loops_of(kernel))
+        seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0
+        return self._count(kernel.columns) * (self._count(kernel.rows) + self._count(kernel.updates)) + seen
+
+    def _multiplying(self, kernel: Product | Grouped) -> float:
+        """Of a grouped product as if all groups had equally many rows."""
+        batch, rows = self._count(kernel.batch), self._count(kernel.m)
+        if isinstance(kernel, Grouped):
+            batch = min(batch, rows)
+            rows /= max(batch, 1.0)
+        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
 
     def _attending(self, kernel: Attention) -> float:
         """Of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in the

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from coset.dialects import onnx_ops, onnx_windows, stablehlo, stablehlo_data
-from coset.dialects.aten_node import AtenNode, Built, aten, given_as, wide
+from coset.dialects import kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data
+from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, wide
 from coset.dialects.hub_terms import convert, dot, reshape, transpose
-from coset.dialects.onnx_arithmetic import add, multiply, padded
+from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, padded, unsqueeze
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.term import Term, absent, make
+from coset.ir.types import I32
 
-PRIMITIVES = (onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here
+PRIMITIVES = (kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here
 
 # ---------------------------------------------------------------- products
 
@@ -31,6 +32,23 @@ def _bmm(node: AtenNode) -> Built:
 def batched(a: Term, b: Term) -> Term:
     """The products of two stacks of matrices."""
     return dot(a, b, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(1,))
+
+
+@aten("_grouped_mm.default")
+def _grouped_mm(node: AtenNode) -> Built:
+    """Rows that lie in the order of their groups, each times the matrix of its group; `offs`: where the groups end. What rows behind the
+    last group give torch does not say."""
+    x, w, ends = node.term("self"), node.term("mat2"), node.arguments.get("offs")
+    if node.arguments.get("bias") is not None or node.dtype != x.tensor.dtype:
+        raise NoTerm("a grouped product with a bias, or in another element type, has no term")
+    if ends is None and x.tensor.rank == w.tensor.rank == 3:
+        return batched(x, w)
+    if ends is None or (x.tensor.rank, w.tensor.rank) != (2, 3):
+        raise NoTerm("a grouped product of what its groups do not divide by rows has no term")
+    rows = iota((x.tensor.dims[0], w.tensor.dims[0]), 0, ends.tensor.dtype)
+    before = compare(rows, "GE", unsqueeze(ends, 0))
+    group = fold(convert(before, I32), (1,), keep=False)
+    return make("kernel.grouped_product", (x, w, group), {"ascending": True})
 
 
 @aten("addmm.default")

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from coset.dialects import onnx_indexing, stablehlo_data
+from coset.dialects import onnx_indexing, onnx_ops, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, by_onnx, wide
-from coset.dialects.hub_terms import convert, numpy_broadcast, numpy_shape, reshape, splat, transpose
-from coset.dialects.onnx_arithmetic import concatenate, select
+from coset.dialects.hub_terms import convert, is_splat, numpy_broadcast, numpy_shape, reshape, splat, transpose
+from coset.dialects.onnx_arithmetic import compare, concatenate, divide, fold, iota, maximum, multiply, select, subtract, unsqueeze
 from coset.dialects.onnx_indexing import cropped, from_front
-from coset.ir.dims import Shape
+from coset.ir import dims
+from coset.ir.dims import Dim, Shape
 from coset.ir.term import Term, make
 from coset.ir.types import BOOL, I64
 
-PRIMITIVES = (onnx_indexing, stablehlo_data)  # their ops are made here
+PRIMITIVES = (onnx_indexing, onnx_ops, stablehlo_data)  # their ops are made here
 _COMBINERS = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum", "add": "add", "multiply": "multiply"}
 _OF_ONNX = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min", "second": "none"}
 
@@ -25,6 +26,74 @@ _OF_ONNX = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min",
 def _embedding(node: AtenNode) -> Built:
     """The rows of a table."""
     return make("onnx.Gather", (node.term("weight"), node.term("indices")), {"axis": 0})
+
+
+# ---------------------------------------------------------------- bags of rows
+
+
+@aten("_embedding_bag.default", "_embedding_bag_forward_only.default")
+def _embedding_bag(node: AtenNode) -> Built:
+    """The sums or means of rows of a table, a bag for each offset. The other results are notes of torch for its gradient; what they hold
+    depends on the device, and no term says them."""
+    mode = int(node.number("mode"))
+    if mode not in (0, 1):
+        raise NoTerm("the maximum of a bag keeps a NaN only where it comes first")
+    table, indices, offsets = node.term("weight"), node.term("indices"), node.term("offsets")
+    rows = make("onnx.Gather", (table, indices), {"axis": 0})
+    rows = convert(rows, wide(rows.tensor.dtype))
+    given = node.arguments.get("per_sample_weights")
+    if given is not None:
+        rows = multiply(rows, unsqueeze(convert(given, rows.tensor.dtype), 1))
+    left_out = int(node.number("padding_idx"))
+    counted_in = compare(indices, "NE", left_out) if left_out >= 0 else splat(True, BOOL, indices.tensor.dims)
+    rows = select(unsqueeze(counted_in, 1), rows, 0.0) if left_out >= 0 else rows
+    size = _regular(offsets, indices.tensor.dims[0]) if not node["include_last_offset"] else None
+    bags = node.shape[0]
+    place = None if size is not None else _bag_of_each(offsets, indices.tensor.dims[0])
+
+    def summed(x: Term) -> Term:
+        if place is None:
+            assert size is not None
+            return fold(reshape(x, (bags, size, *x.tensor.dims[1:])), (1,), keep=False)
+        return _segment_sums(x, place, bags)
+
+    total = summed(rows)
+    if mode == 1:
+        total = divide(total, unsqueeze(maximum(summed(convert(counted_in, rows.tensor.dtype)), 1.0), 1))
+    return convert(total, node.dtype), None, None, None
+
+
+def _regular(offsets: Term, count: Dim) -> int | None:
+    """The size of the bags where all of `count` elements lie in bags of one size, as rows of a matrix of indices do."""
+    core, step = offsets, 1
+    if core.op.name == "stablehlo.multiply":
+        core, other = core.operands
+        number = is_splat(other)
+        step = int(number.array()[()]) if number is not None else 0
+    return step if core.op.name == "stablehlo.iota" and dims.multiply(offsets.tensor.dims[0], step) == count else None
+
+
+def _bag_of_each(offsets: Term, count: Dim) -> Term:
+    """The number of the bag that each of `count` elements lies in: so many offsets are at most its place, less one."""
+    if isinstance(count, int) and count > 0:
+        marks = _segment_sums(splat(1, I64, offsets.tensor.dims), convert(offsets, I64), count)
+        return subtract(make("onnx.CumSum", (marks,), {"axis": 0, "exclusive": 0, "backward": 0}), 1)
+    places = iota((count, offsets.tensor.dims[0]), 0)
+    begun = compare(places, "GE", unsqueeze(convert(offsets, I64), 0))
+    return subtract(fold(convert(begun, I64), (1,), keep=False), 1)
+
+
+def _segment_sums(x: Term, places: Term, count: Dim) -> Term:
+    """The sums of the rows of `x` whose places are equal, which ascend."""
+    attributes = {
+        "update_window_dims": tuple(range(1, x.tensor.rank)), "inserted_window_dims": (0,), "input_batching_dims": (),
+        "scatter_indices_batching_dims": (), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1, "indices_are_sorted": True,
+        "combiner": "add",
+    }  # fmt: skip
+    return make("stablehlo.scatter", (splat(0, x.tensor.dtype, (count, *x.tensor.dims[1:])), places, x), attributes)
+
+
+# ---------------------------------------------------------------- elements
 
 
 @aten("gather.default")

@@ -164,12 +164,7 @@ def _sort(node: AtenNode) -> Built:
 
 def in_order(x: Term, axis: int, count: Dim, *, largest: bool) -> tuple[Term, Term]:
     """The `count` largest or smallest elements along `axis` in order, with their positions: equal ones by position."""
-    turned = make("stablehlo.reverse", (x,), {"dimensions": (axis,)}) if largest else x
-    at = iota(x.tensor.dims, axis)
-    places = make("stablehlo.reverse", (at,), {"dimensions": (axis,)}) if largest else at
-    found = ordered((turned, places), axis=axis)
-    if largest:
-        found = tuple(make("stablehlo.reverse", (each,), {"dimensions": (axis,)}) for each in found)
+    found = ordered((x, iota(x.tensor.dims, axis)), "GT" if largest else "LT", axis=axis)
     values, where = (sliced(each, axis, 0, count) for each in found)
     return values, where
 

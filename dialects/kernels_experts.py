@@ -1,22 +1,23 @@
 """com.microsoft's mixtures of experts: each token goes through the k experts that its router prefers; weights may be quantized.
 
-The definition computes every expert for every token and weighs those that are not chosen with 0.
+The definition has a row for each token and each of its experts: `kernel.grouped_product` multiplies it with the weights of that one.
 """
 
 from __future__ import annotations
 
+from coset.dialects import kernel, onnx_ops
 from coset.dialects import onnx_arithmetic as a
-from coset.dialects import onnx_ops
-from coset.dialects.hub_terms import broadcast, convert, dot, reshape, transpose
+from coset.dialects.hub_terms import broadcast, convert, reshape, transpose
 from coset.dialects.kernels_nodes import accept, applied, contrib
 from coset.dialects.kernels_quantized import unpacked
 from coset.dialects.onnx_node import Built, Node
+from coset.dialects.onnx_selection import ordered
 from coset.ir import dims
 from coset.ir.errors import require
 from coset.ir.term import Term, make
-from coset.ir.types import F32, I32
+from coset.ir.types import F32
 
-PRIMITIVES = (onnx_ops,)  # Softmax is made here
+PRIMITIVES = (kernel, onnx_ops)  # their ops are made here
 
 
 @contrib("MoE")
@@ -76,36 +77,38 @@ def _mixed(node: Node, first: _Linear | None, second: _Linear | None, third: _Li
     x = node.operands[0]
     require(x.tensor.rank > 0 and first[0].tensor.rank == 3, f"{node.name} takes rows of numbers, not {x.type}, and weights of rank 3")
     tokens = convert(reshape(x, (dims.product(x.tensor.dims[:-1]), x.tensor.dims[-1])), F32)
-    experts = first[0].tensor.dims[0]
-    each = broadcast(tokens, (experts, *tokens.tensor.dims), (1, 2))
-    hidden = _through(each, first)
-    inner = _activated(node, hidden, None if third is None else _through(each, third))
-    results = _through(inner, second)  # [experts, tokens, size]
-    shares = transpose(_shares(node, weights), (1, 0))
-    total = a.fold(a.multiply(results, a.unsqueeze(shares, 2)), (0,), keep=False)
+    count, width = tokens.tensor.dims
+    chosen, shares = _chosen(node, weights)
+    each = chosen.tensor.dims[1]
+    rows = reshape(broadcast(tokens, (count, each, width), (0, 2)), (dims.multiply(count, each), width))
+    group = reshape(chosen, rows.tensor.dims[:1])
+    hidden = _through(rows, group, first)
+    inner = _activated(node, hidden, None if third is None else _through(rows, group, third))
+    results = _through(inner, group, second)
+    results = reshape(results, (count, each, results.tensor.dims[1]))
+    total = a.fold(a.multiply(results, a.unsqueeze(shares, 2)), (1,), keep=False)
     return convert(reshape(total, x.tensor.dims), x.tensor.dtype)
 
 
-def _through(x: Term, linear: _Linear) -> Term:
-    """[experts, tokens, in] as [experts, tokens, out]."""
+def _through(x: Term, group: Term, linear: _Linear) -> Term:
+    """[rows, in] as [rows, out], each by the expert of its group."""
     weight, bias = linear
-    y = dot(x, weight, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
-    return y if bias is None else a.add(y, a.unsqueeze(convert(bias, F32), 1))
+    y = make("kernel.grouped_product", (x, transpose(weight, (0, 2, 1)), group), {"ascending": False})
+    return y if bias is None else a.add(y, convert(make("onnx.Gather", (bias, group), {"axis": 0}), F32))
 
 
-def _shares(node: Node, weights: Term | None) -> Term:
-    """How much each expert counts for each token: its probability (or its own weight) where it is among the k most probable ones, the last
-    of equal ones first, else 0. Normalized to a sum of 1 where the node says so; QMoE's kernels do that to probabilities always."""
+def _chosen(node: Node, weights: Term | None) -> tuple[Term, Term]:
+    """The k most probable experts of each token, the last of equal ones first, and how much each counts: its probability (or its own
+    weight). Normalized to a sum of 1 where the node says so; QMoE's kernels do that to probabilities always."""
     router = convert(node.operands[1], F32)
     probabilities = make("onnx.Softmax", (router,), {"axis": 1})
-    mine, other = a.unsqueeze(probabilities, 2), a.unsqueeze(probabilities, 1)
     count = router.tensor.dims[1]
-    later = a.compare(a.iota((1, count, count), 2, I32), "GT", a.iota((1, count, count), 1, I32))
-    ahead = a.either(a.compare(other, "GT", mine), a.both(a.compare(other, "EQ", mine), later))
-    chosen = a.compare(a.fold(convert(ahead, I32), (2,), keep=False), "LT", node.attributes.get("k", 1))
-    shares = a.select(chosen, probabilities if weights is None else convert(weights, F32), 0.0)
+    first = dims.subtract(count, node.attributes.get("k", 1))
+    shares, chosen = (a.take(each, 1, first, count) for each in ordered((probabilities, a.iota(router.tensor.dims, 1)), axis=1))
+    if weights is not None:
+        shares = make("onnx.GatherElements", (convert(weights, F32), chosen), {"axis": 1})
     whole = node.attributes.get("normalize_routing_weights", 0) or (node.name.endswith("QMoE") and weights is None)
-    return a.divide(shares, a.fold(shares, (1,))) if whole else shares
+    return chosen, a.divide(shares, a.fold(shares, (1,))) if whole else shares
 
 
 def _activated(node: Node, x: Term, gate: Term | None) -> Term:
@@ -132,8 +135,8 @@ def _activated(node: Node, x: Term, gate: Term | None) -> Term:
 def _halves(x: Term, fusion: int) -> tuple[Term, Term]:
     """The gates and the linear parts: every second element, or the first half."""
     require(fusion in (1, 2), "SwiGLU with one matrix needs `swiglu_fusion`")
-    wide = x.tensor.dims[2]
+    wide = x.tensor.dims[1]
     if fusion == 1:
-        return a.take(x, 2, 0, wide, 2), a.take(x, 2, 1, wide, 2)
+        return a.take(x, 1, 0, wide, 2), a.take(x, 1, 1, wide, 2)
     half = dims.floordiv(wide, 2)
-    return a.take(x, 2, 0, half), a.take(x, 2, half, wide)
+    return a.take(x, 1, 0, half), a.take(x, 1, half, wide)

@@ -138,6 +138,9 @@ def built(node: Node, value: Mapping[Node, Value], sizes: Sizes) -> Value:
         return term if isinstance(node.meta["val"], torch.Tensor) else (term,)
     if isinstance(node.meta["val"], torch.Tensor):
         raise NoTerm("its definition has several results")
+    asked = {user.args[1] for user in node.users if user.target is operator.getitem}
+    if any(found[place] is None for place in asked):
+        raise NoTerm("its definition does not say all results that are asked for")
     return tuple(None if term is None else _settled(term, type, sizes.hints) for term, type in zip(found, call.types, strict=False))
 
 

@@ -240,6 +240,14 @@ def combined(x: Tensor, flat: Tensor, inside: Tensor, update: Tensor, combiner: 
     return row[:-1].reshape(x.shape).to(x.dtype)
 
 
+def scattered(base: Tensor, key: Tensor, update: Tensor, combiner: str) -> Tensor:
+    """The rows of `base` with the rows of `update` combined in whose key is their number; other keys are those of no row."""
+    width = base.shape[1]
+    flat = key.long()[:, None] * width + torch.arange(width, device=base.device)
+    inside = (flat >= 0) & (flat < base.numel())
+    return combined(base, flat.reshape(-1), inside.reshape(-1), update.reshape(-1), combiner)
+
+
 def scattered_bits(row: Tensor, at: Tensor, update: Tensor, combiner: str) -> Tensor:
     """`and` or `or` of integers, one bit after the other."""
     result = torch.zeros_like(row)

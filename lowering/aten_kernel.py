@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Atom, Dim, alone
+from coset.ir.dims import Atom, Dim, alone, product
 from coset.ir.types import DTYPES, DType
 from coset.lowering.aten_contractions import identity_text
 from coset.lowering.aten_dims import dim_text, tuple_text
-from coset.lowering.aten_dtypes import held, narrowed, to_held, to_stored
+from coset.lowering.aten_dtypes import ORDER_OF_U64, held, narrowed, to_held, to_stored
 from coset.lowering.aten_elementwise import converted, elementwise
 from coset.lowering.kernel import (
     Apply,
@@ -21,6 +21,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Computed,
+    Grouped,
     IndexValue,
     Load,
     Loop,
@@ -32,6 +33,8 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
+    Sort,
     Store,
     dims_in,
     loops_of,
@@ -74,6 +77,12 @@ class _Function:
             self._rows(kernel)
         elif isinstance(kernel, Scan):
             self._scan(kernel)
+        elif isinstance(kernel, Scatter):
+            self._scatter(kernel)
+        elif isinstance(kernel, Sort):
+            self._sort(kernel)
+        elif isinstance(kernel, Grouped):
+            self._grouped(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
         else:
@@ -263,6 +272,50 @@ class _Function:
         self.results["scan"] = "scan"
         self._stores(kernel.stores, len(self.loops))
 
+    def _sort(self, kernel: Sort) -> None:
+        outer = (*kernel.rows, *kernel.front)
+        self._begin((*outer, kernel.column))
+        rows, dtype = (*kernel.rows, kernel.column), kernel.key.dtype
+        key, *values = (self._along(value, rows) for value in (kernel.key, *kernel.values))
+        if dtype.kind == "float" and kernel.total:
+            key = f"total_order({key}, one_nan=False)"
+        key = f"{key} ^ {ORDER_OF_U64}" if dtype.name == "u64" else key
+        self.lines.append(f"ranked = sort({tuple_text(values)}, {key}, {len(kernel.rows)}, {kernel.direction!r})")
+        count = self._dim(_extent(kernel.front))
+        for place in range(len(values)):
+            self.lines.append(f"sorted{place} = ranked[{place}][..., :{count}].reshape({self._ends(outer)})")
+            self.results[f"sorted{place}"] = f"sorted{place}"
+        self._stores(kernel.stores, len(outer))
+
+    def _along(self, value: Scalar, own: Sequence[Loop]) -> str:
+        """A value over these loops alone."""
+        whole = f"torch.broadcast_to({self._value(value)}, {self._ends(own)})"
+        return f"{whole}.reshape({self._shape(own)})"
+
+    def _scatter(self, kernel: Scatter) -> None:
+        """Rows as matrices: the operand's by columns, and those of the updates."""
+        self._begin((*kernel.rows, *kernel.columns, *kernel.updates))
+        base = self._matrix("base", kernel.base, (), kernel.rows, kernel.columns, kernel.dtype)
+        key = self._matrix("key", kernel.key, (), kernel.updates, (), kernel.key.dtype)
+        value = self._matrix("value", kernel.value, (), kernel.updates, kernel.columns, kernel.dtype)
+        rows = (*kernel.rows, *kernel.columns)
+        turn = f" ^ {ORDER_OF_U64}" if kernel.dtype.name == "u64" and kernel.combiner in ("maximum", "minimum") else ""
+        whole = f"scattered({base}[0]{turn}, {key}.reshape(-1), {value}[0]{turn}, {kernel.combiner!r}){turn}"
+        text = narrowed(whole, kernel.dtype)
+        self.lines.append(f"total = ({text}).reshape({self._ends(rows)})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(rows))
+
+    def _grouped(self, kernel: Grouped) -> None:
+        outer = (*kernel.m, *kernel.n)
+        self._begin((*outer, *kernel.batch, *kernel.k))
+        left = self._matrix("m0", kernel.lhs, (), kernel.m, kernel.k, kernel.accumulator)
+        right = self._matrix("m1", kernel.rhs, kernel.batch, kernel.k, kernel.n, kernel.accumulator)
+        key = self._matrix("key", kernel.key, (), kernel.m, (), kernel.key.dtype)
+        self.lines.append(f"total = grouped({left}[0], {right}, {key}.reshape(-1)).reshape({self._ends(outer)})")
+        self.results["sum"] = "total"
+        self._stores(kernel.stores, len(outer))
+
     def _product(self, kernel: Product) -> None:
         outer = (*kernel.batch, *kernel.m, *kernel.n)
         self._begin((*outer, *kernel.k))
@@ -274,6 +327,10 @@ class _Function:
         self.lines.append(f"total = ({text}).reshape({self._ends(outer)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
+
+
+def _extent(loops: Sequence[Loop]) -> Dim:
+    return product(loop.extent for loop in loops)
 
 
 def _product(sizes: object) -> str:

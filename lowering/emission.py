@@ -11,7 +11,7 @@ from coset.ir.op import get_op
 from coset.ir.term import ABSENT, CONSTANT, PARAMETER, Term, make, rebuild
 from coset.ir.types import DTYPES, F32, I32, DType
 from coset.lowering.attention import Attended
-from coset.lowering.group import ATTENTION, LIBRARY, PRODUCT, ROWS, SCAN, TILED, Group
+from coset.lowering.group import ATTENTION, GROUPED, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, SORT, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import (
@@ -20,6 +20,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Fold,
+    Grouped,
     IndexValue,
     Kernel,
     Library,
@@ -33,13 +34,19 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
+    Sort,
     Store,
 )
 from coset.lowering.kinds import is_arithmetic
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 from coset.lowering.scanning import prefix_of
+from coset.lowering.sorting import results_of
 
-HEAVY = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general")
+HEAVY = frozenset(
+    {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
+     "kernel.grouped_product"}
+)  # fmt: skip
 
 
 def wide(dtype: DType) -> DType:
@@ -148,7 +155,7 @@ class _Body:
         """The scalar of a term that is not computed from operands here, or None."""
         if term in self.names:
             assert index == self.group.at[term], f"{term} is read at {index}, but its kernel makes it at {self.group.at[term]}"
-            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN))
+            kept = self.names[term] != "dot" and (term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN, SCATTER))
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
             return _converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
@@ -205,6 +212,12 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         return _attention(emission, group)
     if group.kind == SCAN:
         return _scan(emission, group)
+    if group.kind == GROUPED:
+        return _grouped(emission, group)
+    if group.kind == SORT:
+        return _sort(emission, group)
+    if group.kind == SCATTER:
+        return _scatter(emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
     body = _Body(emission, group, names)
@@ -276,6 +289,54 @@ def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     rows = tuple(loop for loop in group.loops.values() if loop is not column)
     words, picks = tuple(map(_word, used)), tuple(body.picks.values())
     return Scan(_name(used), rows, column, value, combiner, wide(dtype), stores, words, picks), frozenset(body.used)
+
+
+def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    base, key, value = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names[term] = "sum"
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    rows, columns, updates = _by_role(group, "rcs")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    combiner, dtype = term.attribute("combiner"), wide(term.tensor.dtype)
+    sides = (base, key, value)
+    kernel = Scatter(_name(used), rows, columns, updates, *sides, combiner, dtype, group.form, stores, words, picks)
+    return kernel, frozenset(body.used)
+
+
+def _grouped(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    lhs, rhs, key = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names[term] = "sum"
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    each, m, n, k = _by_role(group, "bmnk")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    kernel = Grouped(_name(used), each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), stores, words, picks)
+    return kernel, frozenset(body.used)
+
+
+def _sort(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
+    (term,) = group.heavy
+    names: dict[Term, str] = {}
+    body = _Body(emission, group, names)
+    values = tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
+    names |= results_of(term, group)
+    body.used.add(term)
+    stores = tuple(body.stores().values())
+    used = body.known()
+    rows, (column,), front = _by_role(group, "icf")
+    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
+    direction, total = term.attribute("direction"), term.attribute("total")
+    kernel = Sort(_name(used), rows, column, front, values[0], values, direction, total, stores, words, picks)
+    return kernel, frozenset(body.used | names.keys())
 
 
 def _by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:

@@ -12,7 +12,8 @@ from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
 ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
-TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
+SCATTER, GROUPED, SORT = "scatter", "grouped", "sort"
+TILED = (PRODUCT, ATTENTION, GROUPED)  # whose operands are read again for each tile
 
 
 @dataclass(eq=False)
@@ -31,6 +32,7 @@ class Group:
     reads: dict[Term, tuple[Index, ...]] = field(default_factory=dict)  # where folds and products read their operands
     outside: dict[Term, None] = field(default_factory=dict)  # operands that are not its own
     whole: list[tuple[Term, Index]] = field(default_factory=list)  # values that it reads along all of its loops
+    form: str = ""  # of a scatter
     size: int = 0
 
     @property

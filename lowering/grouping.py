@@ -14,7 +14,8 @@ from heapq import heappop, heappush
 from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.attention import Attentions, Unattended
-from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, TILED, Group, Grouping, along_columns, loops_over
+from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, SORT, TILED, Group, Grouping, along_columns, loops_over
+from coset.lowering.grouped import is_grouped, place_grouped
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
 from coset.lowering.kernel import Loop
@@ -29,10 +30,14 @@ from coset.lowering.kinds import (
     is_fold,
     is_product,
     is_scanned,
+    is_scattered,
+    is_sorted,
     narrow_cut,
 )
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import place_scan
+from coset.lowering.scattering import ATOMIC, place_scatter
+from coset.lowering.sorting import place_sort
 
 
 class Grouper:
@@ -72,7 +77,8 @@ class Grouper:
             return
         if term.op in (GET, TUPLE):
             if term.op is GET and term.operands[0] in self.home:
-                self.add(self.home[term.operands[0]], term, ())
+                home = self.home[term.operands[0]]
+                self.add(home, term, home.at[term.operands[0]] if home.kind == SORT else ())
             return
         if term in self.light:
             self._light(term)
@@ -80,6 +86,12 @@ class Grouper:
             self.attentions.place(self, term)
         elif is_scanned(term):
             place_scan(self, term)
+        elif is_scattered(term):
+            place_scatter(self, term)
+        elif is_sorted(term):
+            place_sort(self, term)
+        elif is_grouped(term):
+            place_grouped(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):
@@ -156,6 +168,8 @@ class Grouper:
         """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""
         if group.size + cost_of(term) > self.limits.scalars:
             return None, "the kernel is full"
+        if group.form == ATOMIC:
+            return None, "it is known only when all programs of the kernel have added to it"
         index: Index | None = None
         others = [other for other in self.found.needs(term) if self.home.get(other) is not group]
         for place, operand in enumerate(term.operands):

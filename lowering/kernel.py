@@ -245,6 +245,45 @@ class Product:
 
 
 @dataclass(frozen=True)
+class Sort:
+    """For each index of `rows` the elements along `column` in the order of their `key`s (LT: ascending, GT: descending, equal ones as they
+    stand; LE and GE turn equal ones round), the first ones over `front`. NaN is above all numbers and zeros are equal, unless `total`: then
+    floats have IEEE's total order. The stores read the `values` as `Result("sorted0")`, `Result("sorted1")`, ..
+    """
+
+    name: str
+    rows: tuple[Loop, ...]
+    column: Loop
+    front: tuple[Loop, ...]  # one at most
+    key: Scalar
+    values: tuple[Scalar, ...]
+    direction: str
+    total: bool
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Sums over `k` of lhs(m, k) * rhs(batch, k, n), where the index over `batch`, of groups, is the `key` of the row m; otherwise as
+    `Product`. The keys ascend, and each is the number of a group."""
+
+    name: str
+    batch: tuple[Loop, ...]  # one at most
+    m: tuple[Loop, ...]
+    n: tuple[Loop, ...]
+    k: tuple[Loop, ...]
+    key: Scalar  # i32, over m
+    lhs: Scalar
+    rhs: Scalar
+    accumulator: DType
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Attention:
     """Means of value(batch, keys, n) over `keys`, weighed by the softmax over the keys of score(batch, m, keys), then stored by `stores`,
     which read them as `Result("sum")`. The score reads as `Result("dot")`, in `dtype`, the sums over `k` of
@@ -273,6 +312,31 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """For each index of `rows` and `columns` the `base`, with the `value` of each index of `updates` whose `key` is the number of the row
+    combined in, from the first to the last, in `dtype` (f32 for narrower floats); the stores read it as `Result("sum")`. An update
+    whose key is no row's number is left out.
+
+    `form`: `sorted` (keys ascend, so that a row's updates are found by bisection), `loop` (every update is looked at for every row),
+    `atomic` (the base is stored first and each update is combined into memory, in no order: there is one store, of the result alone).
+    """
+
+    name: str
+    rows: tuple[Loop, ...]  # one at most
+    columns: tuple[Loop, ...]
+    updates: tuple[Loop, ...]  # one at most
+    base: Scalar
+    key: Scalar  # i32 or i64
+    value: Scalar
+    combiner: str  # as a fold's, or second: the last one stays
+    dtype: DType
+    form: str
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Library:
     """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
 
@@ -283,7 +347,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Product, Attention]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Scatter]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -328,6 +392,12 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
     if isinstance(kernel, Scan):
         return (*picked, kernel.value, *stored)
+    if isinstance(kernel, Sort):
+        return (*picked, kernel.key, *kernel.values, *stored)
+    if isinstance(kernel, Scatter):
+        return (*picked, kernel.base, kernel.key, kernel.value, *stored)
+    if isinstance(kernel, Grouped):
+        return (*picked, kernel.key, kernel.lhs, kernel.rhs, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
@@ -355,6 +425,10 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.columns)
     if isinstance(kernel, Scan):
         return (*kernel.rows, kernel.column)
+    if isinstance(kernel, Sort):
+        return (*kernel.rows, *kernel.front, kernel.column)
+    if isinstance(kernel, Scatter):
+        return (*kernel.rows, *kernel.columns, *kernel.updates)
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
     return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 

@@ -9,9 +9,12 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
 from coset.ir.term import Term
 from coset.ir.types import TensorType
+from coset.lowering.grouped import is_grouped
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import prefix_of
+from coset.lowering.scattering import is_by_rows
+from coset.lowering.sorting import sorts_rows
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Limits:
     search: int = 128  # kernels looked at to see that one does not wait for another
     long_row: int = 1 << 15  # a row so long is not held by one program ..
     few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
+    atomics: bool = False  # sums of floats may be added into memory in any order, so that two runs differ in their last bits
 
 
 WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
@@ -100,6 +104,16 @@ def is_scanned(term: Term) -> bool:
     return not (few and isinstance(length, int) and length >= Limits.long_row)
 
 
+def is_scattered(term: Term) -> bool:
+    """True for a scatter that a kernel computes."""
+    return is_by_rows(term) and is_plain(term.tensor)
+
+
+def is_sorted(term: Term) -> bool:
+    """True for a sort that a kernel computes."""
+    return sorts_rows(term) and all(is_plain(operand.tensor) for operand in term.operands)
+
+
 def is_product(term: Term) -> bool:
     """True for a contraction that a kernel computes with tiles: floats and narrow integers."""
     if term.op.name != "stablehlo.dot_general" or not all(is_plain(operand.tensor) for operand in term.operands):
@@ -110,7 +124,8 @@ def is_product(term: Term) -> bool:
 
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
-    known = term in light or is_fold(term) or is_scanned(term) or is_product(term) or term.op.name == WEIGHTS
+    computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term) or is_sorted(term)
+    known = term in light or computed or term.op.name == WEIGHTS
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 

@@ -1,8 +1,8 @@
 """`plan`: a `Program` as kernels in launch order over buffers.
 
-The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions, `grouping`
-says which terms share a kernel, `storing` which values are kept in memory, `merging` puts launches together, `emission` writes each
-kernel as scalar expressions, `memory` places temporaries in one arena.
+The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
+`grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
+puts launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.attention import Attended, Attentions, Unattended, attending, attends, shared
 from coset.lowering.emission import Emission, emit
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
+from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
-from coset.lowering.kernel import Buffer, Kernel, Plan, reads, writes
-from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light
+from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
+from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light, is_plain
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
+from coset.lowering.scatter_rows import by_rows
+from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
 from coset.targets.target import Target
@@ -43,17 +46,19 @@ def plan(
     binding: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     computes: Computes | None = None,
+    atomics: bool = False,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all.
+    `atomics`: scattered sums of floats may be added in any order, so that two runs differ.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
     """
     _require_ranks(program.terms())
     limits = _limits(target, limits)
-    kept = primitive(program, attends)
-    kept = split(kept, limits, _numbers(topological(kept), program.inputs, binding or {}))
+    limits = replace(limits, atomics=limits.atomics or atomics)
+    kept = _in_rows(primitive(program, lambda term: attends(term) or is_grouped(term)), program.inputs, limits, binding or {})
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)
@@ -61,6 +66,20 @@ def plan(
             return _planned(program, roots, attended, limits, binding or {}, computes)
         except Unattended as found:
             opened.add(found.number)
+
+
+def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
+    """Primitive terms with what kernels ask of rows: in the order of their groups or places, long ones cut. The search plans hundreds of
+    programs: what no op of theirs needs is not looked for."""
+    order = list(topological(roots))
+    ops = {term.op.name for term in order}
+    numbers = _numbers(order, inputs, binding)
+    if KEPT in ops:
+        roots = by_groups(roots)
+    roots = split(roots, limits, numbers)
+    if "stablehlo.scatter" in ops:
+        roots = by_rows(roots, limits, numbers)
+    return first_sorted(roots, is_plain) if "stablehlo.sort" in ops else roots
 
 
 def _planned(
@@ -162,7 +181,9 @@ class _Builder:
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart)
+        long = [(kernel.name, too_long(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
+        notes = tuple(f"{name}: {why}" for name, why in long if why)
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
         offsets, size = arena(plan)
         return replace(plan, offsets=offsets, arena=size)
 

@@ -10,6 +10,7 @@ from coset.lowering.kernel import (
     Attention,
     Buffer,
     Choose,
+    Grouped,
     IndexValue,
     Kernel,
     Library,
@@ -21,6 +22,8 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
+    Sort,
     Store,
     operands_of,
     scalars,
@@ -92,12 +95,27 @@ def show_kernel(kernel: Kernel) -> list[str]:
             whole,
             *text.stores(kernel.stores),
         ]
+    if isinstance(kernel, Sort):
+        named = [text.named(value) for value in (kernel.key, *kernel.values)]
+        order = f"{kernel.direction} of {named[0]}{', total' if kernel.total else ''}"
+        results = [f"  sorted{place} = {value} in the order {order}" for place, value in enumerate(named[1:])]
+        head = f"{head} for {_loops((*kernel.rows, *kernel.front))} along {_loops((kernel.column,))}:"
+        return [head, *picks, *text.flush(), *results, *text.stores(kernel.stores)]
+    if isinstance(kernel, Scatter):
+        base, key, value = map(text.named, (kernel.base, kernel.key, kernel.value))
+        loops = _loops((*kernel.rows, *kernel.columns))
+        row = f"{_bracketed(value)} where {_bracketed(key)} is the row"
+        found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
+        head = f"{head} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
+        return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )
     if isinstance(kernel, Attention):
         return [f"{head} for {'; '.join(parts)} along {_loops(kernel.keys)}:", *picks, *_attention(kernel, text)]
     lines = [f"{head} for {'; '.join(parts)} along {_loops(kernel.k)}:", *picks]
+    if isinstance(kernel, Grouped):
+        lines.append(f"  {_dims(tuple(loop.index for loop in kernel.batch)) or '0'} = {text.named(kernel.key)}")
     lhs, rhs = text.named(kernel.lhs), text.named(kernel.rhs)
     return [
         *lines,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Union
 
 from coset.dialects.chlo_scan import as_loop
 from coset.dialects.expansion import expanded
@@ -18,27 +19,32 @@ from coset.lowering.argument import argument
 MOST_INNER = 64  # rounds of opening one term; definitions have no circle, regions nest shallowly
 
 
-def primitive(program: Program, keep: Callable[[Term], bool] = lambda _: False) -> tuple[Term, ...]:
+Opener = Callable[[Term], Union[Term, None]]
+
+
+def primitive(program: Program, keep: Callable[[Term], bool] = lambda _: False, *, product: Opener = contraction.dot) -> tuple[Term, ...]:
     """The program's roots over primitive ops: no defined op but those of which `keep` is true, no kept node with a definition, no wrapper
-    (composite, map with a body of scalars, barrier, batch normalization) is left."""
-    return primitive_terms(program.roots, keep)
+    (composite, map with a body of scalars, barrier, batch normalization) is left. `product`: what a contraction becomes, if not itself."""
+    return primitive_terms(program.roots, keep, product=product)
 
 
-def primitive_terms(roots: Sequence[Term], keep: Callable[[Term], bool] = lambda _: False) -> tuple[Term, ...]:
+def primitive_terms(
+    roots: Sequence[Term], keep: Callable[[Term], bool] = lambda _: False, *, product: Opener = contraction.dot
+) -> tuple[Term, ...]:
     """The same of terms."""
     for _ in range(MOST_INNER):
-        opened = _opened(expanded(roots, keep))
+        opened = _opened(expanded(roots, keep), product)
         if all(a is b for a, b in zip(opened, roots, strict=True)):
             return tuple(opened)
         roots = opened
     raise AssertionError("opening a program's definitions does not end")
 
 
-def _opened(roots: Sequence[Term]) -> list[Term]:
+def _opened(roots: Sequence[Term], product: Opener) -> list[Term]:
     done: dict[Term, Term] = {}
     for term in topological(roots):
         current = rebuild(term, [done[operand] for operand in term.operands])
-        open_ = _OPENERS.get(current.op.name, contraction.known)
+        open_ = product if current.op.name == "stablehlo.dot_general" else _OPENERS.get(current.op.name, contraction.known)
         found = open_(current) if open_ is not None else None
         done[term] = current if found is None else found
     return [done[root] for root in roots]
@@ -169,7 +175,6 @@ def _gradient(term: Term) -> Term | None:
 _OPENERS = {
     "builtin.get": _get,
     "onnx.node": opened,
-    "stablehlo.dot_general": contraction.dot,
     "stablehlo.reduce": contraction.reduction,
     "stablehlo.reduce_region": argument,
     "stablehlo.gather": contraction.gather,

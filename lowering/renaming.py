@@ -9,6 +9,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Choose,
+    Grouped,
     Kernel,
     Library,
     Load,
@@ -18,6 +19,8 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
+    Sort,
     Store,
     scalars,
     values_of,
@@ -63,6 +66,15 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
         return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
     if isinstance(kernel, Scan):
         return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
+    if isinstance(kernel, Sort):
+        values = tuple(done[id(value)] for value in kernel.values)
+        return replace(kernel, key=done[id(kernel.key)], values=values, stores=stored(kernel.stores))
+    if isinstance(kernel, Scatter):
+        base, key, value = (done[id(side)] for side in (kernel.base, kernel.key, kernel.value))
+        return replace(kernel, base=base, key=key, value=value, stores=stored(kernel.stores))
+    if isinstance(kernel, Grouped):
+        key, lhs, rhs = (done[id(side)] for side in (kernel.key, kernel.lhs, kernel.rhs))
+        return replace(kernel, key=key, lhs=lhs, rhs=rhs, stores=stored(kernel.stores))
     if isinstance(kernel, Product):
         return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
     if isinstance(kernel, Attention):

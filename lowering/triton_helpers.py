@@ -180,6 +180,42 @@ def shifted_right_signed(a, b, BITS: tl.constexpr):
     return (a >> tl.where((b < 0) | (b >= BITS), BITS - 1, b)).to(a.dtype)
 ''',
     '''
+def rank_of_f32(x):
+    """Signed integers in the order of floats: both zeros are one, NaN is above all."""
+    bits = tl.where(x == 0.0, 0.0, x).to(tl.int32, bitcast=True)
+    return tl.where(x == x, bits ^ ((bits >> 31) & 0x7FFFFFFF), 0x7FFFFFFF)
+''',
+    """
+def rank_of_f64(x):
+    bits = tl.where(x == 0.0, 0.0, x).to(tl.int64, bitcast=True)
+    return tl.where(x == x, bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF), 0x7FFFFFFFFFFFFFFF)
+""",
+    '''
+def first_of_ranks(rank, place, inside, COUNT: tl.constexpr):
+    """The places of the first COUNT elements of each row in the order of their ranks, equal ones in that of their places; what is outside
+    comes last."""
+    packed = (rank.to(tl.int64) << 32) | place
+    packed = tl.where(inside, packed, 0x7FFFFFFFFFFFFFFF)
+    if COUNT < rank.shape[1]:
+        packed = ~tl.topk(~packed, COUNT)
+    else:
+        packed = tl.sort(packed)
+    return (packed & 0x7FFFFFFF).to(tl.int32)
+''',
+    '''
+def first_at_least(keys_ptr, step, count, wanted):
+    """For each of `wanted` how many of the ascending `count` keys, `step` apart, are less."""
+    low = wanted * 0
+    left = tl.full((), count, low.dtype)
+    while left > 1:
+        half = left // 2
+        low = tl.where(tl.load(keys_ptr + (low + (half - 1)) * step) < wanted, low + half, low)
+        left -= half
+    last = tl.load(keys_ptr + low * step, mask=low < count, other=0) < wanted
+    low = tl.where(last & (low < count), low + 1, low)
+    return low
+''',
+    '''
 def from_f8e4m3fn(bits):
     """The f32 that the 8 bits mean: as an f16 with the same fields it is 2^8 too small."""
     wide = bits.to(tl.int16)

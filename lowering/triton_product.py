@@ -16,6 +16,7 @@ from coset.lowering.kernel import (
     Apply,
     Buffer,
     Fold,
+    Grouped,
     Load,
     Loop,
     Plan,
@@ -112,7 +113,7 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     tiling = choose_tiling(m, n, k, batch, unit, options)
     name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
     if tiling.splits == 1:
-        return replace(_Writer(kernel, plan, options, tiling, comment).emission(), unit=name)
+        return replace(ProductWriter(kernel, plan, options, tiling, comment).emission(), unit=name)
     parts = Loop("loop:split", tiling.splits)
     outer = (*kernel.batch, *kernel.m, *kernel.n)
     parts_name = f"{kernel.name}_parts"
@@ -120,7 +121,7 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     index = (parts.index, *(loop.index for loop in outer))
     plan = replace(plan, buffers={**plan.buffers, parts_name: scratch})
     whole = Result("sum", kernel.accumulator)
-    first = _Writer(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment).emission()
+    first = ProductWriter(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment).emission()
     fold = Fold("sum", "add", Load(parts_name, index, kernel.accumulator), kernel.accumulator)
     picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
@@ -137,9 +138,12 @@ def narrowest(value: Scalar) -> Scalar:
     return value
 
 
-class _Writer:
-    def __init__(self, kernel: Product, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
+class ProductWriter:
+    """The function of a product, or of one that has its dims, over tiles of rows and columns."""
+
+    def __init__(self, kernel: Product | Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
         self.kernel, self.options, self.tiling, self.comment = kernel, options, tiling, comment
+        self.more: tuple[tuple[str, int], ...] = (("GROUP", 8),)  # constexprs beside those of a tile
         dims = dims_of([*(pick.value for pick in kernel.picks), kernel.lhs, kernel.rhs], kernel.stores, plan)
         binding: dict[str, Dim] = {}
         joined: list[tuple[Loop, ...]] = []
@@ -149,13 +153,13 @@ class _Writer:
             joined.append(fewer)
         self.batch, self.m, self.n, self.k = (product(loop.extent for loop in loops) for loops in joined)
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
-        ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), self._programs()]
+        ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), self.programs()]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = body = Body(plan, options, wide=wide)
         for name in _NAMES.split():
             body.name(name)
         self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH)
-        row = Axis("rows", self._mask("row_mask", self.m, tiling.m))
+        row = Axis("rows", self.row_mask())
         column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
         left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
         right = Axis("right_k", self._mask("right_mask", self.k, tiling.k))
@@ -173,11 +177,14 @@ class _Writer:
         self.left.number(joined[3], "left_k", _DEPTH)
         self.right.number(joined[3], "right_k", _DEPTH)
 
+    def row_mask(self) -> str | None:
+        return self._mask("row_mask", self.m, self.tiling.m)
+
     @staticmethod
     def _mask(name: str, count: Dim, block: int) -> str | None:
         return None if isinstance(count, int) and count % block == 0 else name
 
-    def _programs(self) -> Dim:
+    def programs(self) -> Dim:
         tiles = multiply(ceildiv(self.m, self.tiling.m), ceildiv(self.n, self.tiling.n))
         return multiply(multiply(tiles, self.tiling.splits), self.batch)
 
@@ -185,7 +192,7 @@ class _Writer:
 
     def emission(self) -> Emission:
         tiling, lines = self.tiling, self.outer.lines
-        self._place()
+        self.place()
         accumulator = TYPES[self.kernel.accumulator.name]
         zero = number(0, self.kernel.accumulator)
         lines.append(f"total = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
@@ -195,21 +202,21 @@ class _Writer:
         right = operand_tile(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), "depth", unit, matrix=matrix)
         sum_ = dot_text(left, right, "total", unit, self.options) if matrix else f"total + {left.text} * {right.text}"
         self.inner.lines.append(f"total = {sum_}")
-        lines.append(self._loop())
+        lines.append(self.loop())
         lines += [f"    {line}" for line in self.inner.lines]
         self.result.results["sum"] = Value("total", _ROW | _COLUMN)
         for store in self.kernel.stores:
             self.result.store(store, _ROW | _COLUMN)
-        constexprs = [("BLOCK_M", tiling.m), ("BLOCK_N", tiling.n), ("BLOCK_K", tiling.k), ("GROUP", 8)]
+        constexprs = [("BLOCK_M", tiling.m), ("BLOCK_N", tiling.n), ("BLOCK_K", tiling.k), *self.more]
         if tiling.splits > 1:
             constexprs += [("SPLITS", tiling.splits), ("CHUNK", tiling.chunk)]
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
-        grid = (self._programs(),)
+        grid = (self.programs(),)
         contracts = self.options.contracts
         launch = Launch(self.kernel.name, self.body.arguments(), grid, tuple(constexprs), self.sizes, tiling.warps, contracts=contracts)
         return Emission(source, (launch,))
 
-    def _place(self) -> None:
+    def place(self) -> None:
         """Which tile a program does: groups of rows of tiles, so that programs that run together read the same operands."""
         lines, body = self.outer.lines, self.body
         lines.append("program = tl.program_id(0)" + (f".to({body.index_type})" if body.wide is not False else ""))
@@ -238,7 +245,7 @@ class _Writer:
         lines += [f"row_mask = rows < {body.text(self.m)}"] * (self.result.axes["row"].mask is not None)
         lines += [f"column_mask = columns < {body.text(self.n)}"] * (self.result.axes["column"].mask is not None)
 
-    def _loop(self) -> str:
+    def loop(self) -> str:
         end = self.body.text(self.k)
         if self.tiling.splits > 1:
             return f"for start in range(split * CHUNK, tl.minimum({end}, split * CHUNK + CHUNK), BLOCK_K):"

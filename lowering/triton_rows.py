@@ -315,14 +315,14 @@ def combining(combiner: str, dtype: DType, a: str, b: str) -> str:
     return forms[combiner]
 
 
-def folding(combiner: str, dtype: DType, value: str) -> str:
-    """The columns of a tile as one column."""
+def folding(combiner: str, dtype: DType, value: str, *, axis: int = 1) -> str:
+    """The columns (or, along axis 0, the rows) of a tile as one."""
     if dtype is BOOL:
-        return f"tl.reduce({value}.to(tl.int32), 1, {helper_of(combiner, dtype)}, keep_dims=True) != 0"
+        return f"tl.reduce({value}.to(tl.int32), {axis}, {helper_of(combiner, dtype)}, keep_dims=True) != 0"
     if combiner == "add":
         narrow = dtype.kind != "float" and dtype.bits < 32
-        return f"tl.sum({value}, 1, keep_dims=True)" + (f".to({TYPES[dtype.name]})" if narrow else "")
-    return f"tl.reduce({value}, 1, {helper_of(combiner, dtype)}, keep_dims=True)"
+        return f"tl.sum({value}, {axis}, keep_dims=True)" + (f".to({TYPES[dtype.name]})" if narrow else "")
+    return f"tl.reduce({value}, {axis}, {helper_of(combiner, dtype)}, keep_dims=True)"
 
 
 __all__ = [

@@ -144,12 +144,13 @@ def optimize(
     show_default=True,
     help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
 )
+@click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: no sort, and two runs differ in their last bits")
 @DIM
 @NATIVE
 @JSON
 def lower(
     model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], code: str, checked: str, dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], code: str, checked: str, atomics: bool, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.egraph.limits import Limits
@@ -159,7 +160,9 @@ def lower(
     from coset.show import show_lowered
 
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    asked = Lowering(model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory)
+    asked = Lowering(
+        model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
+    )  # fmt: skip
     result = run(asked, Path(output))
     if as_json:
         print_json(result)

@@ -33,7 +33,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
 
 def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    parts = [each for part in ("bandwidth", "matmul", "attention", "calibrate") for each in ("--part", part)]
+    parts = [each for part in ("bandwidth", "matmul", "attention", "irregular", "calibrate") for each in ("--part", part)]
     done = run("--device", "cpu", *parts, "--only", "layer_norm", "--json", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr[-800:]
     document = json.loads(done.stdout)
@@ -43,6 +43,8 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     assert len(products) == 2 and all(row["right"] for row in products)
     attentions = document["parts"]["attention"]["rows"]
     assert len(attentions) == 3 and all(row["right"] for row in attentions) and "share_of_copy" in attentions[-1]
+    irregular = document["parts"]["irregular"]["rows"]
+    assert len(irregular) == 4 and all(row["right"] for row in irregular)
     (calibrated,) = document["parts"]["calibrate"]["rows"]
     assert calibrated["measured"] == calibrated["cases"] > 0 and not calibrated["refused"]
     assert get_target(tmp_path / calibrated["file"]).bases and (tmp_path / calibrated["profile"]).exists()

@@ -85,6 +85,26 @@ def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tf32"] == (numerics == "approx")
 
 
+def test_atomic_sums_are_asked_for(tmp_path: Path) -> None:
+    """Sums that are scattered are in one order unless it is said; where results must be exact that is refused."""
+    pytest.importorskip("triton")
+    shapes = {"data": (9, 4), "at": (60, 1), "updates": (60, 4), "y": (9, 4)}
+    kinds = {"at": onnx.TensorProto.INT64}
+    values = [helper.make_tensor_value_info(name, kinds.get(name, FLOAT), shape) for name, shape in shapes.items()]
+    node = helper.make_node("ScatterND", ["data", "at", "updates"], ["y"], reduction="add")
+    model = helper.make_model(helper.make_graph([node], "g", values[:3], values[3:]), opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, tmp_path / "sums.onnx")
+    for atomics in (False, True):
+        asked = lower.Lowering(
+            tmp_path / "sums.onnx", get_target(TARGET), limits=Limits(seconds=5), check=Check.INTERPRETED, atomics=atomics
+        )
+        report = lower.lower(asked, tmp_path / f"out{atomics}")
+        text = (tmp_path / f"out{atomics}" / "kernels.py").read_text()
+        assert report["check"]["ok"] and ("tl.atomic_add" in text) is atomics
+    with pytest.raises(CosetError, match="added in any order, which is not exact"):
+        lower.lower(lower.Lowering(tmp_path / "sums.onnx", get_target(TARGET), "exact", atomics=True), tmp_path / "exact")
+
+
 def test_the_command_writes_an_importable_package(tmp_path: Path) -> None:
     model, out = mlp(tmp_path), tmp_path / "lowered"
     assert run(["lower", str(model), "--target", TARGET, "-o", str(out), "--code", "torch", "--json"]) == 0

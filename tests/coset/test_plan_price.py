@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import broadcast, dot
+from coset.dialects.hub_terms import broadcast, dot, splat
 from coset.egraph.limits import Limits
 from coset.feeds import bindings
 from coset.fold import fold
@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
-from coset.ir.types import F32, TensorType
+from coset.ir.types import F32, I32, TensorType
 from coset.lower import EVERY_OPSET
 from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
@@ -25,7 +25,7 @@ from coset.rules.definition import evaluate_defined
 from coset.targets.document import target_files
 from coset.targets.target import get_target
 from coset.task import Job, Task, phases_for, solve_task
-from tests.lowering.plan_cases import CASES
+from tests.lowering.plan_cases import CASES, scatter_rows
 
 A100 = get_target("nvidia-a100")
 
@@ -81,6 +81,31 @@ def test_an_epilogue_costs_nothing_but_what_it_reads() -> None:
     work = own.multiplying("f32", 2 * 512 * 256 * 512, 512)
     assert prices().seconds(program_of(product)) == pytest.approx(own.launch.value + max(work, own.moving(sizes)))
     assert prices().seconds(program_of(with_bias)) == pytest.approx(own.launch.value + max(work, own.moving(sizes + 4 * 512)))
+
+
+def test_a_scatter_moves_its_updates_and_its_result() -> None:
+    """The keys are read once, whatever the bisection asks for."""
+    at, updates = input_term("at", TensorType(I32, (1 << 16,))), x_("updates", 1 << 16, 64)
+    total = scatter_rows(splat(0, F32, (1 << 12, 64)), at, updates, indices_are_sorted=True)
+    own = A100.kernels["fused"]
+    moved = 4 * (64 * (1 << 12) + 64 * (1 << 16) + (1 << 16))
+    assert prices().seconds(program_of(total)) == pytest.approx(own.launch.value + own.moving(moved), rel=1e-6)
+
+
+def test_a_grouped_product_works_on_the_rows_of_each_group() -> None:
+    x, w, group = x_("x", 1 << 14, 512), x_("w", 8, 512, 1024), input_term("group", TensorType(I32, (1 << 14,)))
+    grouped = make("kernel.grouped_product", (x, w, group), {"ascending": True})
+    own, clamp = A100.kernels["matmul"], A100.kernels["fused"]
+    work = own.multiplying("f32", 2 * 512 * 1024 * (1 << 14), 1 << 11)
+    keys = clamp.launch.value + clamp.moving(2 * 4 * (1 << 14))
+    assert prices().seconds(program_of(grouped)) == pytest.approx(keys + own.launch.value + work)
+
+
+def test_longer_rows_are_more_to_sort() -> None:
+    """The same elements in all: every layer of the network goes over each of them."""
+    short, long = (prices().seconds(program_of(make("stablehlo.sort", (x_("x", (1 << 24) // n, n),), {"dimension": 1, "direction": "LT"})))
+                   for n in (32, 4096))  # fmt: skip
+    assert long > 3 * short
 
 
 def test_a_free_dim_is_bound() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch_samples import samples, torch  # without torch the tests are skipped here
+from torch_samples import aten, samples, torch  # without torch the tests are skipped here
 
 from coset.dialects.aten_node import BUILDERS
 from coset.frontends.torch_capture import capture
@@ -125,6 +125,19 @@ def test_every_builder_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(call, [])(*given)
     asked.add("true_divide.Tensor")  # only what torch makes of resizing by a symbol has it: a module of `tests/coset` does
     assert sorted(BUILDERS.keys() - asked) == []
+
+
+def test_a_result_that_no_term_says_is_not_left_out() -> None:
+    """What a bag of rows notes for its gradient: who asks for it gets torch's."""
+    heard: list[Any] = []
+    given = torch.randn(5, 3), torch.tensor([1, 4, 0]), torch.tensor([0, 2])
+    found = compiled(lambda w, i, o: torch.tanh(aten._embedding_bag(w, i, o)[0]), heard)(*given)
+    assert_same(found, torch.tanh(aten._embedding_bag(*given)[0]))
+    assert [fallback for _, _, fallbacks in heard for fallback in fallbacks] == []
+    sizes = compiled(lambda w, i, o: torch.tanh(aten._embedding_bag(w, i, o)[2].float()), heard)(*given)
+    assert_same(sizes, torch.tanh(aten._embedding_bag(*given)[2].float()))
+    (fallback,) = [fallback for _, _, fallbacks in heard for fallback in fallbacks]
+    assert fallback.reason == "its definition does not say all results that are asked for"
 
 
 def test_effects_keep_their_order() -> None:

@@ -205,6 +205,10 @@ def contractions() -> Iterator[Sample]:
     yield "mm bf16", aten.mm.default, (calm(4, 50, dtype=torch.bfloat16), calm(50, 6, dtype=torch.bfloat16))
     yield "mm whole", aten.mm.default, (whole(4, 5), whole(5, 6))
     yield "bmm", aten.bmm.default, (calm(3, 4, 5), calm(3, 5, 6))
+    ends = torch.tensor([8, 8, 24], dtype=torch.int32)
+    stacks = [calm(*shape, dtype=torch.bfloat16) for shape in ((24, 16), (3, 16, 32), (3, 8, 16))]
+    yield "grouped_mm", lambda x, w, e: aten._grouped_mm(x, w, e), (*stacks[:2], ends)
+    yield "grouped_mm stacks", lambda x, w: aten._grouped_mm(x, w), (stacks[2], stacks[1])
     for beta, alpha in ((1, 1), (0, 1), (0.5, 2), (0, 3)):
         own = torch.full((6,), float("nan")) if beta == 0 else calm(6)
         yield f"addmm {beta} {alpha}", lambda c, a, b, p=beta, q=alpha: aten.addmm(c, a, b, beta=p, alpha=q), (own, calm(4, 5), calm(5, 6))
@@ -270,6 +274,19 @@ def windows() -> Iterator[Sample]:
 def indexing() -> Iterator[Sample]:
     x, i = calm(5, 6, 7), whole(3, 4, low=0, high=5)
     yield "embedding", aten.embedding.default, (calm(9, 4), whole(2, 3, low=0))
+    table, ids, offsets = calm(9, 4), whole(12, low=0), torch.tensor([0, 3, 3, 8, 12])
+    for mode in (0, 1):
+        given: dict[str, Any] = {"mode": mode}
+        for more in ({}, {"padding_idx": 2}, {"include_last_offset": True}):
+            yield (
+                f"bag {mode} {more}",
+                lambda w, i, o, given=given | more: aten._embedding_bag_forward_only(w, i, o, **given)[0],
+                (table, ids, offsets),
+            )
+        rows = lambda w, i, given=given: aten._embedding_bag_forward_only(w, i, torch.arange(0, 12, 4), **given)[0]  # noqa: E731
+        yield f"bag of rows {mode}", rows, (table, ids)
+    weighted = lambda w, i, o, s: aten._embedding_bag(w, i, o, per_sample_weights=s)[0]  # noqa: E731
+    yield "bag weighted", weighted, (table.half(), ids, offsets, calm(12).half())
     yield "gather", lambda x, i: aten.gather(x, 1, i), (calm(5, 6), whole(4, 9, low=0, high=6))
     for name, call in (("src", aten.scatter.src), ("add", aten.scatter_add.default)):
         at = torch.stack([torch.randperm(6)[:4] for _ in range(3)]) if name == "src" else whole(3, 4, low=0, high=6)

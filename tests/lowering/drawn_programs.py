@@ -260,6 +260,35 @@ def _dynamic_slice(draw: Draw, pool: list[Term]) -> Term | None:
     return make("stablehlo.dynamic_update_slice", (x, update, *starts))
 
 
+def _scatter(draw: Draw, pool: list[Term]) -> Term | None:
+    """Windows that are whole, along any axes, at places that indices say, some of them outside; batches; up to 40 updates."""
+    x = _one(draw, pool)
+    if x.tensor.static is None or not x.tensor.rank or 0 in x.tensor.static:
+        return None
+    axes = [int(axis) for axis in draw.permutation(x.tensor.rank)]
+    named = tuple(axes[: draw.integers(1, len(axes) + 1)])
+    left = axes[len(named) :]
+    batching = tuple(sorted(left[: draw.integers(0, len(left) + 1)])) if draw.random() < 0.4 else ()
+    inserted = tuple(sorted({*named, *(axis for axis in left if axis not in batching and x.tensor.static[axis] == 1)}))
+    windows = [x.tensor.static[axis] for axis in range(x.tensor.rank) if axis not in (*inserted, *batching)]
+    scattered = [x.tensor.static[axis] for axis in batching] + [int(draw.choice([1, 2, 3, 40]))] * int(draw.random() < 0.8)
+    vector = int(draw.integers(0, len(scattered) + 1))
+    starts = _starts(draw, pool, (*scattered[:vector], len(named), *scattered[vector:]))
+    rank = len(scattered) + len(windows)
+    places = tuple(sorted(int(i) for i in draw.permutation(rank)[: len(windows)]))
+    sizes = dict(zip(places, windows, strict=True))
+    rest = iter(scattered)
+    shape = tuple(sizes[place] if place in sizes else next(rest) for place in range(rank))
+    update = _match(convert(_one(draw, pool), x.tensor.dtype), shape)
+    update = update if update is not None else splat(1, x.tensor.dtype, shape)
+    combiner = str(draw.choice(["and", "or", "second"] if x.tensor.dtype == BOOL else ["add", "maximum", "minimum", "second"]))
+    return make("stablehlo.scatter", (x, starts, update), {
+        "update_window_dims": places, "inserted_window_dims": inserted, "input_batching_dims": batching,
+        "scatter_indices_batching_dims": tuple(range(len(batching))) if vector >= len(batching) else tuple(
+            i + (i >= vector) for i in range(len(batching))),
+        "scatter_dims_to_operand_dims": named, "index_vector_dim": vector, "combiner": combiner})  # fmt: skip
+
+
 def _constant(draw: Draw, pool: list[Term]) -> Term:
     x = _one(draw, pool)
     if x.tensor.static is None:
@@ -271,5 +300,5 @@ def _constant(draw: Draw, pool: list[Term]) -> Term:
 STEPS: tuple[Callable[[Draw, list[Term]], Term | None], ...] = (
     _binary, _binary, _binary, _unary, _select, _clamp, _convert, _transpose, _reshape, _slice, _pad, _concatenate, _reverse, _spread,
     _iota,
-    _reduce, _reduce, _centered, _centered, _dot, _dot, _dot, _sort, _constant, _gather, _gather, _dynamic_slice,
+    _reduce, _reduce, _centered, _centered, _dot, _dot, _dot, _sort, _constant, _gather, _gather, _dynamic_slice, _scatter,
 )  # fmt: skip

@@ -11,7 +11,7 @@ from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, tr
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import BF16, DTYPES, F16, F32, I8, I32, DType, TensorType
+from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]
 Case = Callable[[], tuple[Program, Feeds]]
@@ -265,7 +265,7 @@ def training_step() -> tuple[list[Term], list[Term]]:
 
 @case
 def library() -> tuple[list[Term], list[Term]]:
-    """A convolution and a sort between elementwise ops."""
+    """A convolution between elementwise ops, and a sort, which is no library's where rows are short."""
     x, w, b = x_("x", F32, 2, 3, 8, 8), x_("w", F32, 4, 3, 3, 3), x_("b", F32, 4)
     y = op("convolution", x, w, strides=(1, 1), padding=((1, 1), (1, 1)), lhs_dilation=(1, 1), rhs_dilation=(1, 1))
     y = op("maximum", op("add", y, broadcast(b, y.tensor.dims, (1,))), like(0, y))
@@ -400,3 +400,84 @@ def dequantized_pairs() -> tuple[list[Term], list[Term]]:
     both = op("concatenate", *(reshape(part, (32, 12, 1)) for part in (low, high)), dimension=2)
     weight = op("subtract", convert(reshape(both, (32, 24)), F32), splat(8, F32, (32, 24)))
     return [x, q, s], [dot(x, scaled_blocks(weight, s, 8), lhs_contract=(1,), rhs_contract=(0,))]
+
+
+# ---------------------------------------------------------------- scatters
+
+
+def scatter_rows(x: Term, places: Term, updates: Term, combiner: str = "add", **given: Any) -> Term:
+    """Rows of `updates` combined into the rows of `x` that the vector `places` names."""
+    windows = tuple(range(1, x.tensor.rank))
+    attributes = {
+        "update_window_dims": windows, "inserted_window_dims": (0,), "input_batching_dims": (), "scatter_indices_batching_dims": (),
+        "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1, "combiner": combiner,
+    }  # fmt: skip
+    return op("scatter", x, places, updates, **attributes | given)
+
+
+@case
+def embedding_gradient() -> tuple[list[Term], list[Term]]:
+    """The rows of a table take the gradients of their tokens, which a prologue computes, and a step is made."""
+    n = symbol("n")
+    ids, g, x, table = x_("ids", I32, n), x_("g", F16, n, 24), x_("x", F16, n, 24), x_("table", F32, 11, 24)
+    each = convert(op("multiply", g, op("logistic", x)), F32)
+    total = scatter_rows(splat(0, F32, (11, 24)), ids, each)
+    return [ids, g, x, table], [op("subtract", table, op("multiply", total, like(0.1, total)))]
+
+
+@case
+def segments() -> tuple[list[Term], list[Term]]:
+    """Many updates of few rows, already in order: the largest of each segment, and the sums of truths."""
+    x, flags = x_("x", F32, 200, 6), x_("flags", I32, 200)
+    at = op("divide", op("iota", shape=(200,), dtype=I32, dimension=0), splat(40, I32, (200,)))
+    top = scatter_rows(splat(-np.inf, F32, (5, 6)), at, x, "maximum", indices_are_sorted=True)
+    some = op("compare", flags, like(3, flags), direction="GT")
+    return [x, flags], [top, scatter_rows(splat(False, BOOL, (5,)), at, some, "or", indices_are_sorted=True)]
+
+
+@case
+def put_into_a_cache() -> tuple[list[Term], list[Term]]:
+    """One row for each of three sequences, at a place of its own; the last of equal places stays."""
+    old, new, at = x_("old", F16, 3, 9, 4), x_("new", F16, 3, 4), x_("at", I32, 3)
+    places = op("concatenate", op("iota", shape=(3, 1), dtype=I32, dimension=0), reshape(at, (3, 1)), dimension=1)
+    return [old, new, at], [op("scatter", old, places, op("tanh", new), update_window_dims=(1,), inserted_window_dims=(0, 1),
+                               input_batching_dims=(), scatter_indices_batching_dims=(), scatter_dims_to_operand_dims=(0, 1),
+                               index_vector_dim=1, combiner="second")]  # fmt: skip
+
+
+@case
+def histogram() -> tuple[list[Term], list[Term]]:
+    """Counts of integers: any order gives the same."""
+    ids = x_("ids", I32, 300)
+    counts = scatter_rows(splat(0, I32, (9,)), ids, splat(1, I32, (300,)))
+    return [ids], [convert(counts, F32)]
+
+
+# ---------------------------------------------------------------- products of groups of rows
+
+
+def grouped_product(x: Term, w: Term, group: Term, *, ascending: bool = False) -> Term:
+    return make("kernel.grouped_product", (x, w, group), {"ascending": ascending})
+
+
+@case
+def router() -> tuple[list[Term], list[Term]]:
+    """The probabilities of the two best experts, normalized, and which these are."""
+    x, w = x_("x", F32, symbol("n"), 16), x_("w", F32, 16, 8)
+    both = op("onnx.TopK", softmax_of(dot(x, w, lhs_contract=(1,), rhs_contract=(0,))), k=2)
+    best, places = (make("builtin.get", (both,), {"index": i}) for i in (0, 1))
+    return [x, w], [op("divide", best, along(fold(best, "add", 1), best, 1)), places]
+
+
+@case
+def mixture_of_experts() -> tuple[list[Term], list[Term]]:
+    """Each token goes through two of four experts, gated, and takes what its router gives them."""
+    n = symbol("n")
+    x, chosen, shares = x_("x", F32, n, 16), x_("chosen", I32, n, 2), x_("shares", F32, n, 2)
+    gate, up, down = x_("gate", F32, 4, 16, 24), x_("up", F32, 4, 16, 24), x_("down", F32, 4, 24, 16)
+    rows = reshape(broadcast(x, (n, 2, 16), (0, 2)), (multiply(n, 2), 16))
+    group = reshape(chosen, (multiply(n, 2),))
+    g, u = (grouped_product(rows, w, group) for w in (gate, up))
+    y = grouped_product(op("multiply", op("multiply", g, op("logistic", g)), u), down, group)
+    weighed = op("multiply", reshape(y, (n, 2, 16)), broadcast(shares, (n, 2, 16), (0, 1)))
+    return [x, chosen, shares, gate, up, down], [fold(weighed, "add", 1)]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from coset.dialects.hub_scalars import cast, narrow, widen
+from coset.dialects.hub_scattering import combined
+from coset.dialects.hub_sorting import _ordered
 from coset.dialects.hub_tensors import _FOLDS, identity
 from coset.ir.dims import Dim, evaluate
 from coset.ir.evaluate import evaluate as evaluate_terms
@@ -19,6 +21,7 @@ from coset.lowering.kernel import (
     Bound,
     Choose,
     Computed,
+    Grouped,
     IndexValue,
     Library,
     Load,
@@ -30,6 +33,8 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Scatter,
+    Sort,
     Store,
     operands_of,
     scalars,
@@ -108,6 +113,21 @@ class _Run:
             with np.errstate(all="ignore"):
                 self.results["scan"] = narrow(_FOLDS[kernel.combiner].accumulate(value, axis=-1, dtype=value.dtype), kernel.dtype)
             self._stores(kernel.stores)
+        elif isinstance(kernel, Scatter):
+            self._scatter(kernel)
+        elif isinstance(kernel, Sort):
+            self._begin((*kernel.rows, *kernel.front, kernel.column))
+            axis, shape = len(kernel.rows), self.shape
+            lines = [np.broadcast_to(self.value(value), (*shape[:axis], *(1 for _ in kernel.front), shape[-1])) for value in kernel.values]
+            key = np.broadcast_to(self.value(kernel.key), lines[0].shape)
+            order = _ordered(key, kernel.direction, total=kernel.total)[..., : int(np.prod(shape[axis:-1], dtype=int))]
+            for place, line in enumerate(lines):
+                taken = np.take_along_axis(line, order, -1)
+                self.results[f"sorted{place}"] = taken.reshape(*shape[:-1], 1)
+            self.values.clear()
+            self._stores(kernel.stores, rows=len(shape) - 1)
+        elif isinstance(kernel, Grouped):
+            self._grouped(kernel)
         elif isinstance(kernel, Attention):
             self._attention(kernel)
         else:
@@ -161,6 +181,52 @@ class _Run:
             self.results["sum"] = back(np.matmul(weights, value), "m", "n", kernel.accumulator)
         self.values.clear()
         self._stores(kernel.stores, rows=ends[3])
+
+    def _scatter(self, kernel: Scatter) -> None:
+        """By the hub's own meaning, over rows and columns as two dims."""
+        groups = (kernel.rows, kernel.columns, kernel.updates)
+        self._begin([loop for group in groups for loop in group])
+        rows, columns, updates = (self.shape[a:b] for a, b in pairwise(np.cumsum([0, *map(len, groups)]).tolist()))
+
+        def table(value: Scalar, shape: tuple[int, ...], dtype: DType) -> Array:
+            return np.array(np.broadcast_to(cast(self.value(value), dtype), shape))
+
+        none = (1,) * len(updates)
+        base = table(kernel.base, (*rows, *columns, *none), kernel.dtype)
+        key = table(kernel.key, (*(1,) * len(rows), *(1,) * len(columns), *updates), kernel.key.dtype).reshape(-1).astype(np.int64)
+        if kernel.form == "sorted":
+            assert np.all(key[1:] >= key[:-1]), "keys that are said to ascend do not"
+        value = table(kernel.value, (*(1,) * len(rows), *columns, *updates), kernel.dtype)
+        value = np.moveaxis(value.reshape(int(np.prod(columns, dtype=int)), key.size), 0, 1)
+        height, width = int(np.prod(rows, dtype=int)), value.shape[1]
+        hit = (key >= 0) & (key < height)
+        flat = key[hit][:, None] * width + np.arange(width)
+        (found,) = combined([base.reshape(height, width)], flat.reshape(-1), [value[hit].reshape(-1)], kernel.combiner, None)
+        self.results["sum"] = found.reshape(base.shape)
+        self.values.clear()
+        self._stores(kernel.stores, rows=len(rows) + len(columns))
+
+    def _grouped(self, kernel: Grouped) -> None:
+        groups = (kernel.m, kernel.n, kernel.batch, kernel.k)
+        self._begin([loop for group in groups for loop in group])
+        sizes = [int(np.prod([evaluate(loop.extent, self.binding) for loop in group], dtype=int)) for group in groups]
+        ends = np.cumsum([0, *map(len, groups)]).tolist()
+        m, n, each, k = ([i in range(a, b) for i in range(len(self.shape))] for a, b in pairwise(ends))
+
+        def matrix(value: Array, *own: list[bool]) -> Array:
+            shape = [size if any(kind[i] for kind in own) else 1 for i, size in enumerate(self.shape)]
+            return np.broadcast_to(value, shape)
+
+        key = matrix(self._wide(kernel.key, kernel.key.dtype), m).reshape(-1).astype(int)
+        assert np.all(np.diff(key) >= 0) and (not key.size or (key[0] >= 0 and key[-1] < sizes[2])), "groups are not in order"
+        lhs = matrix(self._wide(kernel.lhs, kernel.accumulator), m, k).reshape(sizes[0], sizes[3])
+        rhs = matrix(self._wide(kernel.rhs, kernel.accumulator), n, each, k).reshape(sizes[1], sizes[2], sizes[3])
+        with np.errstate(all="ignore"):
+            total = np.einsum("mk,nmk->mn", lhs, rhs[:, key])
+        last = len(kernel.m) + len(kernel.n)
+        self.results["sum"] = narrow(total, kernel.accumulator).reshape([*self.shape[:last], *[1] * (len(self.shape) - last)])
+        self.values.clear()
+        self._stores(kernel.stores, rows=last)
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)

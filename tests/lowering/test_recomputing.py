@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 
 from coset.ir.dims import symbol
 from coset.ir.types import BOOL, F32, F64
@@ -53,10 +52,9 @@ def same(found: Plan, whole: Plan, feeds: Any) -> None:
         np.testing.assert_array_equal(value, expected, err_msg=name)
 
 
-@pytest.mark.parametrize("start", range(0, 60, 20))
-def test_drawn_plans_give_their_values_under_every_limit(start: int) -> None:
+def test_drawn_plans_give_their_values_under_every_limit() -> None:
     repeated = lesser = taken = 0
-    for seed in range(start, start + 20):
+    for seed in range(60):
         program, feeds = drawn(seed, 30, symbolic=seed % 2 == 1)
         whole = plan(program)
         most = live_bytes(replace(whole, offsets={}, arena=0), size_of)
@@ -69,7 +67,7 @@ def test_drawn_plans_give_their_values_under_every_limit(start: int) -> None:
             repeated += len(found.kernels) > len(whole.kernels)
             lesser += live_bytes(found, size_of) < most
             taken += bool(found.over)
-    assert repeated and lesser and taken
+    assert repeated and lesser > 5 and taken > 5
 
 
 def test_a_training_step_takes_half_of_its_memory() -> None:

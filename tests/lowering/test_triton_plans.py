@@ -11,14 +11,16 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
-from coset.ir.types import F32, TensorType
+from coset.ir.types import F32, I32, I64, TensorType
 from coset.lowering.kernel import Computed, Library
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
+from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_programs, plan_numpy
-from tests.lowering.plan_cases import CASES
+from tests.lowering.plan_cases import CASES, grouped_product, op, scatter_rows, x_
 from tests.lowering.test_plan import GOLDENS, REWRITE
 from tests.lowering.triton_cases import assert_near, run
 
@@ -73,6 +75,23 @@ def test_the_text_of_a_case_reads_as_its_golden(name: str) -> None:
     if os.environ.get(REWRITE):
         path.write_text(text)
     assert text == path.read_text(), f"the text has changed: set {REWRITE}=1 to write it anew, and look at the difference"
+
+
+@pytest.mark.parametrize(("rows", "count"), [(5, 0), (0, 4), (1, 1), (1, 40), (2, 1)])
+def test_irregular_kernels_of_nothing_and_of_one(rows: int, count: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No updates, no rows, one of each: scatters, grouped products and sorts give the program's values."""
+    x, at, updates = x_("x", F32, rows, 3), x_("at", I64, count), x_("updates", F32, count, 3)
+    y, w, group = x_("y", F32, rows, 4), x_("w", F32, 2, 4, max(count, 1)), x_("group", I64, rows)
+    both = op("sort", y, op("iota", shape=(rows, 4), dtype=I32, dimension=1), dimension=1, direction="GT")
+    roots = (scatter_rows(x, at, updates), grouped_product(y, w, group), *(make("builtin.get", (both,), {"index": i}) for i in (0, 1)))
+    program = Program((x, at, updates, y, w, group), tuple((f"y{i}", root) for i, root in enumerate(roots)))
+    draw = np.random.default_rng(count)
+    feeds = {term.attribute("name"): draw.integers(0, 2, term.tensor.static).astype(term.tensor.dtype.numpy) for term in program.inputs}
+    with monkeypatch.context() as patch:
+        check(program, feeds, interpreter, patch, f"{rows} rows, {count} updates:")
+    found = plan_numpy.run(plan(program, computes=can_emit), feeds)
+    for value, expected in zip(found.values(), evaluate_program(program, feeds, fallback=evaluate_defined), strict=True):
+        np.testing.assert_array_equal(value, np.asarray(expected))
 
 
 def test_what_a_library_computes_is_no_kernel() -> None:
