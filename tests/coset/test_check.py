@@ -185,3 +185,12 @@ def test_noise_decides_where_a_few_roundings_do_not(tmp_path: Path) -> None:
     rounding, exact = saved("rounding.onnx", "x", "h", "m"), saved("exact.onnx", "h", "m", "x")
     report = Oracle(rounding, import_model(rounding), {}).compare(exact, exact=False)
     assert report.ok and report.measured, "64 roundings of the outputs alone would refuse it"
+
+
+def test_numbers_below_the_normal_ones_may_be_zeros() -> None:
+    """GPUs and vector libraries flush them: a gradient that is nothing but such numbers is not another one. In f64, and above, nothing is."""
+    small = np.asarray([7e-39, -3e-40], np.float32)
+    assert difference("normal", "y", small, np.zeros_like(small), 0.0, exact=False).ok
+    assert not difference("normal", "y", small, np.zeros_like(small), 0.0, exact=True).ok
+    assert not difference("normal", "y", small.astype(np.float64), np.zeros(2), 0.0, exact=False).ok
+    assert not difference("normal", "y", np.full(2, 1e-35, np.float32), np.zeros(2, np.float32), 0.0, exact=False).ok

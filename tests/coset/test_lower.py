@@ -238,3 +238,36 @@ def test_an_op_that_stays_as_it_came_is_said_before_the_search(tmp_path: Path, m
     with pytest.raises(CosetError, match="`AveragePool` has no torch expression"):
         lower.lower(lower.Lowering(path, get_target(TARGET)), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("code", ["triton", "torch"])
+def test_a_limit_of_memory_is_kept_and_its_price_is_said(code: str, tmp_path: Path) -> None:
+    """A step of training in half the bytes of temporaries: equal to the reference, predicted to take longer."""
+    if code == "triton":
+        pytest.importorskip("triton")
+    model = training_step(tmp_path)
+    plain = lower.lower(lower.Lowering(model, get_target(TARGET), code=code, check=Check.NONE), tmp_path / "plain")
+    default = plain["memory"]["default"]
+    limit = int(default["bytes"] // 2)
+    asked = lower.Lowering(model, get_target(TARGET), code=code, check=WAYS[code], max_memory=limit)
+    report = lower.lower(asked, tmp_path / "half")
+    memory = report["memory"]
+    assert report["check"]["ok"] and memory["limit"] == limit and memory["default"] == default
+    assert memory["chosen"]["bytes"] <= limit
+    assert memory["slowdown"] == memory["chosen"]["seconds"] / default["seconds"] >= 1
+    text = (tmp_path / "half" / "model.py").read_text()
+    assert "MEMORY." not in text and "    del " in text, "temporaries come and go"
+
+
+def test_a_limit_that_no_plan_keeps_names_the_least(tmp_path: Path) -> None:
+    model = training_step(tmp_path)
+    with pytest.raises(CosetError, match="no plan found keeps temporaries to 16 bytes: the least that one takes is") as error:
+        lower.lower(lower.Lowering(model, get_target(TARGET), code="torch", max_memory=16), tmp_path / "out")
+    least = int(error.value.message.rsplit(" ", 1)[1])
+    report = lower.lower(lower.Lowering(model, get_target(TARGET), code="torch", max_memory=least), tmp_path / "out")
+    assert report["memory"]["chosen"]["bytes"] <= least and report["check"]["ok"]
+
+
+def test_code_without_a_plan_has_no_limit(tmp_path: Path) -> None:
+    with pytest.raises(CosetError, match="no plan whose memory could be limited"):
+        lower.lower(lower.Lowering(training_step(tmp_path), get_target(TARGET), code="aten", max_memory=1000), tmp_path / "out")

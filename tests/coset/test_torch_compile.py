@@ -461,3 +461,26 @@ def test_triton_kernels_need_a_gpu_or_the_interpreter() -> None:
     assert torch.equal(coset.compile(call, **{**QUICK, "code": "triton"})(x), call(x))
     (graph,) = compiled_graphs()
     assert "set TRITON_INTERPRET=1" in str(graph.fallbacks[0])
+
+
+def test_a_step_of_training_keeps_to_a_limit_of_memory() -> None:
+    """Loss and gradients in one graph: half of the temporaries, some kernels launched again, the same results."""
+    module, (x,) = MODELS["mlp"].make(), MODELS["mlp"].inputs(64)
+    parameters = {name: value.detach() for name, value in module.named_parameters()}
+
+    def loss(parameters: Any, x: Any) -> Any:
+        return torch.func.functional_call(module, parameters, (x,)).square().mean()
+
+    step = torch.func.grad_and_value(loss)
+    expected = step(parameters, x)
+    coset.compile(lambda *given: step(*given), dynamic=False, **QUICK)(parameters, x)
+    ((plain,),) = (graph.parts for graph in compiled_graphs())
+    assert plain.memory is not None and "chosen" not in plain.memory
+    limit = plain.memory["default"]["bytes"] // 2
+    torch._dynamo.reset()
+    forget_graphs()
+    gradients, value = coset.compile(lambda *given: step(*given), dynamic=False, max_memory=limit, **QUICK)(parameters, x)
+    ((part,),) = (graph.parts for graph in compiled_graphs())
+    assert part.memory is not None and part.memory["chosen"]["bytes"] <= limit
+    torch.testing.assert_close(value, expected[1])
+    torch.testing.assert_close(gradients, expected[0])

@@ -95,7 +95,7 @@ def test_what_is_launched_again_stores_only_what_is_missing() -> None:
 # ---------------------------------------------------------------- in place
 
 
-I, J, K = (Loop(f"loop:{name}", extent) for name, extent in (("i", 4), ("j", 4), ("k", 8)))
+ROW, COLUMN, DEPTH = (Loop(f"loop:{name}", extent) for name, extent in (("i", 4), ("j", 4), ("k", 8)))
 SQUARE = (4, 4)
 
 
@@ -113,24 +113,34 @@ def load(buffer: str, *index: Any, dtype: Any = F32) -> Load:
 
 
 def test_a_result_takes_the_memory_of_what_is_read_at_its_own_place() -> None:
-    here, across = (I.index, J.index), (J.index, I.index)
-    assert pairs(Pointwise("p", (I, J), (Store("y", here, load("x", *here)),))) == [("y", "x")]
-    assert pairs(Pointwise("p", (I, J), (Store("y", here, load("x", *across)),))) == [], "another program writes there"
+    here, across = (ROW.index, COLUMN.index), (COLUMN.index, ROW.index)
+    assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *here)),))) == [("y", "x")]
+    assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *across)),))) == [], "another program writes there"
     both = Store("y", here, load("x", *here)), Store("z", here, load("x", *across))
-    assert pairs(Pointwise("p", (I, J), both), z=(F64, SQUARE)) == [], "another store reads elsewhere"
-    assert pairs(Pointwise("p", (I, J), (Store("y", here, load("x", *here, dtype=BOOL)),)), x=(BOOL, SQUARE)) == [], "other bytes"
-    assert pairs(Pointwise("p", (I, J), (Store("y", here, load("x", *here)),)), y=(F32, (4, symbol("N")))) == [], "another shape"
+    assert pairs(Pointwise("p", (ROW, COLUMN), both), z=(F64, SQUARE)) == [], "another store reads elsewhere"
+    assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *here, dtype=BOOL)),)), x=(BOOL, SQUARE)) == [], "other bytes"
+    assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *here)),)), y=(F32, (4, symbol("N")))) == [], "another shape"
 
 
 def test_what_other_programs_read_stays() -> None:
-    m, n, k = (I,), (J,), (K,)
-    here = (I.index, J.index)
+    m, n, k = (ROW,), (COLUMN,), (DEPTH,)
+    here = (ROW.index, COLUMN.index)
     total = Result("sum", F32)
-    behind = Product("p", (), m, n, k, load("a", I.index, K.index), load("b", K.index, J.index), F32, (Store("y", here, load("x", *here)),))
+    behind = Product(
+        "p",
+        (),
+        m,
+        n,
+        k,
+        load("a", ROW.index, DEPTH.index),
+        load("b", DEPTH.index, COLUMN.index),
+        F32,
+        (Store("y", here, load("x", *here)),),
+    )
     operands = {"a": (F32, (4, 8)), "b": (F32, (8, 4))}
     assert pairs(behind, **operands) == [("y", "x")]
     inside = replace(behind, lhs=load("x", *here), stores=(Store("y", here, total),))
     assert pairs(inside, **operands) == [], "the tiles of other programs read it"
-    rows = Rows("r", (I,), (J,), (), (Store("s", (I.index,), load("t", I.index)),), (Store("y", here, load("x", *here)),))
+    rows = Rows("r", (ROW,), (COLUMN,), (), (Store("s", (ROW.index,), load("t", ROW.index)),), (Store("y", here, load("x", *here)),))
     vectors = {"s": (F32, (4,)), "t": (F32, (4,))}
     assert pairs(rows, **vectors) == [("y", "x")], "stores of rows come before those of elements"

@@ -44,10 +44,7 @@ def replay(found: Schedule, steps: Sequence[Step], sizes: Sequence[int]) -> int:
         step = steps[done.step]
         assert set(step.reads) <= live, "what a step reads is there"
         assert set(done.kept) <= set(step.writes)
-        if step.whole:
-            made = set(step.writes)
-        else:
-            made = set(done.kept)
+        made = set(step.writes) if step.whole else set(done.kept)
         for value, taken in done.over.items():
             assert step.over[value] == taken
         taken_over = sum(sizes[value] for value in done.over)
