@@ -188,7 +188,7 @@ def test_noise_decides_where_a_few_roundings_do_not(tmp_path: Path) -> None:
 
 
 def test_numbers_below_the_normal_ones_may_be_zeros() -> None:
-    """GPUs and vector libraries flush them: a gradient that is nothing but such numbers is not another one. In f64, and above, nothing is."""
+    """GPUs and vector libraries flush them: a gradient of nothing but such numbers is not another one. Not in f64, and not above."""
     small = np.asarray([7e-39, -3e-40], np.float32)
     assert difference("normal", "y", small, np.zeros_like(small), 0.0, exact=False).ok
     assert not difference("normal", "y", small, np.zeros_like(small), 0.0, exact=True).ok
