@@ -12,7 +12,8 @@ from coset.lowering.indexing import Index
 from coset.lowering.kernel import Loop
 
 ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
-TILED = (PRODUCT, ATTENTION)  # whose operands are read again for each tile
+STATISTICS, CHAIN = "statistics", "chain"  # of attention's gradients
+TILED = (PRODUCT, ATTENTION, STATISTICS, CHAIN)  # whose operands are read again for each tile
 
 
 @dataclass(eq=False)

@@ -270,6 +270,73 @@ class Attention:
     stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
     picks: tuple[Pick, ...] = ()
+    row_stores: tuple[Store, ...] = ()  # once for each (batch, m), of `Result("top")` and `Result("share")` as in `Statistics`
+
+
+@dataclass(frozen=True)
+class Dot:
+    """Sums over `k` of lhs(batch, rows, k) * rhs(batch, summed, k), which scalars of the kernel read as `Result(name)`, in `dtype`."""
+
+    name: str
+    k: tuple[Loop, ...]
+    lhs: Scalar
+    rhs: Scalar
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Sums over `summed` of weight(batch, rows, summed) * value(batch, summed, n), which stores read as `Result(name)`."""
+
+    name: str
+    n: tuple[Loop, ...]
+    weight: Scalar
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a softmax over `summed` of score(batch, rows, summed) is made with, for each (batch, rows): `Result("top")`, the largest score,
+    `Result("share")`, one over the sum of exp(score - top), and `Result("slope<i>")`, the sum of the softmax times the i-th of `slopes`.
+    Scores and slopes read the `dots`.
+
+    `safe`: where every score is -inf the top is 0 and the share 1. `low` and `high`, dims over batch and rows: only places low <= i < high
+    of the last loop of `summed` have a score above -inf, so that no others need be looked at; None: no such end is known."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    dots: tuple[Dot, ...]
+    score: Scalar
+    slopes: tuple[Scalar, ...]
+    accumulator: DType
+    safe: bool
+    stores: tuple[Store, ...]
+    low: Dim | None = None
+    high: Dim | None = None
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Products of what is made of products: each of `sums` has a weight that is a scalar of the `dots`, and none of them is stored.
+
+    `low` and `high` as in `Statistics`: all weights are 0 elsewhere."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    dots: tuple[Dot, ...]
+    sums: tuple[Sum, ...]
+    accumulator: DType
+    stores: tuple[Store, ...]
+    low: Dim | None = None
+    high: Dim | None = None
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -283,7 +350,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Product, Attention]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Product, Attention, Statistics, Chain]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -312,6 +379,8 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
     """The stores of a kernel (a library's results are not stores)."""
     if isinstance(kernel, Rows):
         return (*kernel.row_stores, *kernel.element_stores)
+    if isinstance(kernel, Attention):
+        return (*kernel.stores, *kernel.row_stores)
     return () if isinstance(kernel, Library) else kernel.stores
 
 
@@ -327,6 +396,11 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, kernel.value, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
+    if isinstance(kernel, Statistics | Chain):
+        sides = [side for dot in kernel.dots for side in (dot.lhs, dot.rhs)]
+        if isinstance(kernel, Statistics):
+            return (*picked, *sides, kernel.score, *kernel.slopes, *stored)
+        return (*picked, *sides, *(side for sum_ in kernel.sums for side in (sum_.weight, sum_.value)), *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
 
 
@@ -352,6 +426,9 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.columns)
     if isinstance(kernel, Scan):
         return (*kernel.rows, kernel.column)
+    if isinstance(kernel, Statistics | Chain):
+        columns = [loop for sum_ in kernel.sums for loop in sum_.n] if isinstance(kernel, Chain) else []
+        return (*kernel.batch, *kernel.rows, *columns, *kernel.summed, *(loop for dot in kernel.dots for loop in dot.k))
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
     return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Chain,
     Choose,
     Kernel,
     Library,
@@ -18,6 +19,7 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Statistics,
     Store,
     scalars,
     values_of,
@@ -68,7 +70,15 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
             return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
         if isinstance(kernel, Attention):
             query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
-            return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
+            both = {"stores": stored(kernel.stores), "row_stores": stored(kernel.row_stores)}
+            return replace(kernel, query=query, key=key, score=score, value=value, **both)
+        if isinstance(kernel, Statistics | Chain):
+            dots = tuple(replace(dot, lhs=done[id(dot.lhs)], rhs=done[id(dot.rhs)]) for dot in kernel.dots)
+            if isinstance(kernel, Statistics):
+                score, slopes = done[id(kernel.score)], tuple(done[id(slope)] for slope in kernel.slopes)
+                return replace(kernel, dots=dots, score=score, slopes=slopes, stores=stored(kernel.stores))
+            sums = tuple(replace(sum_, weight=done[id(sum_.weight)], value=done[id(sum_.value)]) for sum_ in kernel.sums)
+            return replace(kernel, dots=dots, sums=sums, stores=stored(kernel.stores))
         return replace(kernel, stores=stored(kernel.stores))
 
     return replace(
