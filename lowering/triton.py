@@ -7,8 +7,9 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 from __future__ import annotations
 
 from coset.ir.errors import CosetError
-from coset.lowering.kernel import Apply, Attention, Kernel, Library, Plan, Pointwise, Rows, Scan, scalars, values_of
+from coset.lowering.kernel import Apply, Attention, Chain, Kernel, Library, Plan, Pointwise, Rows, Scan, Statistics, scalars, values_of
 from coset.lowering.triton_attention import emit_attention
+from coset.lowering.triton_chain import emit_chain
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
@@ -16,6 +17,7 @@ from coset.lowering.triton_product import emit_product
 from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import can_emit, kind_of
 from coset.lowering.triton_scan import emit_scan
+from coset.lowering.triton_statistics import emit_statistics
 
 __all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
@@ -44,6 +46,10 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
         return emit_scan(kernel, plan, options, comment)
     if isinstance(kernel, Attention):
         return emit_attention(kernel, plan, options, comment)
+    if isinstance(kernel, Statistics):
+        return emit_statistics(kernel, plan, options, comment)
+    if isinstance(kernel, Chain):
+        return emit_chain(kernel, plan, options, comment)
     return emit_product(kernel, plan, options, comment)
 
 

@@ -44,7 +44,7 @@ from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
 _NAMES = """rows columns query_depth key_depth keys value_keys row_mask column_mask query_depth_mask key_depth_mask key_mask value_mask
-    program tile tiles batch split start begin end chunk total top sums query key value dot scores weights base less new mean
+    program tile tiles batch split start begin end chunk total top share sums query key value dot scores weights base less new mean
     BLOCK_M BLOCK_N BLOCK_D BLOCK_E SPLITS"""
 SPLIT_KEYS = 256  # keys of one part at least, where keys are split
 SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
@@ -74,8 +74,8 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     block = max(16, min(block, power_of_two(keys))) if isinstance(keys, int) else block
     warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
     whole = Tiling(rows, block, d, e, warps)
-    if not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
-        return whole
+    if not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch) or kernel.row_stores:
+        return whole  # where gradients follow there are many queries
     programs = batch * -(-m // rows)
     most_parts = SPLITS if isinstance(keys, int) else UNKNOWN if m <= rows else 1
     if isinstance(keys, int):
@@ -209,6 +209,7 @@ class _Writer:
             self.result.results["sum"] = Value("mean", _ROW | _COLUMN)
             for store in kernel.stores:
                 self.result.store(store, _ROW | _COLUMN)
+            self._row_stores()
         else:
             for role, axes in (("sums", _ROW | _COLUMN), ("total", _ROW), ("top", _ROW)):
                 self.result.results[role] = Value(role, axes)
@@ -219,6 +220,17 @@ class _Writer:
         arguments, contracts = self.body.arguments(), self.options.contracts
         launch = Launch(kernel.name, arguments, (self.programs,), tuple(constexprs), self.sizes, tiling.warps, 2, contracts=contracts)
         return Emission(source, (launch,))
+
+    def _row_stores(self) -> None:
+        """What gradients need of each row."""
+        if not self.kernel.row_stores:
+            return
+        if self.kernel.safe:
+            self.outer.lines.append('top = tl.where(top == float("-inf"), 0.0, top)')
+        self.outer.lines.append("share = 1.0 / total")
+        self.result.results |= {"top": Value("top", _ROW), "share": Value("share", _ROW)}
+        for store in self.kernel.row_stores:
+            self.result.store(store, _ROW)
 
     def _place(self) -> None:
         """Which queries a program has; where masks are causal those that see most begin first."""
