@@ -19,6 +19,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Bound,
+    Chain,
     Choose,
     Computed,
     IndexValue,
@@ -32,11 +33,13 @@ from coset.lowering.kernel import (
     Rows,
     Scalar,
     Scan,
+    Statistics,
     Store,
     dims_in,
     loops_of,
     reads,
     scalars,
+    stores_by_sum,
     stores_of,
     values_of,
     writes,
@@ -76,8 +79,10 @@ class _Function:
             self._scan(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
-        else:
+        elif isinstance(kernel, Attention):
             self._attention(kernel)
+        else:
+            self._retraced(kernel)
         head = f"def {kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))}):"
         document = f'    """{", ".join(kernel.terms) or kernel.name}."""'
         return "\n".join([head, document, *(f"    {line}" for line in self.lines)]) + "\n"
@@ -193,16 +198,19 @@ class _Function:
 
     def _stores(self, stores: Sequence[Store], count: int) -> None:
         """Stores over the first `count` loops; the others are of one element."""
-        shape = tuple_text([*(self._dim(loop.extent) for loop in self.loops[:count]), *["1"] * (len(self.loops) - count)])
         for store in stores:
-            value = to_stored(f"torch.broadcast_to({self._value(store.value)}, {shape})", store.value.dtype)
-            target = self._target(store)
-            if target is not None:
-                self.lines.append(f"{target}.copy_({value}.reshape({target}.shape))")
-            elif not store.index:
-                self.lines.append(f"{store.buffer}.copy_({value}.reshape(()))")
-            else:
-                self.lines.append(f"put({', '.join([store.buffer, value, *map(self._index, store.index)])})")
+            self._store(store, self.loops[:count])
+
+    def _store(self, store: Store, own: Sequence[Loop]) -> None:
+        """A store over its `own` loops; the others are of one element."""
+        value = to_stored(f"torch.broadcast_to({self._value(store.value)}, {self._ends(own)})", store.value.dtype)
+        target = self._target(store)
+        if target is not None:
+            self.lines.append(f"{target}.copy_({value}.reshape({target}.shape))")
+        elif not store.index:
+            self.lines.append(f"{store.buffer}.copy_({value}.reshape(()))")
+        else:
+            self.lines.append(f"put({', '.join([store.buffer, value, *map(self._index, store.index)])})")
 
     def _target(self, store: Store) -> str | None:
         return self._as_axes(store.buffer, store.index)
@@ -232,10 +240,48 @@ class _Function:
         self.lines.append(f"dot = {dot}.reshape({self._ends(rows)})")
         self.results["dot"] = "dot"
         scores = self._matrix("scores", kernel.score, kernel.batch, kernel.m, kernel.keys, kernel.accumulator)
+        if kernel.row_stores:
+            self._statistics(scores, (*kernel.batch, *kernel.m), safe=kernel.safe)
         value = self._matrix("m2", kernel.value, kernel.batch, kernel.keys, kernel.n, kernel.accumulator)
         self.lines.append(f"total = (weights_of({scores}, {kernel.safe}) @ {value}).reshape({self._ends(outer)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
+        self._stores(kernel.row_stores, len(kernel.batch) + len(kernel.m))
+
+    def _retraced(self, kernel: Statistics | Chain) -> None:
+        """The scores as a whole, and what is made of them."""
+        batch, rows, summed, accumulator = kernel.batch, kernel.rows, kernel.summed, kernel.accumulator
+        outer = (*batch, *rows)
+        self._begin(loops_of(kernel))
+        for dot in kernel.dots:
+            left = self._matrix(f"{dot.name}_left", dot.lhs, batch, rows, dot.k, accumulator)
+            right = self._matrix(f"{dot.name}_right", dot.rhs, batch, summed, dot.k, accumulator)
+            text = converted(f"({left} @ {right}.mT)", accumulator, dot.dtype)
+            self.lines.append(f"{dot.name} = {text}.reshape({self._ends((*outer, *summed))})")
+            self.results[dot.name] = dot.name
+        if isinstance(kernel, Statistics):
+            scores = self._matrix("scores", kernel.score, batch, rows, summed, accumulator)
+            self._statistics(scores, outer, safe=kernel.safe)
+            for place, slope in enumerate(kernel.slopes):
+                reached = self._matrix(f"reached{place}", slope, batch, rows, summed, accumulator)
+                self.lines.append(f"slope{place} = (weights_of({scores}, {kernel.safe}) * {reached}).sum(2).reshape({self._ends(outer)})")
+                self.results[f"slope{place}"] = f"slope{place}"
+            self._stores(kernel.stores, len(outer))
+            return
+        for each in kernel.sums:
+            weight = self._matrix(f"{each.name}_weight", each.weight, batch, rows, summed, accumulator)
+            value = self._matrix(f"{each.name}_value", each.value, batch, summed, each.n, accumulator)
+            self.lines.append(f"{each.name} = ({weight} @ {value}).reshape({self._ends((*outer, *each.n))})")
+            self.results[each.name] = each.name
+        for store, own in stores_by_sum(kernel):
+            self._store(store, (*outer, *own.n))
+
+    def _statistics(self, scores: str, outer: Sequence[Loop], *, safe: bool) -> None:
+        """The largest score of each row, and one over the sum of the exponentials."""
+        self.lines.append(f"top, share = statistics_of({scores}, {safe})")
+        for name in ("top", "share"):
+            self.lines.append(f"{name} = {name}.reshape({self._ends(outer)})")
+            self.results[name] = name
 
     def _ends(self, own: Sequence[Loop]) -> str:
         """The kernel's loops as a shape in which only `own` are not 1."""

@@ -384,6 +384,16 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
     return () if isinstance(kernel, Library) else kernel.stores
 
 
+def stores_by_sum(kernel: Chain) -> list[tuple[Store, Sum]]:
+    """Each store of a chain with the sum that it reads: one, as sums have columns of their own."""
+    found = []
+    for store in kernel.stores:
+        names = {item.name for item in scalars(store.value) if isinstance(item, Result)}
+        found += [(store, each) for each in kernel.sums if each.name in names]
+    assert len(found) == len(kernel.stores), f"{kernel.name} stores what is not one of its sums"
+    return found
+
+
 def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     """All scalars that a kernel computes at its top level: its picks, and what it folds, multiplies and stores."""
     if isinstance(kernel, Library):

@@ -18,7 +18,8 @@ from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
 from coset.lowering.attention import Attentions, Found, attending, attends, shared
 from coset.lowering.attention_gradients import Unattended
-from coset.lowering.emission import Emission, emit
+from coset.lowering.emission import emit
+from coset.lowering.emission_body import Emission
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier

@@ -70,8 +70,8 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
             return replace(kernel, lhs=done[id(kernel.lhs)], rhs=done[id(kernel.rhs)], stores=stored(kernel.stores))
         if isinstance(kernel, Attention):
             query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
-            both = {"stores": stored(kernel.stores), "row_stores": stored(kernel.row_stores)}
-            return replace(kernel, query=query, key=key, score=score, value=value, **both)
+            rows = stored(kernel.row_stores)
+            return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores), row_stores=rows)
         if isinstance(kernel, Statistics | Chain):
             dots = tuple(replace(dot, lhs=done[id(dot.lhs)], rhs=done[id(dot.rhs)]) for dot in kernel.dots)
             if isinstance(kernel, Statistics):

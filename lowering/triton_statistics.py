@@ -1,5 +1,5 @@
-"""What a softmax is made with, for each row, as Triton: the largest score, one over the sum of the exponentials, and sums of the weights times
-values that are made beside the scores. They are found in one pass; what is summed so far is scaled anew where a larger score comes
+"""What a softmax is made with, for each row, as Triton: the largest score, one over the sum of the exponentials, and sums of the weights
+times values that are made beside the scores. They are found in one pass; what is summed so far is scaled anew where a larger score comes
 (Milakov and Gimelshein, arXiv:1805.02867)."""
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ class _Writer(Tiles):
             f"{powers} = tl.exp({scores} - {base})",
             f"{less} = tl.exp({top} - {base})",
             f"{total} = {total} * {less} + tl.sum({powers}, 1, keep_dims=True)",
-            *(f"{name} = {name} * {less} + tl.sum({powers} * {each}, 1, keep_dims=True)" for name, each in zip(slopes, reached, strict=True)),
             f"{top} = {new}",
         ]
+        for name, each in zip(slopes, reached, strict=True):
+            inner.append(f"{name} = {name} * {less} + tl.sum({powers} * {each}, 1, keep_dims=True)")
         result = self.space({"row": self.row})
         lines.append(self.loop(result))
         lines += [f"    {line}" for line in inner]

@@ -35,6 +35,7 @@ from coset.lowering.kernel import (
     loops_of,
     operands_of,
     scalars,
+    stores_by_sum,
 )
 from coset.rules.definition import evaluate_defined
 
@@ -127,7 +128,8 @@ class _Run:
         self._begin(loops_of(kernel))
         batch, rows, keys = kernel.batch, kernel.m, kernel.keys
         with np.errstate(all="ignore"):
-            sides = (self._matrix(side, batch, own, kernel.k, kernel.accumulator) for side, own in ((kernel.query, rows), (kernel.key, keys)))
+            both = ((kernel.query, rows), (kernel.key, keys))
+            sides = (self._matrix(side, batch, own, kernel.k, kernel.accumulator) for side, own in both)
             self.results["dot"] = self._back(_product(*sides), batch, rows, keys, kernel.dtype)
             scores = self._matrix(kernel.score, batch, rows, keys, kernel.accumulator)
             weights, top, share = _softmax(scores, kernel.safe)
@@ -164,9 +166,8 @@ class _Run:
                 self._unseen(weights, kernel.low, kernel.high, batch, rows)
                 self.results[each.name] = self._back(np.matmul(weights, value), batch, rows, each.n, accumulator)
             self.values.clear()
-            for each in kernel.sums:
-                own = [store for store in kernel.stores if any(isinstance(x, Result) and x.name == each.name for x in scalars(store.value))]
-                self._stores(own, own=(*batch, *rows, *each.n))
+            for store, each in stores_by_sum(kernel):
+                self._stores([store], own=(*batch, *rows, *each.n))
         return None
 
     def _matrix(self, value: Scalar, batch: Sequence[Loop], rows: Sequence[Loop], columns: Sequence[Loop], dtype: DType) -> Array:
@@ -194,7 +195,8 @@ class _Run:
         for end, outside in ((low, np.less), (high, np.greater_equal)):
             if end is not None:
                 ends = np.broadcast_to(self.dim(end), [size if axis in own else 1 for axis, size in enumerate(self.shape)])
-                assert not ((weights != 0) & outside(place, ends.reshape(*weights.shape[:2], 1))).any(), "what is said to be unseen has a weight"
+                hidden = outside(place, ends.reshape(*weights.shape[:2], 1))
+                assert not ((weights != 0) & hidden).any(), "what is said to be unseen has a weight"
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)

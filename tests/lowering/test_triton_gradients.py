@@ -3,7 +3,7 @@ lengths that are not known, beside the attention itself and alone; and none of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast
 from coset.ir.dims import evaluate
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import BOOL, F16, F32, F64, TensorType
-from coset.lowering.kernel import Attention, Chain, Plan, Rows, Statistics, writes
+from coset.ir.term import input_term, make
+from coset.ir.types import BOOL, F64
+from coset.lowering.kernel import Plan, writes
 from coset.lowering.plan import plan
 from coset.lowering.triton import can_emit
 from tests.lowering.test_triton_attention import Case, drawn_case
@@ -36,17 +36,14 @@ class Backward:
     sides: tuple[str, ...] = SIDES
 
     def program(self) -> Program:
-        case, forward = self.case, self.case.program()
+        forward = self.case.program()
         (_, call), *_ = forward.outputs
         query, key, value, mask = call.operands
         gradient = input_term("g", call.tensor)
-        given = {name: x for name, x in call.attributes if name not in ("causal", "offset")}
-        if case.mask == "causal":
-            mask = _causal(case, query)
-        made = [] if self.alone else [("y", call if case.mask != "causal" else make(call.op, (query, key, value, mask), given))]
+        made = [] if self.alone else [("y", call)]
         for side in self.sides:
             operands = (query, key, gradient, mask) if side == "value" else (query, key, value, gradient, mask)
-            made.append((f"d{side}", make(f"kernel.attention_gradient_{side}", operands, given)))
+            made.append((f"d{side}", make(f"kernel.attention_gradient_{side}", operands, dict(call.attributes))))
         return Program((*forward.inputs, gradient), tuple(made), None)
 
     def reference(self, values: dict[str, Array]) -> dict[str, Array]:
@@ -79,13 +76,68 @@ class Backward:
         return found
 
 
-def _causal(case: Case, query: Term) -> Term:
-    """The causal mask as a comparison of indices."""
-    assert isinstance(case.length, int) or True
-    square = (case.length, case.keys)
-    last, first = (make("stablehlo.iota", (), {"shape": square, "dtype": coset.ir.types.I64, "dimension": axis}) for axis in (0, 1))
-    raise NotImplementedError
-
-
 def _seen(case: Case, length: int, keys: int) -> Array:
     return np.arange(length)[:, None] + case.offset >= np.arange(keys)
+
+
+def values_for(given: Backward, binding: dict[str, int], seed: int) -> dict[str, Array]:
+    draw = np.random.default_rng(seed)
+    values = {}
+    for term in given.program().inputs:
+        name, shape = str(term.attribute("name")), tuple(evaluate(dim, binding) for dim in term.tensor.dims)
+        array: Array = draw.normal(size=shape)
+        if term.tensor.dtype is BOOL:
+            array = draw.random(shape) < 0.7
+        elif name == "mask":
+            array = np.where(draw.random(shape) < 0.2, -np.inf, array)
+        values[name] = cast(array, term.tensor.dtype)
+    return values
+
+
+def check(given: Backward, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str) -> Plan:
+    """Run the plan kernel by kernel; each beside the NumPy execution of its scalars, the results beside the definition."""
+    planned = plan(given.program(), computes=can_emit)
+    memory = {buffer: values[name] for name, buffer in planned.inputs}
+    for kernel in planned.kernels:
+        for name, (found, _) in run(kernel, planned, memory, binding, interpreter).items():
+            memory[name] = found
+    expected, case = given.reference(values), given.case
+    largest = {name: float(np.abs(values[name].astype(np.float64)).max(initial=0.0)) for name in "qkvg"}
+    unit = FINEST[case.dtype.name]
+    rounding = 2.0**-52 if case.dtype is F64 else 2.0**-23
+    length, keys = (evaluate(dim, binding) for dim in (case.length, case.keys))
+    groups = int(np.prod([evaluate(dim, binding) for dim in case.groups]))
+    # Scores, and what reaches them, are summed in the accumulator and rounded a few times (Higham 2002, (3.5)), as are weights.
+    score = case.scale * largest["q"] * largest["k"] * case.depth * ((case.depth + 8) * rounding + 2 * unit)
+    reached = 2 * largest["g"] * largest["v"] * case.width
+    slope = reached * (2 * score + (case.width + keys + 8) * rounding + 4 * unit)
+    bounds = {
+        "y": largest["v"] * (2 * score + 4 * unit + keys * rounding),
+        "dquery": case.scale * largest["k"] * (slope + reached * (keys * rounding + 4 * unit)),
+        "dkey": case.scale * largest["q"] * (slope + reached * (length * groups * rounding + 4 * unit)) * length * groups,
+        "dvalue": largest["g"] * (2 * score + 4 * unit + length * groups * rounding) * length * groups,
+    }
+    for name, buffer in planned.outputs:
+        assert_near(memory[buffer], expected[name].astype(case.dtype.numpy), case.dtype, 0.0, absolute=bounds[name], what=f"{what}, {name}")
+    return planned
+
+
+def kinds(planned: Plan) -> list[type]:
+    return [type(kernel) for kernel in planned.kernels]
+
+
+def no_scores(planned: Plan, case: Case) -> None:
+    """Nothing with an element for each query and each key is written."""
+    for kernel in planned.kernels:
+        for name in writes(kernel):
+            assert tuple(planned.buffers[name].shape[-2:]) != (case.length, case.keys), name
+
+
+@pytest.mark.parametrize("batch", range(8))
+def test_drawn_gradients(batch: int, interpreter: Runner) -> None:
+    """Drawn shapes and masks against the definition in f64, some beside the attention."""
+    for seed in range(batch * 10, batch * 10 + 10):
+        case, binding = drawn_case(5000 + seed)
+        sides = tuple(np.random.default_rng(seed).permutation(SIDES)[: 3 if seed % 3 else 1])
+        given = Backward(case, bool(seed % 2), sides)
+        check(given, binding, values_for(given, binding, seed), interpreter, f"seed {seed}: {given}")
