@@ -196,7 +196,7 @@ class _Run:
             if end is not None:
                 ends = np.broadcast_to(self.dim(end), [size if axis in own else 1 for axis, size in enumerate(self.shape)])
                 hidden = outside(place, ends.reshape(*weights.shape[:2], 1))
-                assert not ((weights != 0) & hidden).any(), "what is said to be unseen has a weight"
+                assert not ((np.abs(weights) > 0) & hidden).any(), "what is said to be unseen has a weight"
 
     def _wide(self, value: Scalar, dtype: DType) -> Array:
         found = cast(self.value(value), dtype)
