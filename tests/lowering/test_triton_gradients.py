@@ -166,8 +166,13 @@ def test_causal_masks_bound_the_loops() -> None:
     assert rows.low is None and query.low is None and key.high is None
 
 
-@pytest.mark.parametrize("fill, offset, safe, bounded", [(-np.inf, 0, False, True), (-1e4, 0, False, False), (-3e38, 0, False, True),
-                                                         (-3e38, -2, False, False), (-np.inf, -2, False, False), (-np.inf, -2, True, True)])  # fmt: skip
+FILLS = [
+    (-np.inf, 0, False, True), (-1e4, 0, False, False), (-3e38, 0, False, True), (-3e38, -2, False, False),
+    (-np.inf, -2, False, False), (-np.inf, -2, True, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fill, offset, safe, bounded", FILLS)
 def test_a_bound_needs_a_fill_that_has_no_weight(fill: float, offset: int, safe: bool, bounded: bool) -> None:
     """A fill that may have a weight, and rows that see nothing, look at all keys."""
     case = Case((), (), 40, 56, 16, 16, F32, "causal", offset=offset, fill=fill, safe=safe)
