@@ -69,7 +69,8 @@ def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False) -
             tried.append(each.plan)
             continue
         taken = _taken(kept, prices)
-        chosen = {**taken, "again": sum(kernel.name not in {one.name for one in each.plan.kernels} for kernel in kept.kernels)}
+        first_times = {kernel.name for kernel in each.plan.kernels}
+        chosen = {**taken, "again": sum(kernel.name not in first_times for kernel in kept.kernels)}
         memory = {"limit": limit, "default": default, "chosen": chosen, "slowdown": taken["seconds"] / default["seconds"]}
         found.append((taken["seconds"], replace(each, plan=kept, memory=memory)))
         if taken["seconds"] <= default["seconds"]:

@@ -39,7 +39,7 @@ from coset.lowering.kernel import (
     values_of,
 )
 from coset.lowering.kinds import COSTLY, is_product
-from coset.lowering.memory import aligned
+from coset.lowering.memory import allocated
 from coset.lowering.plan import plan
 from coset.lowering.scattering import LOOP
 from coset.lowering.traffic import kernel_traffic
@@ -75,7 +75,7 @@ class PlanPrices:
 
     def bytes(self, buffer: Buffer) -> int:
         """What a buffer takes of memory, rounded up as allocations are."""
-        return aligned(int(self.sizes.product(buffer.shape)) * max(1, buffer.dtype.bits // 8))
+        return allocated(buffer, int(self.sizes.product(buffer.shape)))
 
     def kernel(self, planned: Plan, kernel: Kernel) -> float:
         """Seconds of one kernel of a plan."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -264,3 +264,12 @@ def rebuild(term: Term, operands: Sequence[Term]) -> Term:
     if all(a is b for a, b in zip(operands, term.operands, strict=True)):
         return term
     return _interned(term.op, tuple(operands), term.attributes, term.exact, term.regions, term.type)
+
+
+def rewritten(roots: Iterable[Term], change: Callable[[Term], Term]) -> tuple[Term, ...]:
+    """`roots` with what `change` makes of each term under them, once and operands first: it is given terms over changed operands."""
+    given = tuple(roots)
+    done: dict[Term, Term] = {}
+    for term in topological(given):
+        done[term] = change(rebuild(term, [done[operand] for operand in term.operands]))
+    return tuple(done[root] for root in given)

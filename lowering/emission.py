@@ -78,6 +78,15 @@ class Emission:
     attended: Mapping[Term, Attended]  # by the product of queries and keys
 
 
+@dataclass(frozen=True)
+class _Ends:
+    """The name of a kernel, its last fields (stores, words, picks), and the terms that it computes."""
+
+    name: str
+    last: tuple[tuple[Store, ...], tuple[str, ...], tuple[Pick, ...]]
+    used: frozenset[Term]
+
+
 @dataclass
 class _Body:
     """The scalars of one kernel; equal values at equal places are one object."""
@@ -116,6 +125,19 @@ class _Body:
             self.done[key] = found
             stack.pop()
         return self.done[term, index]
+
+    def heavy(self) -> tuple[Scalar, ...]:
+        """What the one heavy term of the kernel reads."""
+        (term,) = self.group.heavy
+        return tuple(self.scalar(operand, index) for operand, index in zip(term.operands, self.group.reads[term], strict=True))
+
+    def ends(self, names: Mapping[Term, str]) -> _Ends:
+        """What is left of the kernel where its one heavy term is done, whose results have these names."""
+        self.names |= names
+        self.used |= set(self.group.heavy)
+        stores = tuple(self.stores().values())
+        known = self.known()
+        return _Ends(_name(known), (stores, tuple(map(_word, known)), tuple(self.picks.values())), frozenset(self.used | names.keys()))
 
     def stores(self) -> dict[Term, Store]:
         """What of the kernel's own goes to memory."""
@@ -206,18 +228,8 @@ def _dims(term: Term, index: Index) -> Scalar:
 
 def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, frozenset[Term]]:
     """The kernel of `group`, of whose terms `live` are needed, and the terms that it computes."""
-    if group.kind == LIBRARY:
-        return _library(emission, group)
-    if group.kind == ATTENTION:
-        return _attention(emission, group)
-    if group.kind == SCAN:
-        return _scan(emission, group)
-    if group.kind == GROUPED:
-        return _grouped(emission, group)
-    if group.kind == SORT:
-        return _sort(emission, group)
-    if group.kind == SCATTER:
-        return _scatter(emission, group)
+    if group.kind in _EMITTERS:
+        return _EMITTERS[group.kind](emission, group)
     folds = [term for term in group.heavy if term in live]
     names: dict[Term, str] = {}
     body = _Body(emission, group, names)
@@ -274,69 +286,46 @@ def _scan(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     prefix = prefix_of(term)
     assert prefix is not None
     (read,), combiner, dtype = group.reads[term], term.attribute("combiner"), term.tensor.dtype
-    names: dict[Term, str] = {}
-    body = _Body(emission, group, names)
+    body = _Body(emission, group, {})
     value = body.scalar(term.operands[0], read)
     if prefix.shift:  # the first counts nothing
         start = Number(identity(combiner, dtype).item(), dtype)
         value = Choose((Bound(read[prefix.axis], 0, term.tensor.dims[prefix.axis]),), value, start, dtype)
-    names[term] = "scan"
-    body.used.add(term)
-    stores = tuple(body.stores().values())
-    used = body.known()
+    ends = body.ends({term: "scan"})
     (name,) = symbols(group.at[term][prefix.axis]) & group.extents.keys()
     column = next(loop for loop in group.loops.values() if loop.name == name)
     rows = tuple(loop for loop in group.loops.values() if loop is not column)
-    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
-    return Scan(_name(used), rows, column, value, combiner, wide(dtype), stores, words, picks), frozenset(body.used)
+    return Scan(ends.name, rows, column, value, combiner, wide(dtype), *ends.last), ends.used
 
 
 def _scatter(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    names: dict[Term, str] = {}
-    body = _Body(emission, group, names)
-    base, key, value = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
-    names[term] = "sum"
-    body.used.add(term)
-    stores = tuple(body.stores().values())
-    used = body.known()
+    body = _Body(emission, group, {})
+    base, key, value = body.heavy()
+    ends = body.ends({term: "sum"})
     rows, columns, updates = _by_role(group, "rcs")
-    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
     combiner, dtype = term.attribute("combiner"), wide(term.tensor.dtype)
-    sides = (base, key, value)
-    kernel = Scatter(_name(used), rows, columns, updates, *sides, combiner, dtype, group.form, stores, words, picks)
-    return kernel, frozenset(body.used)
+    return Scatter(ends.name, rows, columns, updates, base, key, value, combiner, dtype, group.form, *ends.last), ends.used
 
 
 def _grouped(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    names: dict[Term, str] = {}
-    body = _Body(emission, group, names)
-    lhs, rhs, key = (body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
-    names[term] = "sum"
-    body.used.add(term)
-    stores = tuple(body.stores().values())
-    used = body.known()
+    body = _Body(emission, group, {})
+    lhs, rhs, key = body.heavy()
+    ends = body.ends({term: "sum"})
     each, m, n, k = _by_role(group, "bmnk")
-    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
-    kernel = Grouped(_name(used), each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), stores, words, picks)
-    return kernel, frozenset(body.used)
+    return Grouped(ends.name, each, m, n, k, key, lhs, rhs, wide(term.tensor.dtype), *ends.last), ends.used
 
 
 def _sort(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term]]:
     (term,) = group.heavy
-    names: dict[Term, str] = {}
-    body = _Body(emission, group, names)
-    values = tuple(body.scalar(operand, index) for operand, index in zip(term.operands, group.reads[term], strict=True))
-    names |= results_of(term, group)
-    body.used.add(term)
-    stores = tuple(body.stores().values())
-    used = body.known()
+    body = _Body(emission, group, {})
+    values = body.heavy()
+    ends = body.ends(results_of(term, group))
     rows, (column,), front = _by_role(group, "icf")
-    words, picks = tuple(map(_word, used)), tuple(body.picks.values())
-    direction, total = term.attribute("direction"), term.attribute("total")
-    kernel = Sort(_name(used), rows, column, front, values[0], values, direction, total, stores, words, picks)
-    return kernel, frozenset(body.used | names.keys())
+    return Sort(
+        ends.name, rows, column, front, values[0], values, term.attribute("direction"), term.attribute("total"), *ends.last
+    ), ends.used
 
 
 def _by_role(group: Group, roles: str) -> Iterator[tuple[Loop, ...]]:
@@ -373,3 +362,6 @@ def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]
     operands = tuple(emission.buffers.get(operand) for operand in term.operands)
     word = _word(term)
     return Library(_SHORT.get(word, word), alone, operands, emission.results[term], (word,)), frozenset({term})
+
+
+_EMITTERS = {LIBRARY: _library, ATTENTION: _attention, SCAN: _scan, GROUPED: _grouped, SORT: _sort, SCATTER: _scatter}

@@ -11,7 +11,7 @@ from coset.dialects import onnx_arithmetic as a
 from coset.dialects.hub_terms import convert, splat
 from coset.dialects.onnx_selection import ordered, take
 from coset.ir.dims import Dim
-from coset.ir.term import Term, make, rebuild, topological
+from coset.ir.term import Term, make, rebuild, rewritten, topological
 from coset.ir.types import I32, I64
 from coset.lowering.group import GROUPED, loops_over
 from coset.lowering.picking import PICKED
@@ -36,20 +36,19 @@ def is_grouped(term: Term) -> bool:
 
 def by_groups(roots: Iterable[Term]) -> tuple[Term, ...]:
     """`roots` with the rows of each grouped product in the order of its groups."""
-    given = tuple(roots)
     orders: dict[tuple[Term, int], _Order] = {}
-    done: dict[Term, Term] = {}
-    for term in topological(given):
-        current = rebuild(term, [done[operand] for operand in term.operands])
-        if is_grouped(current):
-            x, w, group = current.operands
-            count = w.tensor.dims[0]
-            assert isinstance(count, int)
-            if (group, count) not in orders:
-                orders[group, count] = _Order(group, count, ascending=current.attribute("ascending"))
-            current = orders[group, count].product(x, w)
-        done[term] = current
-    return tuple(done[root] for root in given)
+
+    def ordered(term: Term) -> Term:
+        if not is_grouped(term):
+            return term
+        x, w, group = term.operands
+        count = w.tensor.dims[0]
+        assert isinstance(count, int)
+        if (group, count) not in orders:
+            orders[group, count] = _Order(group, count, ascending=term.attribute("ascending"))
+        return orders[group, count].product(x, w)
+
+    return rewritten(roots, ordered)
 
 
 class _Order:

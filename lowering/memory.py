@@ -82,12 +82,12 @@ def buffer_bytes(buffer: Buffer) -> int | None:
     shape = [dim for dim in buffer.shape if isinstance(dim, int)]
     if len(shape) != len(buffer.shape):
         return None
-    return aligned(size(shape) * max(1, buffer.dtype.bits // 8))
+    return allocated(buffer, size(shape))
 
 
-def aligned(count: int) -> int:
-    """Bytes rounded up to the alignment."""
-    return -(-count // ALIGNMENT) * ALIGNMENT
+def allocated(buffer: Buffer, elements: int) -> int:
+    """Bytes of a buffer of so many elements, rounded up to the alignment."""
+    return -(-elements * max(1, buffer.dtype.bits // 8) // ALIGNMENT) * ALIGNMENT
 
 
 def arena(plan: Plan) -> tuple[dict[str, int], int]:

@@ -11,7 +11,7 @@ from coset.dialects.hub_region_terms import applied
 from coset.dialects.hub_terms import broadcast, splat
 from coset.dialects.onnx_kept import opened
 from coset.ir.program import Program
-from coset.ir.term import TUPLE, Term, make, rebuild, topological
+from coset.ir.term import TUPLE, Term, make, rewritten, topological
 from coset.ir.types import F32, TupleType
 from coset.lowering import contraction
 from coset.lowering.argument import argument
@@ -35,19 +35,18 @@ def primitive_terms(
     for _ in range(MOST_INNER):
         opened = _opened(expanded(roots, keep), product)
         if all(a is b for a, b in zip(opened, roots, strict=True)):
-            return tuple(opened)
+            return opened
         roots = opened
     raise AssertionError("opening a program's definitions does not end")
 
 
-def _opened(roots: Sequence[Term], product: Opener) -> list[Term]:
-    done: dict[Term, Term] = {}
-    for term in topological(roots):
-        current = rebuild(term, [done[operand] for operand in term.operands])
-        open_ = product if current.op.name == "stablehlo.dot_general" else _OPENERS.get(current.op.name, contraction.known)
-        found = open_(current) if open_ is not None else None
-        done[term] = current if found is None else found
-    return [done[root] for root in roots]
+def _opened(roots: Sequence[Term], product: Opener) -> tuple[Term, ...]:
+    def opened(term: Term) -> Term:
+        open_ = product if term.op.name == "stablehlo.dot_general" else _OPENERS.get(term.op.name, contraction.known)
+        found = open_(term) if open_ is not None else None
+        return term if found is None else found
+
+    return rewritten(roots, opened)
 
 
 # ---------------------------------------------------------------- wrappers

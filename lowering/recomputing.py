@@ -82,16 +82,15 @@ class _Flow:
         self.steps = [self._step(kernel, seconds(plan, kernel)) for kernel in plan.kernels]
 
     def _step(self, kernel: Kernel, seconds: float) -> Step:
-        library = isinstance(kernel, Library)
-        over = {} if isinstance(kernel, Library) else {self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)}
+        op = kernel.term.op if isinstance(kernel, Library) else None
         return Step(
             seconds,
             tuple(self.number[name] for name in reads(kernel) if name in self.number),
             tuple(self.number[name] for name in writes(kernel) if name in self.number),
             ends=any(name not in self.number for name in writes(kernel)) or not writes(kernel),
-            whole=library,
-            repeats=not isinstance(kernel, Library) or (kernel.term.op.meaning is not None and not any(map(kernel.term.op.has, ONCE))),
-            over=over,
+            whole=op is not None,
+            repeats=op is None or (op.meaning is not None and not any(map(op.has, ONCE))),
+            over={self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)},
         )
 
 

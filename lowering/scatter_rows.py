@@ -12,7 +12,7 @@ from coset.dialects.hub_terms import convert, reshape, transpose
 from coset.dialects.onnx_selection import ordered
 from coset.dialects.onnx_selection import take as rows_at
 from coset.ir.dims import Dim, evaluate, product
-from coset.ir.term import Term, make, rebuild, topological
+from coset.ir.term import Term, make, rewritten
 from coset.ir.types import I32, I64, DType, TupleType
 from coset.lowering.kinds import Limits, is_plain
 from coset.lowering.scattering import COMBINERS, FEW, is_unordered
@@ -23,12 +23,7 @@ _LAST = (1 << 31) - 1
 def by_rows(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:
     """`roots` with each scatter that a kernel computes as one by rows. `binding` gives typical numbers of dim symbols: they decide whether
     the updates are sorted, and the result holds for all."""
-    given = tuple(roots)
-    done: dict[Term, Term] = {}
-    for term in topological(given):
-        current = rebuild(term, [done[operand] for operand in term.operands])
-        done[term] = _by_rows(current, limits, binding) if _is_taken(current) else current
-    return tuple(done[root] for root in given)
+    return rewritten(roots, lambda term: _by_rows(term, limits, binding) if _is_taken(term) else term)
 
 
 def _is_taken(term: Term) -> bool:

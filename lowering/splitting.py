@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import broadcast, convert, reshape
 from coset.ir.dims import add, evaluate, floordiv, multiply, product, subtract
-from coset.ir.term import Term, constant, make, rebuild, topological
+from coset.ir.term import Term, constant, make, rewritten
 from coset.ir.types import F32
 from coset.lowering.kinds import Limits, is_fold
 
@@ -18,12 +18,7 @@ def split(roots: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> 
     """`roots` with each reduction of few long rows as one over parts of rows and one over the parts. Which these are is said by the sizes,
     with typical numbers of dim symbols from `binding`; the result holds for all. Sums of floats are rounded in another order; between the
     steps they are f32."""
-    given = tuple(roots)
-    done: dict[Term, Term] = {}
-    for term in topological(given):
-        current = rebuild(term, [done[operand] for operand in term.operands])
-        done[term] = _split(current, limits, binding) if is_fold(current) else current
-    return tuple(done[root] for root in given)
+    return rewritten(roots, lambda term: _split(term, limits, binding) if is_fold(term) else term)
 
 
 def _split(term: Term, limits: Limits, binding: Mapping[str, int]) -> Term:

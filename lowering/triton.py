@@ -6,8 +6,25 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from coset.ir.errors import CosetError
-from coset.lowering.kernel import Apply, Attention, Grouped, Kernel, Library, Plan, Pointwise, Rows, Scan, Scatter, Sort, scalars, values_of
+from coset.lowering.kernel import (
+    Apply,
+    Attention,
+    Grouped,
+    Kernel,
+    Library,
+    Plan,
+    Pointwise,
+    Product,
+    Rows,
+    Scan,
+    Scatter,
+    Sort,
+    scalars,
+    values_of,
+)
 from coset.lowering.triton_attention import emit_attention
 from coset.lowering.triton_grouped import emit_grouped
 from coset.lowering.triton_helpers import helper_text, helpers_of
@@ -24,6 +41,10 @@ __all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "ker
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
+_EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
+    Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
+    Scatter: emit_scatter, Attention: emit_attention,
+}  # fmt: skip
 
 
 def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
@@ -39,21 +60,7 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     if isinstance(kernel, Library):
         return Emission("", ())
     comment = describe(kernel.terms)
-    if isinstance(kernel, Pointwise):
-        return emit_pointwise(kernel, plan, options, comment)
-    if isinstance(kernel, Rows):
-        return emit_rows(kernel, plan, options, comment)
-    if isinstance(kernel, Scan):
-        return emit_scan(kernel, plan, options, comment)
-    if isinstance(kernel, Grouped):
-        return emit_grouped(kernel, plan, options, comment)
-    if isinstance(kernel, Sort):
-        return emit_sort(kernel, plan, options, comment)
-    if isinstance(kernel, Scatter):
-        return emit_scatter(kernel, plan, options, comment)
-    if isinstance(kernel, Attention):
-        return emit_attention(kernel, plan, options, comment)
-    return emit_product(kernel, plan, options, comment)
+    return _EMITTERS[type(kernel)](kernel, plan, options, comment)
 
 
 def refusal(kernel: Kernel) -> str:

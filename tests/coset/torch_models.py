@@ -109,13 +109,8 @@ class Experts(nn.Module):
 
 
 @model("grouped_experts", rows(16), within=torch.bfloat16)
-class GroupedExperts(nn.Module):
+class GroupedExperts(Experts):
     """The same with the rows in the order of their experts: each expert works on its own alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.router = nn.Linear(16, 4)
-        self.up, self.down = nn.Parameter(torch.randn(4, 16, 24) / 4), nn.Parameter(torch.randn(4, 24, 16) / 5)
 
     def forward(self, x):
         weights, chosen = torch.topk(self.router(x).softmax(-1), 2, dim=-1)
