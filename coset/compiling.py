@@ -65,6 +65,9 @@ class Options:
             raise CosetError(f"there are no numerics `{self.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
         if self.target is not None and get_target(self.target).dialect != "torch":
             raise CosetError(f"the target `{self.target}` is not lowered to torch", help=f"one of: {', '.join(_torch_targets())}")
+        if self.max_memory is not None and (self.max_memory < 1 or self.code == "aten"):
+            why = "it has to be 1 or more" if self.max_memory < 1 else "the code `aten` has no plan whose memory could be limited"
+            raise CosetError(f"`max_memory` is {self.max_memory}: {why}", help="give bytes, and `triton` or `torch` for `code`")
         Limits(seconds=self.seconds, nodes=self.nodes)
 
 

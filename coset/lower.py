@@ -24,10 +24,13 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
+from coset.ir.term import Term, rewritten
 from coset.lowering.chosen_matrix import chosen_matrix
 from coset.lowering.contraction import dot
+from coset.lowering.convolution_gradients import gradient_of_convolution
 from coset.lowering.grouped import is_grouped
 from coset.lowering.kernel import Plan
+from coset.lowering.kinds import is_convolution_gradient
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.primitive import primitive
@@ -171,8 +174,14 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    program = original.with_roots(primitive(original, is_grouped, product=lambda term: chosen_matrix(term) or dot(term)))
+    opened = primitive(original, _is_kept, product=lambda term: chosen_matrix(term) or dot(term))
+    program = original.with_roots(rewritten(opened, lambda term: gradient_of_convolution(term) or term))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
+
+
+def _is_kept(term: Term) -> bool:
+    """True for a call that came as what it is: it need not be found."""
+    return is_grouped(term) or is_convolution_gradient(term)
 
 
 def _refuse_foreign_ops(program: Program) -> None:

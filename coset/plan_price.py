@@ -38,7 +38,7 @@ from coset.lowering.kernel import (
     scalars,
     values_of,
 )
-from coset.lowering.kinds import COSTLY, is_product
+from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_product
 from coset.lowering.memory import allocated
 from coset.lowering.plan import plan
 from coset.lowering.scattering import LOOP
@@ -91,13 +91,13 @@ class PlanPrices:
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
         the launch and the work for a matrix product, everything for what a library runs."""
-        if op.name not in ("stablehlo.dot_general", "stablehlo.convolution"):
+        if op.name not in ("stablehlo.dot_general", "stablehlo.convolution", *CONVOLUTION_GRADIENTS):
             return 0.0
         parameters = [make("builtin.parameter", (), {"index": place, "type": type}) for place, type in enumerate(operands)]
         term = intern(op, tuple(parameters), attributes, (), result)
-        if op.name == "stablehlo.convolution":
+        if op.name == "stablehlo.convolution" or is_convolution_gradient(term):
             return self._library(term)
-        if dot(term) is not None or not is_product(term):
+        if not is_product(term) or dot(term) is not None:
             return 0.0
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
         return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from coset.dialects import kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, wide
-from coset.dialects.hub_terms import convert, dot, reshape, transpose
+from coset.dialects.hub_terms import convert, dot, reshape
 from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, padded, unsqueeze
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
@@ -141,9 +141,7 @@ def _convolution_backward(node: AtenNode) -> Built:
 
 
 def _filters_gradient(windows: Windows, x: Term, g: Term, w: Term) -> Term:
-    """What moves the filters w [O, I / groups, ..] of a convolution from x [N, I, ..] to g [N, O, ..]: the convolution of x with g, where
-    channels are the batch and the batch is summed over."""
-    swap = (1, 0, *range(2, x.tensor.rank))
+    """What moves the filters w [O, I / groups, ..] of a convolution from x [N, I, ..] to g [N, O, ..]."""
     pairs: list[tuple[Dim, Dim]] = []
     for extent, size, reach, pad, stride in zip(
         x.tensor.dims[2:], g.tensor.dims[2:], windows.reaches(w), windows.padding, windows.strides, strict=True
@@ -154,8 +152,6 @@ def _filters_gradient(windows: Windows, x: Term, g: Term, w: Term) -> Term:
         x = padded(x, (0, 0, *(low for low, _ in pairs)), (0, 0, *(high for _, high in pairs)), 0)
         pairs = [(0, 0)] * windows.count
     attributes: dict[str, Any] = {
-        "strides": windows.dilations, "padding": tuple(pairs), "lhs_dilation": (1,) * windows.count, "rhs_dilation": windows.strides,
-        "feature_group_count": 1, "batch_group_count": windows.groups,
+        "strides": windows.strides, "padding": tuple(pairs), "dilations": windows.dilations, "group": windows.groups,
     }  # fmt: skip
-    found = make("stablehlo.convolution", (transpose(x, swap), transpose(g, swap)), attributes)
-    return reshape(transpose(found, swap), w.tensor.dims)
+    return reshape(make("kernel.filter_gradient", (x, g), attributes), w.tensor.dims)

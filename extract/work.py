@@ -105,11 +105,29 @@ def _convolution(attributes: Attributes, result: Type, operands: Sequence[Type],
     return Product(groups, sizes.elements(result) / channels, sizes.product(weight.dims[1:]), channels / groups, panel=0)
 
 
+def _transposed_convolution(attributes: Attributes, _: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    """Every element of x is spread by one filter."""
+    x, weight = operands[0], operands[1]
+    assert isinstance(x, TensorType) and isinstance(weight, TensorType)
+    groups, channels = attributes["group"], max(1.0, float(sizes.number(x.dims[1])))
+    return Product(groups, sizes.elements(x) / channels, channels / groups, sizes.product(weight.dims[1:]), panel=0)
+
+
+def _filter_gradient(attributes: Attributes, result: Type, operands: Sequence[Type], sizes: Sizes) -> Product:
+    """Every element of a filter sums over one channel of g."""
+    g = operands[1]
+    assert isinstance(g, TensorType) and isinstance(result, TensorType)
+    groups, channels = attributes["group"], max(1.0, float(sizes.number(g.dims[1])))
+    return Product(groups, channels / groups, sizes.elements(g) / channels, sizes.product(result.dims[1:]), panel=0)
+
+
 CONTRACTIONS: dict[str, Contraction] = {
     "stablehlo.dot_general": _dot,
     "onnx.Gemm": _gemm,
     "stablehlo.convolution": _convolution,
     "onnx.Conv": _convolution,
+    "kernel.transposed_convolution": _transposed_convolution,
+    "kernel.filter_gradient": _filter_gradient,
 }
 
 

@@ -20,6 +20,7 @@ from coset.ir.program import Program, symbols_of
 from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.aten_contractions import CONTRACTIONS
+from coset.lowering.aten_convolutions import CONVOLUTIONS
 from coset.lowering.aten_copied import copied_functions, known_functions
 from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import held, plain, to_held, to_stored
@@ -28,6 +29,7 @@ from coset.lowering.aten_library import LIBRARY
 from coset.lowering.aten_movement import MOVEMENT
 from coset.lowering.aten_regions import REGIONS, WITH_FUNCTIONS
 from coset.lowering.identifier import identifier
+from coset.lowering.kinds import is_convolution_gradient
 from coset.lowering.primitive import primitive
 
 IMPORTS = """from __future__ import annotations
@@ -62,7 +64,7 @@ RESERVED = (
     "list",
     "model",
 )
-_TABLES: Mapping[str, Callable[..., str]] = {**MOVEMENT, **CONTRACTIONS, **LIBRARY, **REGIONS}
+_TABLES: Mapping[str, Callable[..., str]] = {**MOVEMENT, **CONTRACTIONS, **CONVOLUTIONS, **LIBRARY, **REGIONS}
 _LITERAL = {  # ops that take a Python number for an operand as they take a tensor full of it
     f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "compare", "power")
 }
@@ -308,7 +310,7 @@ class _Program:
         self.writer = Writer({*RESERVED, *known_functions(), name})
 
     def lower(self) -> Lowered:
-        roots = [root for root in primitive(self.program) if isinstance(root.type, TensorType)]
+        roots = [root for root in primitive(self.program, is_convolution_gradient) if isinstance(root.type, TensorType)]
         outputs = roots[: len(self.program.outputs)]
         if len(outputs) != len(self.program.outputs) or len(self.program.roots) != len(outputs):
             raise CosetError("a program with effects or with results that are no tensors has no torch function")

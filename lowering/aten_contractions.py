@@ -1,4 +1,4 @@
-"""Contractions, convolutions, reductions and pools of the hub as torch expressions."""
+"""Contractions, reductions and pools of the hub as torch expressions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from coset.ir.term import Term
 from coset.ir.types import DType
 from coset.lowering.aten_dims import tuple_text
 from coset.lowering.aten_dtypes import ORDER_OF_U64, narrowed
-from coset.lowering.aten_movement import ends
 from coset.lowering.scanning import prefix_of
 
 if TYPE_CHECKING:
@@ -58,38 +57,6 @@ def _equation(term: Term) -> str:
     free_left = [left[i] for i in range(len(left)) if i not in lb + lc]
     free_right = [right[i] for i in range(len(right)) if i not in rb + rc]
     return f"{''.join(left)},{''.join(right)}->{''.join([*(left[i] for i in lb), *free_left, *free_right])}"
-
-
-# ---------------------------------------------------------------- convolution
-
-
-def convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
-    """cuDNN's convolution through torch where it says the op; see the function for the rest."""
-    lhs, rhs = (operand.tensor for operand in term.operands[:2])
-    spatial, dtype = lhs.rank - 2, lhs.dtype
-    if spatial > 3 and dtype.kind in ("float", "complex"):
-        raise CosetError(f"`{term.op.name}` over {spatial} spatial dims has no torch expression", help="torch has 1 to 3")
-    dynamic = len(x) == 3
-    padding: Sequence[tuple[int, int]] = () if dynamic else term.attribute("padding")
-    strides, spread, dilation = (term.attribute(key) for key in ("strides", "lhs_dilation", "rhs_dilation"))
-    groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
-    filled = all(isinstance(dim, int) and dim > 0 for dim in (*lhs.dims[1:], *rhs.dims, *term.tensor.dims[1:]))
-    usual = not dynamic and 1 <= spatial <= 3 and batches == 1 and filled and set(spread) == {1} and dtype.kind == "float"
-    if usual and all(low == high >= 0 for low, high in padding):
-        named = [("stride", strides, 1), ("padding", tuple(low for low, _ in padding), 0), ("dilation", dilation, 1)]
-        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
-        text += f", groups={groups}" if groups != 1 else ""
-        return narrowed(f"torch.nn.functional.conv{spatial}d({x[0]}, {x[1]}{text})", dtype)
-    if usual:
-        first = f"torch.nn.functional.pad({x[0]}, {tuple_text(ends(*zip(*padding, strict=True)))})"
-        named = [("stride", strides, 1), ("dilation", dilation, 1)]
-        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
-        text += f", groups={groups}" if groups != 1 else ""
-        return narrowed(f"torch.nn.functional.conv{spatial}d({first}, {x[1]}{text})", dtype)
-    amounts = f"{x[2]}.tolist()" if dynamic else tuple_text(tuple_text(pair) for pair in padding)
-    text = f"strides={tuple_text(strides)}, padding={amounts}, lhs_dilation={tuple_text(spread)}, rhs_dilation={tuple_text(dilation)}"
-    bits = {"float": 0, "complex": 0, "bool": 1}.get(dtype.kind, dtype.bits)
-    return narrowed(f"convolution({x[0]}, {x[1]}, {text}, groups={groups}, batch_groups={batches}, bits={bits})", dtype)
 
 
 # ---------------------------------------------------------------- reductions
@@ -179,6 +146,5 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
 
 
 CONTRACTIONS = {
-    "stablehlo.dot_general": dot_general, "stablehlo.convolution": convolution, "stablehlo.dynamic_conv": convolution,
-    "stablehlo.reduce": reduce, "stablehlo.reduce_window": reduce_window,
+    "stablehlo.dot_general": dot_general, "stablehlo.reduce": reduce, "stablehlo.reduce_window": reduce_window,
 }  # fmt: skip

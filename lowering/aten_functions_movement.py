@@ -160,6 +160,42 @@ def convolved(x: Tensor, w: Tensor, strides: tuple[int, ...], dilation: tuple[in
     return product.reshape(shape)
 
 
+def transposed_convolution(
+    x: Tensor, w: Tensor, padding: tuple[tuple[int, int], ...], *, stride: tuple[int, ...] = (), dilation: tuple[int, ...] = (),
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Each element of x [N, C, ..] spread by filters w [C, M / groups, ..], cut or filled to what `padding` of the spread x says."""
+    spatial = x.ndim - 2
+    stride, dilation = stride or (1,) * spatial, dilation or (1,) * spatial
+    run = (torch.nn.functional.conv_transpose1d, torch.nn.functional.conv_transpose2d, torch.nn.functional.conv_transpose3d)[spatial - 1]
+    reach = [(n - 1) * d for n, d in zip(w.shape[2:], dilation)]
+    cuts = [(low - own, high - own) for (low, high), own in zip(padding, reach)]
+    if 0 in x.shape[2:]:
+        sizes = [(n and (n - 1) * s + 1) + low + high - own for n, s, (low, high), own in zip(x.shape[2:], stride, padding, reach)]
+        return x.new_zeros((x.shape[0], w.shape[1] * groups, *sizes))
+    whole = run(x, w, stride=stride, dilation=dilation, groups=groups)
+    return torch.nn.functional.pad(whole, [amount for pair in reversed(cuts) for amount in pair])
+
+
+def filter_gradient(
+    x: Tensor, g: Tensor, size: tuple[int, ...], *, strides: tuple[int, ...], padding: tuple[tuple[int, int], ...],
+    dilations: tuple[int, ...], groups: int,
+) -> Tensor:  # fmt: skip
+    """What moves filters of this size, by what moves the convolution of x with them, g."""
+    if not x.numel() or not g.numel():
+        return x.new_zeros(size)
+    rests = [(n + low + high - (m - 1) * s - 1) % d
+             for n, m, s, d, (low, high) in zip(x.shape[2:], g.shape[2:], strides, dilations, padding)]  # fmt: skip
+    if not all(low >= 0 and 0 <= low - high + rest < s for rest, s, (low, high) in zip(rests, strides, padding)):
+        around = [(low, high - rest) for (low, high), rest in zip(padding, rests)]
+        x = torch.nn.functional.pad(x, [amount for pair in reversed(around) for amount in pair])
+        padding = tuple((0, 0) for _ in padding)
+    lows, nothing = [low for low, _ in padding], [0] * len(padding)
+    return torch.ops.aten.convolution_backward(
+        g, x, x.new_empty(size), None, strides, lows, dilations, False, nothing, groups, [False, True, False]
+    )[1]
+
+
 def windows_of(x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
     """The view [positions.., window..] of x."""
     reach = [(n - 1) * d + 1 if n else 0 for n, d in zip(window, dilation)]

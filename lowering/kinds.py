@@ -9,7 +9,7 @@ from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
 from coset.ir.term import Term
 from coset.ir.types import TensorType
-from coset.lowering.grouped import is_grouped
+from coset.lowering.grouped import FLOATS, is_grouped
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
 from coset.lowering.scanning import prefix_of
@@ -43,6 +43,7 @@ COSTLY = frozenset(
     {"exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "tan", "sine", "cosine", "power", "erf", "erfc",
      "divide", "remainder", "cbrt", "atan2", "sqrt", "rsqrt", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"}
 )  # fmt: skip
+CONVOLUTION_GRADIENTS = frozenset({"kernel.transposed_convolution", "kernel.filter_gradient"})
 _UNUSUAL = frozenset({"f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"})
 
 
@@ -120,6 +121,17 @@ def is_product(term: Term) -> bool:
         return False
     dtype = term.tensor.dtype
     return dtype.kind == "float" or (dtype.kind == "int" and dtype.bits <= 32)
+
+
+def is_convolution_gradient(term: Term) -> bool:
+    """True for a call of `CONVOLUTION_GRADIENTS` that torch computes as it stands; the others are opened into convolutions."""
+    if term.op.name not in CONVOLUTION_GRADIENTS:
+        return False
+    tensors = (*(operand.tensor for operand in term.operands), term.tensor)
+    if any(dim == 0 for tensor in tensors for dim in tensor.dims[1:]):
+        return False
+    known = [*(tensor.dims[1] for tensor in tensors), *(tensors[1].dims if term.op.name.endswith("transposed_convolution") else ())]
+    return all(isinstance(dim, int) for dim in known) and tensors[0].dtype.name in FLOATS and 3 <= tensors[0].rank <= 5
 
 
 def is_library(term: Term, light: Set[Term]) -> bool:

@@ -23,7 +23,7 @@ from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
-from coset.lowering.kinds import Limits, is_arithmetic, is_library, is_light, is_plain
+from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.primitive import primitive
@@ -58,7 +58,7 @@ def plan(
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics)
-    kept = _in_rows(primitive(program, lambda term: attends(term) or is_grouped(term)), program.inputs, limits, binding or {})
+    kept = _in_rows(primitive(program, _is_kept), program.inputs, limits, binding or {})
     opened: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, opened)
@@ -66,6 +66,11 @@ def plan(
             return _planned(program, roots, attended, limits, binding or {}, computes)
         except Unattended as found:
             opened.add(found.number)
+
+
+def _is_kept(term: Term) -> bool:
+    """True for a call of a defined op that is a kernel of its own."""
+    return attends(term) or is_grouped(term) or is_convolution_gradient(term)
 
 
 def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, binding: Mapping[str, int]) -> tuple[Term, ...]:

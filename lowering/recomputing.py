@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     values_of,
     writes,
 )
+from coset.lowering.kinds import CONVOLUTION_GRADIENTS
 from coset.lowering.memory import live_bytes
 from coset.lowering.renaming import renamed_kernel, replaced
 from coset.lowering.scheduling import Schedule, Step, least, schedule
@@ -89,7 +90,7 @@ class _Flow:
             tuple(self.number[name] for name in writes(kernel) if name in self.number),
             ends=any(name not in self.number for name in writes(kernel)) or not writes(kernel),
             whole=op is not None,
-            repeats=op is None or (op.meaning is not None and not any(map(op.has, ONCE))),
+            repeats=op is None or op.name in CONVOLUTION_GRADIENTS or (op.meaning is not None and not any(map(op.has, ONCE))),
             over={self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)},
         )
 
