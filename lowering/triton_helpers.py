@@ -86,7 +86,7 @@ def exp_minus_one(x):
     series = 4.166666666666667e-02 + x * series
     series = 1.666666666666667e-01 + x * series
     series = 0.5 + x * series
-    return tl.where(tl.abs(x) < 0.5, x + x * x * series, tl.exp(x) - 1.0)
+    return tl.where(tl.abs(x) < 0.5, x * (1.0 + x * series), tl.exp(x) - 1.0)
 ''',
     '''
 def log_plus_one(x):
