@@ -149,7 +149,10 @@ def backend(module: Any, example_inputs: Sequence[Any], *, options: Mapping[str,
     from coset.frontends.torch_capture import capture
 
     work = _Work(options_of(options))
-    return capture(module, example_inputs, work.part, work.record)
+    fuses = work.options.code in ("triton", "torch") or (
+        work.options.code == "auto" and any(each.is_cuda for each in example_inputs if hasattr(each, "is_cuda"))
+    )
+    return capture(module, example_inputs, work.part, work.record, fuses=fuses)
 
 
 def compile(module: Any, *, dynamic: bool | None = None, fullgraph: bool = False, **options: Any) -> Any:

@@ -12,7 +12,9 @@ from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from coset.frontends.torch_attention import written_out
 from coset.frontends.torch_fx import Imported
+from coset.frontends.torch_partition import partition
 from coset.frontends.torch_parts import Compile, Fallback, compiled_parts
 
 Record = Callable[[str, Sequence[Imported], Sequence[Fallback]], None]
@@ -32,19 +34,20 @@ def decompositions() -> dict[Any, Any]:
     return {**core_aten_decompositions(), **get_decompositions(packets)}
 
 
-def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record) -> Callable[..., Any]:
-    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph.
+def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, fuses: bool) -> Callable[..., Any]:
+    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph. `fuses`: attention may be a kernel,
+    whose scores are not kept.
 
-    Attention is captured as the products and the softmax that it is, for AOTAutograd's fused kernels say no more than their names.
+    Attention is captured as the products and the softmax that it is, for the names of torch's fused kernels say no more.
     """
     driver = aot_autograd(
         fw_compiler=partial(_compiled, kind="forward", compile=compile, record=record),
         bw_compiler=partial(_compiled, kind="backward", compile=compile, record=record),
         inference_compiler=partial(_compiled, kind="inference", compile=compile, record=record),
-        decompositions=decompositions(), partition_fn=min_cut_rematerialization_partition,
+        decompositions=decompositions(), partition_fn=partition if fuses else min_cut_rematerialization_partition,
     )  # fmt: skip
     with sdpa_kernel(SDPBackend.MATH):
-        return driver(module, example_inputs)  # type: ignore[no-any-return]
+        return driver(written_out(module), example_inputs)  # type: ignore[no-any-return]
 
 
 def _compiled(module: Any, _: Sequence[Any], *, kind: str, compile: Compile, record: Record) -> Any:

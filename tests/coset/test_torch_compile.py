@@ -484,3 +484,28 @@ def test_a_step_of_training_keeps_to_a_limit_of_memory() -> None:
     assert part.memory is not None and part.memory["chosen"]["bytes"] <= limit
     torch.testing.assert_close(value, expected[1])
     torch.testing.assert_close(gradients, expected[0])
+
+
+@pytest.mark.parametrize("way", ["plain", "causal", "mask"])
+def test_attention_that_is_trained_is_one_kernel_forward(way: str) -> None:
+    """Its scores are no results of the forward graph: the backward graph makes them again."""
+    torch.manual_seed(3)
+    q, k, v = (torch.randn(2, 3, 64, 16, requires_grad=True) for _ in range(3))
+    mask = torch.randn(64, 64) if way == "mask" else None
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=way == "causal")
+
+    options = {**QUICK, "code": "torch", "seconds": 20.0, "nodes": 20_000}
+    found, wanted = coset.compile(attend, dynamic=False, **options)(q, k, v), attend(q, k, v)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(*(torch.autograd.grad(each.square().sum(), (q, k, v)) for each in (found, wanted)))
+    forward, backward = compiled_graphs()
+    assert [kernel["name"].split("_", 1)[1] for part in forward.parts for kernel in part.kernels][-1] == "attention"
+    assert not forward.fallbacks and not backward.fallbacks
+
+
+@pytest.mark.parametrize(("options", "why"), [({"max_memory": 0}, "1 or more"), ({"max_memory": 9, "code": "aten"}, "no plan")])
+def test_a_limit_of_memory_that_cannot_be_is_said_at_once(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(CosetError, match=why):
+        coset.compile(lambda x: x + 1, **options)

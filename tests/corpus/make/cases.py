@@ -15,7 +15,7 @@ class Case:
     """One spelling: a module, its inputs, what it is, what it imitates (`how`), and the kernels that may stand beside it.
 
     `dynamic`: {input: {axis: symbol}}. `ways`: `script13` is torch.onnx.export(dynamo=False) at opset 13, `dynamo18` with
-    dynamo=True, `hlo` torch.export and torch-mlir.
+    dynamo=True, `hlo` torch.export and torch-mlir, `compile` what torch.compile gives to a backend.
     """
 
     module: Callable[[], nn.Module]

@@ -170,13 +170,13 @@ def _sdpa_mask(q: Any, k: Any, v: Any, mask: Any) -> Any:
 
 GROUPED = normal((B, H, L, D), (B, 2, L, D), (B, 2, L, D))
 ON_HEADS = {
-    "sdpa": Case(plain(_sdpa()), HEADS, attention(), "scaled_dot_product_attention(q, k, v)", ways=("script14", "dynamo18", "hlo"), dynamic=DYNAMIC),
-    "sdpa-cross": Case(plain(_sdpa()), CROSS, attention(), "scaled_dot_product_attention of other lengths and sizes", ways=("script17", "hlo")),
-    "sdpa-scale": Case(plain(_sdpa(scale=0.2)), HEADS, attention(0.2), "scaled_dot_product_attention(scale=0.2)", ways=("script14", "dynamo18")),
-    "sdpa-causal": Case(plain(_sdpa(is_causal=True)), HEADS, attention(), "scaled_dot_product_attention(is_causal=True)", ways=("script14", "dynamo18", "hlo")),
-    "sdpa-additive": Case(plain(_sdpa_mask), with_mask(additive(B, 1, L, L)), attention(), "scaled_dot_product_attention(attn_mask: float)", ways=("script14", "dynamo18", "hlo")),
-    "sdpa-boolean": Case(plain(_sdpa_mask), with_mask(boolean(B, 1, L, L)), attention(), "scaled_dot_product_attention(attn_mask: bool)", ways=("script14", "dynamo18", "hlo")),
-    "sdpa-half": Case(plain(_sdpa()), HALF, attention(), "scaled_dot_product_attention in f16", ways=("script14", "dynamo18")),
+    "sdpa": Case(plain(_sdpa()), HEADS, attention(), "scaled_dot_product_attention(q, k, v)", ways=("script14", "dynamo18", "hlo", "compile"), dynamic=DYNAMIC),
+    "sdpa-cross": Case(plain(_sdpa()), CROSS, attention(), "scaled_dot_product_attention of other lengths and sizes", ways=("script17", "hlo", "compile")),
+    "sdpa-scale": Case(plain(_sdpa(scale=0.2)), HEADS, attention(0.2), "scaled_dot_product_attention(scale=0.2)", ways=("script14", "dynamo18", "compile")),
+    "sdpa-causal": Case(plain(_sdpa(is_causal=True)), HEADS, attention(), "scaled_dot_product_attention(is_causal=True)", ways=("script14", "dynamo18", "hlo", "compile")),
+    "sdpa-additive": Case(plain(_sdpa_mask), with_mask(additive(B, 1, L, L)), attention(), "scaled_dot_product_attention(attn_mask: float)", ways=("script14", "dynamo18", "hlo", "compile")),
+    "sdpa-boolean": Case(plain(_sdpa_mask), with_mask(boolean(B, 1, L, L)), attention(), "scaled_dot_product_attention(attn_mask: bool)", ways=("script14", "dynamo18", "hlo", "compile")),
+    "sdpa-half": Case(plain(_sdpa()), HALF, attention(), "scaled_dot_product_attention in f16", ways=("script14", "dynamo18", "compile")),
     "plain": Case(plain(_plain), HEADS, attention(), "softmax(q k^T / sqrt(d)) v", ways=("script13", "dynamo18", "hlo"), dynamic=DYNAMIC),
     "scaled-query": Case(plain(_scaled_query), HEADS, attention(), "q * d^-0.5 (timm)", ways=("script13", "hlo")),
     "scaled-key": Case(plain(_scaled_key), HEADS, attention(), "k scaled before its transpose", ways=("script13",)),

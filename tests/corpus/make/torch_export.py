@@ -63,6 +63,30 @@ def hlo(case: Case) -> str:
     return str(fx.export_and_import(module, *inputs, output_type="stablehlo", dynamic_shapes=shapes(case, module, inputs)))
 
 
+def compiled(case: Case) -> str:
+    """StableHLO of the graph that torch.compile gives to a backend, as coset imports it."""
+    from coset.frontends.torch_capture import capture
+    from coset.ir.errors import CosetError
+    from coset.lowering.stablehlo import print_stablehlo
+
+    programs: list[Any] = []
+
+    def part(imported: Any, _: Any) -> Any:
+        programs.append(imported.program)
+        raise CosetError("only looked at")
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        return capture(graph, inputs, part, lambda *_: None, fuses=True)
+
+    module = case.module().eval()
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    torch._dynamo.reset()
+    torch.compile(module, backend=backend, dynamic=False)(*case.inputs())
+    (program,) = programs
+    return print_stablehlo(program)
+
+
 def make(folder: str, name: str, case: Case, way: str) -> None:
     """Write one entry."""
     torch.manual_seed(SEED)
@@ -72,6 +96,11 @@ def make(folder: str, name: str, case: Case, way: str) -> None:
 
         source = f"{version}, torch_mlir {importlib.metadata.version('torch-mlir')} fx.export_and_import(.., output_type='stablehlo') of {case.how}"
         save_mlir(hlo(case), f"{folder}/torch-hlo-{name}", source, case.wanted, case.beside)
+        return
+    if way == "compile":
+        save_mlir(
+            compiled(case), f"{folder}/torch-compile-{name}", f"{version}, torch.compile's graph of {case.how}", case.wanted, case.beside
+        )
         return
     kind, opset = way.rstrip("0123456789"), int(way.lstrip("abcdefghijklmnopqrstuvwxyz"))
     model = dynamo(case, opset) if kind == "dynamo" else script(case, opset, raw=kind == "raw")

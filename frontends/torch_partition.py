@@ -1,0 +1,83 @@
+"""What of a forward graph its backward graph reads, and what it computes again: torch's least cut, told that scores of attention are made
+again.
+
+torch saves what products made. Of attention that is a matrix of queries by keys, which its kernels never write: with the matrix among its
+results the forward graph could not have such a kernel. The products' operands are saved anyway, for gradients need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from functorch.compile import min_cut_rematerialization_partition
+from torch.fx import GraphModule, Node
+from torch.utils.checkpoint import CheckpointPolicy
+
+aten = torch.ops.aten
+_PRODUCTS = frozenset({aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default, aten.matmul.default})
+_SOFTMAXES = frozenset({aten._softmax.default, aten._safe_softmax.default})
+
+
+def partition(joint: GraphModule, inputs: Any, **given: Any) -> tuple[GraphModule, GraphModule]:
+    """The forward and the backward graph of a joint one, in which the scores of attention are computed in both, and so are masks that are
+    made of nothing."""
+    forward = _forward(joint)
+    for node in _scores(joint, forward) | _constants(forward):
+        node.meta.setdefault("recompute", CheckpointPolicy.MUST_RECOMPUTE)
+    return min_cut_rematerialization_partition(joint, inputs, **given)  # type: ignore[no-any-return]
+
+
+def _scores(joint: GraphModule, forward: set[Node]) -> set[Node]:
+    """What is made of a product until the next products, where a softmax is among it: if nothing of it is drawn or a result."""
+    (output,) = (node for node in joint.graph.nodes if node.op == "output")
+    found: set[Node] = set()
+    for softmax in (node for node in forward if node.target in _SOFTMAXES):
+        above = _reached([softmax], lambda node: [each for each in node.all_input_nodes if each in forward])
+        products = [node for node in above if node.target in _PRODUCTS]
+        below = _reached(products, lambda node: [each for each in node.users if each in forward or each is output])
+        made = {node for node in below if node.target not in _PRODUCTS} | set(products)
+        if output not in below and not any(_is_drawn(operand) for node in made for operand in node.all_input_nodes):
+            found |= made
+    return found
+
+
+def _constants(forward: set[Node]) -> set[Node]:
+    """What is made of no input, and not drawn."""
+    found: set[Node] = set()
+    for node in sorted(forward):
+        if not _draws(node) and all(each in found for each in node.all_input_nodes):
+            found.add(node)
+    return found
+
+
+def _forward(joint: GraphModule) -> set[Node]:
+    """The calls that no gradient of a result goes into."""
+    after: set[Node] = set()
+    for node in joint.graph.nodes:
+        if (node.op == "placeholder" and "tangent" in str(node.target)) or any(each in after for each in node.all_input_nodes):
+            after.add(node)
+    return {node for node in joint.graph.nodes if node.op == "call_function" and node not in after}
+
+
+def _reached(starts: Iterable[Node], steps: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """`starts` and what `steps` lead to, up to the next products, which are among it."""
+    found = set(starts)
+    stack = list(found)
+    while stack:
+        for node in steps(stack.pop()):
+            if node not in found:
+                found.add(node)
+                if node.target not in _PRODUCTS:
+                    stack.append(node)
+    return found
+
+
+def _is_drawn(node: Node) -> bool:
+    """True where a random op is behind a value, without a product between."""
+    return any(map(_draws, _reached([node], lambda each: each.all_input_nodes)))
+
+
+def _draws(node: Node) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
