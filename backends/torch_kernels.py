@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from coset.lowering.triton_launch import Launch
 
 try:
     import torch
+
+    from coset.backends.torch_loaded import LoadedPackage
 except ImportError as error:
     raise MissingExtra("torch is not installed: nothing can be timed on a GPU", help="pip install 'coset[gpu]'") from error
 
@@ -40,6 +43,30 @@ def prepared(
     except CosetError:
         raise
     except Exception as error:  # torch and Triton raise a dozen classes: no memory, too much shared memory, a lost device
+        said = str(error).splitlines() or [""]
+        refuse_lost(device)
+        raise CosetError(f"{type(error).__name__}: {said[0]}") from error
+    finally:
+        released(device)
+
+
+@contextmanager
+def called(folder: Path, feed: Mapping[str, np.ndarray[Any, Any]], device: str = CUDA) -> Iterator[Program]:
+    """The package in `folder` on inputs that are on the device already, compiled and run once.
+
+    Raises:
+        CosetError: it does not run. `Lost`: the device is gone.
+    """
+    try:
+        package = LoadedPackage(folder, device)
+        given = package.tensors(feed)
+        program = captured(lambda: package(given), device)
+        program()
+        synchronize(device)
+        yield program
+    except CosetError:
+        raise
+    except Exception as error:  # as `prepared`
         said = str(error).splitlines() or [""]
         refuse_lost(device)
         raise CosetError(f"{type(error).__name__}: {said[0]}") from error

@@ -158,7 +158,8 @@ def show_lowered(result: Mapping[str, Any]) -> None:
         CONSOLE.print(f"memory     {_temporaries(result['memory'])}", markup=False)
     CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
     for kernel in result["kernels"]:
-        CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}): {', '.join(kernel['ops'])}", markup=False)
+        tuned = f", tuned {kernel['tuned']['factor']:.2f} times as fast" if "tuned" in kernel else ""
+        CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}{tuned}): {', '.join(kernel['ops'])}", markup=False)
     if result["check"]["ok"] is None:
         CONSOLE.print(f"check      none: {result['check']['why']}")
     else:

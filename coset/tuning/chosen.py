@@ -11,13 +11,15 @@ from coset.backends.tuning_profile import Raced, Timed, Tunings, reading
 from coset.lowering.triton_choice import Choice, Choices, Chosen
 from coset.targets.target import Target
 
+Kernels = Mapping[str, Chosen]  # by key
+
 
 @dataclass(frozen=True)
 class Advice:
     """What one profile has for a target: from which `place` (None: it has nothing), and the choices by kernel."""
 
     place: Place | None
-    kernels: Mapping[str, Chosen]
+    kernels: Kernels
     raced: Mapping[str, tuple[Raced, ...]]  # by the model's digest
 
     def choices(self, sizes: Mapping[str, int]) -> Choices:
@@ -39,13 +41,13 @@ def advice(file: Path, target: Target) -> Advice:
         place = next(iter(store.places(target.name)), None)
         if place is None:
             return Advice(None, {}, {})
-        kernels = {key: chosen for key, timed in store.timed(target.name, place).items() if (chosen := best(timed))}
-        return Advice(place, kernels, raced_of(store, target, place))
+        raced = {model: tuple(store.raced(target.name, place, model)) for model in store.models(target.name, place)}
+        return Advice(place, kernels_of(store, target.name, place), raced)
 
 
-def raced_of(store: Tunings, target: Target, place: Place) -> dict[str, tuple[Raced, ...]]:
-    """The programs of all models that were raced there."""
-    return {model: tuple(store.raced(target.name, place, model)) for model in store.models(target.name, place)}
+def kernels_of(store: Tunings, target: str, place: Place) -> Kernels:
+    """What was chosen for each kernel that was timed there."""
+    return {key: chosen for key, timed in store.timed(target, place).items() if (chosen := best(timed))}
 
 
 def best(timed: Mapping[str, Timed]) -> Chosen | None:

@@ -7,16 +7,20 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from pathlib import Path
 
 import numpy as np
 
 from coset import timing
 from coset.backends.profile import Place
+from coset.backends.torch_package import TorchPackage
 from coset.backends.triton_runtime import Interpreter, Lost, OnDevice, Runner
 from coset.backends.tuning_profile import Timed
+from coset.feeds import Feed
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
+from coset.lower import Runs
 from coset.lowering.kernel import Attention, Grouped, Loop, Product, Rows, Scan, Scatter, reads, writes
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
@@ -34,11 +38,13 @@ Running = Callable[[str, Emission, Mapping[str, Array], Mapping[str, int]], Abst
 @dataclass(frozen=True)
 class Bench:
     """Where kernels are measured: the `place` that times are kept under, the process that runs one for its values, how one is made ready to
-    be called again and again, and the clock."""
+    be called again and again, the same two of packages, and the clock."""
 
     place: Place
     runner: Callable[[], Runner]
     running: Running
+    package: Callable[[Path], AbstractContextManager[Runs]]
+    calling: Callable[[Path, Feed], AbstractContextManager[Program]]
     clock: timing.Clock
     protocol: timing.Protocol = PROTOCOL
 
@@ -57,7 +63,10 @@ def on_gpu() -> Bench:
     def running(source: str, emission: Emission, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> AbstractContextManager[Program]:
         return torch_kernels.prepared(source, emission.launches, arrays, sizes)
 
-    return Bench(place, OnDevice, running, partial(torch_clock.block, device=torch_clock.CUDA))
+    def package(folder: Path) -> AbstractContextManager[Runs]:
+        return TorchPackage(folder, device=torch_clock.CUDA)
+
+    return Bench(place, OnDevice, running, package, torch_kernels.called, partial(torch_clock.block, device=torch_clock.CUDA))
 
 
 def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol | None = None) -> Bench:
@@ -68,8 +77,16 @@ def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol
     def running(source: str, emission: Emission, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> Iterator[Program]:
         yield lambda: kept.run(source, emission.launches, arrays, sizes)
 
+    @contextmanager
+    def calling(folder: Path, feed: Feed) -> Iterator[Program]:
+        with TorchPackage(folder, interpreted=True) as package:
+            yield lambda: package.run(feed)
+
+    def package(folder: Path) -> AbstractContextManager[Runs]:
+        return TorchPackage(folder, interpreted=True)
+
     place = Place("dry run", "Triton's interpreter")
-    return Bench(place, lambda: kept, running, clock, protocol or timing.Protocol(2, 1.0, 1, 1))
+    return Bench(place, lambda: kept, running, package, calling, clock, protocol or timing.Protocol(2, 1.0, 1, 1))
 
 
 class Measuring:

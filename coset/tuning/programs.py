@@ -65,6 +65,12 @@ def extracted(task: Task, number: int, known: Searched | None = None, *, atomics
     return Alternative(number, planned, digest_of(planned.program))
 
 
+def model_key(task: Task) -> str:
+    """What a model is called in a profile: the digest of its program before the search, with the sizes that it is tuned for."""
+    told = [digest_of(task.program), sorted(task.binding.items())]
+    return blake2b(json.dumps(told).encode(), digest_size=12).hexdigest()
+
+
 def digest_of(program: Program) -> str:
     """What a program is called in a profile: the digest of its terms, without the names of its inputs and outputs and without the
     elements of its weights, which say nothing of its time."""

@@ -18,6 +18,7 @@ from coset.backends.triton_runtime import Lost, Runner
 from coset.backends.tuning_profile import Tunings
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
+from coset.ir.program import Program
 from coset.lower import DIALECT, options_for, searched
 from coset.lowering.triton_launch import Options
 from coset.reference import read_program
@@ -25,9 +26,9 @@ from coset.targets.target import Target
 from coset.task import Job, Progress, Task
 from coset.tuning.chosen import best, default_row
 from coset.tuning.measuring import Bench, Measuring, on_gpu, refusal
-from coset.tuning.programs import Alternative, alternatives_of, digest_of
+from coset.tuning.programs import Alternative, alternatives_of, model_key
 from coset.tuning.pruning import Pruned, Pruning
-from coset.tuning.racing import race_programs
+from coset.tuning.racing import race
 from coset.tuning.tunable import Tunable, tunables
 
 
@@ -52,6 +53,7 @@ class Tuning:
 class Prepared:
     """A model searched and planned: the `programs` (the first is the target's own choice) and the kernels of all of them."""
 
+    original: Program
     task: Task
     programs: tuple[Alternative, ...]
     options: Options
@@ -75,7 +77,7 @@ def prepare(asked: Tuning) -> Prepared:
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = searched(job, original)
     asked.progress("searching equal programs")
-    return Prepared(task, tuple(alternatives_of(task, asked.programs)), options_for(asked.numerics, asked.target))
+    return Prepared(original, task, tuple(alternatives_of(task, asked.programs)), options_for(asked.numerics, asked.target))
 
 
 @dataclass
@@ -123,8 +125,10 @@ class _Run:
                 (pruned,) = self.pruning.prune([kernel], end - time.monotonic())
                 self.pruned.append(pruned)
                 self.measured[kernel.key] = self._clock(pruned, bench, runner, end)
-        if self.asked.programs and self.stop == "done":
-            race_programs(self.prepared.task, self.prepared.programs, self.prepared.options, self.profile, bench, self.asked.progress)
+        prepared = self.prepared
+        self.clocked += race(
+            prepared.task, prepared.original, prepared.programs, prepared.options, self.profile, bench, lambda: time.monotonic() < end
+        )
 
     def _clock(self, pruned: Pruned, bench: Bench, runner: Runner, end: float) -> str:
         """Time a kernel's survivors; why that is not done, if it is not."""
@@ -190,7 +194,7 @@ class _Run:
     def _raced(self, place: Place) -> list[dict[str, Any]]:
         if self.prepared is None or not self.asked.programs:
             return []
-        model = digest_of(self.prepared.task.program)
+        model = model_key(self.prepared.task)
         return [
             {"strayed": each.strayed, "digest": each.program, **asdict(each.timed)}
             for each in self.profile.raced(self.asked.target.name, place, model)
