@@ -140,7 +140,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     first, saturation = chosen.solved, chosen.solved.saturation
     picked = Picked(chosen)
     if asked.max_memory is None:
-        picked = advised.picked(task, chosen, known, asked.progress, atomics=asked.atomics)
+        options = options_for(asked.numerics, asked.target)
+        picked = advised.picked(task, chosen, options, known, atomics=asked.atomics)
         chosen = picked.planned
     solved = chosen.solved
     usage = used_rules(solved)

@@ -10,6 +10,7 @@ from typing import Any
 from coset.backends.profile import Place
 from coset.ir.errors import CosetError
 from coset.lowering.triton_choice import Choices
+from coset.lowering.triton_launch import Options
 from coset.package_memory import Planned
 from coset.targets.target import Target
 from coset.task import Searched, Task
@@ -50,17 +51,19 @@ class Advised:
         """For kernels whose free dims have these sizes."""
         return self.advice.choices(sizes) if self.place is not None else None
 
-    def picked(self, task: Task, first: Planned, known: Searched, progress: Callable[[str], None], *, atomics: bool) -> Picked:
+    def picked(self, task: Task, first: Planned, options: Options, known: Searched, *, atomics: bool) -> Picked:
         """The program that won for this model and these sizes; the first where none did, or where it is not found again."""
         won = None if self.place is None or first.plan is None else self.advice.program(model_key(task))
         if won is None:
             return Picked(first)
         try:
-            again = extracted(task, won.strayed, known, atomics=atomics)
+            again = extracted(task, won.strayed, options, known, atomics=atomics)
         except CosetError:
             again = None
         if again is None or again.digest != won.program:
-            progress("the program that the profile chose is not found with these rules, numerics and limits: the first one is taken")
+            task.job.progress(
+                "the program that the profile chose is not found with these rules, numerics and limits: the first one is taken"
+            )
             return Picked(first)
         return Picked(again.planned, won.strayed, 1.0 / won.timed.ratio)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import prod
 from typing import Any
@@ -14,7 +14,10 @@ from coset.ir.constants import INLINE_ELEMENTS, Constant
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
-from coset.lowering.kernel import Plan
+from coset.lowering.kernel import Library, Plan, reads, writes
+from coset.lowering.triton import emit, refusal
+from coset.lowering.triton_key import key_of
+from coset.lowering.triton_launch import Options
 from coset.package_memory import Planned, unlimited
 from coset.task import Searched, Task, refuse_idle, solve_task
 
@@ -40,13 +43,13 @@ class Alternative:
         return {"strayed": self.strayed, "digest": self.digest, "kernels": len(self.plan.kernels), "predicted_s": predicted}
 
 
-def alternatives_of(task: Task, count: int, *, atomics: bool = False) -> Iterator[Alternative]:
-    """The target's own choice, then up to `count` others that differ from it and from each other."""
+def alternatives_of(task: Task, count: int, options: Options, *, atomics: bool = False) -> Iterator[Alternative]:
+    """The target's own choice, then up to `count` others whose kernels differ from its and from each other's."""
     known: Searched = {}
     seen: set[str] = set()
     for number in range(count + 1):
         try:
-            found = extracted(task, number, known, atomics=atomics)
+            found = extracted(task, number, options, known, atomics=atomics)
         except CosetError:
             if number == 0:
                 raise
@@ -56,13 +59,30 @@ def alternatives_of(task: Task, count: int, *, atomics: bool = False) -> Iterato
             yield found
 
 
-def extracted(task: Task, number: int, known: Searched | None = None, *, atomics: bool = False) -> Alternative:
+def extracted(task: Task, number: int, options: Options, known: Searched | None = None, *, atomics: bool = False) -> Alternative:
     """The program at the prices `number`; it is planned with the target's own."""
     prices = strayed(task.job.target, number) if number else None
     solved, _ = solve_task(task, task.phases, prices=prices, known=known)
     refuse_idle(task.job.target, solved)
     planned = unlimited(task, solved, atomics=atomics)
-    return Alternative(number, planned, digest_of(planned.program))
+    assert planned.plan is not None
+    return Alternative(number, planned, plan_digest(planned.plan, options, task.binding))
+
+
+def plan_digest(plan: Plan, options: Options, sizes: Mapping[str, int]) -> str:
+    """What a program is called in a profile: the digest of its kernels in order, by key, and of the buffers that they share. Two programs
+    that differ as terms may well be the same kernels."""
+    options = replace(options, splits=not plan.frees, choices=None, choice=None)
+    numbers: dict[str, int] = {}
+    rows: list[object] = []
+    for kernel in plan.kernels:
+        touched = [numbers.setdefault(name, len(numbers)) for name in (*reads(kernel), *writes(kernel))]
+        if isinstance(kernel, Library) or refusal(kernel):
+            told: object = _rows((), (kernel.term,)) if isinstance(kernel, Library) else list(kernel.terms)
+        else:
+            told = key_of(emit(kernel, plan, options=options), plan, sizes)
+        rows.append([told, touched])
+    return blake2b(json.dumps(rows).encode(), digest_size=12).hexdigest()
 
 
 def model_key(task: Task) -> str:
@@ -72,8 +92,8 @@ def model_key(task: Task) -> str:
 
 
 def digest_of(program: Program) -> str:
-    """What a program is called in a profile: the digest of its terms, without the names of its inputs and outputs and without the
-    elements of its weights, which say nothing of its time."""
+    """The digest of a program's terms, without the names of its inputs and outputs and without the elements of its weights, which say
+    nothing of its time."""
     return blake2b(json.dumps(_rows(program.inputs, program.roots)).encode(), digest_size=12).hexdigest()
 
 

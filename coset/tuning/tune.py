@@ -77,7 +77,8 @@ def prepare(asked: Tuning) -> Prepared:
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = searched(job, original)
     asked.progress("searching equal programs")
-    return Prepared(original, task, tuple(alternatives_of(task, asked.programs)), options_for(asked.numerics, asked.target))
+    options = options_for(asked.numerics, asked.target)
+    return Prepared(original, task, tuple(alternatives_of(task, asked.programs, options)), options)
 
 
 @dataclass
