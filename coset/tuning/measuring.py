@@ -49,8 +49,9 @@ class Bench:
     protocol: timing.Protocol = PROTOCOL
 
 
-def on_gpu() -> Bench:
-    """This machine's GPU. Values are those of a process of their own: a kernel that breaks the GPU's context breaks no measurement.
+def on_gpu(device: str = "cuda", protocol: timing.Protocol = PROTOCOL) -> Bench:
+    """This machine's GPU. Values are those of a process of their own: a kernel that breaks the GPU's context breaks no measurement. On the
+    `device` cpu, in a process with TRITON_INTERPRET=1, the interpreter takes the same path, and times mean nothing.
 
     Raises:
         CosetError: there is none.
@@ -58,15 +59,20 @@ def on_gpu() -> Bench:
     """
     from coset.backends import torch_clock, torch_kernels  # torch is asked for only where a GPU is
 
-    place = torch_clock.gpu()
+    dry = device != torch_clock.CUDA
+    place = Place("dry run", "Triton's interpreter over torch's memory") if dry else torch_clock.gpu()
 
     def running(source: str, emission: Emission, arrays: Mapping[str, Array], sizes: Mapping[str, int]) -> AbstractContextManager[Program]:
-        return torch_kernels.prepared(source, emission.launches, arrays, sizes)
+        return torch_kernels.prepared(source, emission.launches, arrays, sizes, device)
+
+    def calling(folder: Path, feed: Feed) -> AbstractContextManager[Program]:
+        return torch_kernels.called(folder, feed, device)
 
     def package(folder: Path) -> AbstractContextManager[Runs]:
-        return TorchPackage(folder, device=torch_clock.CUDA)
+        return TorchPackage(folder, device=device, interpreted=dry)
 
-    return Bench(place, OnDevice, running, package, torch_kernels.called, partial(torch_clock.block, device=torch_clock.CUDA))
+    clock = partial(torch_clock.block, device=device)
+    return Bench(place, lambda: OnDevice(device), running, package, calling, clock, protocol)
 
 
 def in_interpreter(clock: timing.Clock = timing.block, protocol: timing.Protocol | None = None) -> Bench:

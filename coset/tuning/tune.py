@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from coset.backends.profile import Place
-from coset.backends.triton_runtime import Lost, Runner
 from coset.backends.tuning_profile import Tunings
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
@@ -24,12 +23,13 @@ from coset.lowering.triton_launch import Options
 from coset.reference import read_program
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task
-from coset.tuning.chosen import best, default_row
-from coset.tuning.measuring import Bench, Measuring, on_gpu, refusal
+from coset.tuning.chosen import best
+from coset.tuning.clocking import Clocking
+from coset.tuning.measuring import Bench, on_gpu
 from coset.tuning.programs import Alternative, alternatives_of, model_key
 from coset.tuning.pruning import Pruned, Pruning
 from coset.tuning.racing import race
-from coset.tuning.tunable import Tunable, tunables
+from coset.tuning.tunable import tunables
 
 
 @dataclass(frozen=True)
@@ -88,77 +88,43 @@ class _Run:
     asked: Tuning
     profile: Tunings
     pruning: Pruning
-    bench: Bench | None
+    clocking: Clocking | None
     stop: str = "done"
     prepared: Prepared | None = None
-    pruned: list[Pruned] = field(default_factory=list)
-    kernels: int = 0
-    measured: dict[str, str] = field(default_factory=dict)  # why a kernel has no time, or nothing, by key
-    clocked: int = 0
+    pruned: Sequence[Pruned] = ()
+    different: int = 0  # kernels that are not alike
+    raced: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> None:
         """All stages, until time is over."""
         started = time.monotonic()
-        self.prepared = prepare(self.asked)
+        prepared = self.prepared = prepare(self.asked)
         self.seconds["prepare"] = time.monotonic() - started
-        end = time.monotonic() + self.asked.seconds
-        plans = [each.plan for each in self.prepared.programs]
-        kernels = tunables(plans, self.prepared.options, self.asked.target, self.prepared.sizes)
-        self.kernels = len(kernels)
-        if self.bench is None:
+        started = time.monotonic()
+        end = started + self.asked.seconds
+        plans = [each.plan for each in prepared.programs]
+        kernels = tunables(plans, prepared.options, self.asked.target, prepared.sizes)
+        self.different = len(kernels)
+        if self.clocking is None:
             self.pruned = self.pruning.prune(kernels, self.asked.seconds)
+            whole = True
         else:
-            self._measure(kernels, self.bench, end)
-        self.seconds["tune"] = time.monotonic() - end + self.asked.seconds
-        if self.stop == "done" and any(each.left for each in self.pruned):
+            self.pruned = self.clocking.pruned  # it grows
+            whole = self.clocking.kernels(kernels, self.pruning, end)
+            if whole and len(prepared.programs) > 1:
+                whole = self._race(prepared, self.clocking.bench, end)
+        self.seconds["tune"] = time.monotonic() - started
+        if not whole or any(each.left for each in self.pruned):
             self.stop = "time"
 
-    def _measure(self, kernels: Sequence[Tunable], bench: Bench, end: float) -> None:
-        """Kernel by kernel, so that what takes most of the time is done when time is over."""
-        assert self.prepared is not None
-        with bench.runner() as runner:
-            for place, kernel in enumerate(kernels):
-                if time.monotonic() > end:
-                    self.stop = "time"
-                    return
-                self.asked.progress(f"kernel {place + 1} of {len(kernels)}: {kernel.kernel.name}, {len(kernel.choices)} alternatives")
-                (pruned,) = self.pruning.prune([kernel], end - time.monotonic())
-                self.pruned.append(pruned)
-                self.measured[kernel.key] = self._clock(pruned, bench, runner, end)
-        prepared = self.prepared
-        self.clocked += race(
+    def _race(self, prepared: Prepared, bench: Bench, end: float) -> bool:
+        """Time the other programs; True where all have a time."""
+        self.raced = race(
             prepared.task, prepared.original, prepared.programs, prepared.options, self.profile, bench, lambda: time.monotonic() < end
         )
-
-    def _clock(self, pruned: Pruned, bench: Bench, runner: Runner, end: float) -> str:
-        """Time a kernel's survivors; why that is not done, if it is not."""
-        kernel, name = pruned.tunable, self.asked.target.name
-        known = self.profile.timed(name, bench.place, kernel.key).get(kernel.key, {})
-        wanting = [choice for choice in pruned.survivors if choice != kernel.default and choice.text() not in known]
-        if why := refusal(kernel):
-            return why
-        measuring = Measuring(kernel, bench, runner)
-        for choice in wanting:
-            if time.monotonic() > end:
-                self.stop = "time"
-                return ""
-            try:
-                timed = measuring.timed(choice)
-            except Lost:
-                raise
-            except CosetError as error:
-                self.asked.progress(f"  not measured: {error.message}")
-                return error.message
-            if timed.problem:
-                self.asked.progress(f"  {choice.text()}: {timed.problem}")
-            self.profile.put_timed(name, bench.place, kernel.key, choice.text(), timed)
-            self.clocked += 1
-        if not pruned.left:
-            times = self.profile.timed(name, bench.place, kernel.key).get(kernel.key, {}).values()
-            default = next((each.seconds / each.ratio for each in times if each.rounds), 0.0)
-            self.profile.put_timed(name, bench.place, kernel.key, kernel.default.text(), default_row(default))
-        return ""
+        known = {each.program for each in self.profile.raced(self.asked.target.name, bench.place, model_key(prepared.task))}
+        return all(each.digest in known for each in prepared.programs)
 
     def report(self) -> dict[str, Any]:
         """What is known."""
@@ -170,26 +136,28 @@ class _Run:
         found: dict[str, Any] = {
             "target": self.asked.target.name, "architecture": self.pruning.architecture, "compiler": self.pruning.versions,
             "sizes": dict(self.prepared.sizes) if self.prepared is not None else {}, "stop": self.stop,
-            "programs": [each.summary() for each in programs], "unlike": self.kernels,
+            "programs": [each.summary() for each in programs], "different_kernels": self.different,
             "families": {name: dict(counts) for name, counts in sorted(families.items())},
-            "compiled_now": self.pruning.compiled, "measured_now": self.clocked, "seconds": self.seconds,
+            "compiled_now": self.pruning.compiled, "measured_now": self.raced + (0 if self.clocking is None else self.clocking.measured),
+            "seconds": self.seconds,
             "kernels": [{**each.summary(), **self._told(each)} for each in self.pruned], "device": None,
         }  # fmt: skip
-        if self.bench is not None:
-            found["device"] = {"name": self.bench.place.device, "versions": self.bench.place.versions}
-            found["raced"] = self._raced(self.bench.place)
+        if self.clocking is not None:
+            place = self.clocking.bench.place
+            found["device"] = {"name": place.device, "versions": place.versions}
+            found["raced"] = self._raced(place)
         return found
 
     def _told(self, pruned: Pruned) -> dict[str, Any]:
         """What the clock says of a kernel."""
-        if self.bench is None:
+        if self.clocking is None:
             return {}
         kernel = pruned.tunable
-        timed = self.profile.timed(self.asked.target.name, self.bench.place, kernel.key).get(kernel.key, {})
+        timed = self.profile.timed(self.asked.target.name, self.clocking.bench.place, kernel.key).get(kernel.key, {})
         chosen = best(timed)
         problems = {text: each.problem for text, each in timed.items() if each.problem}
         told = {"chosen": chosen.choice.text(), "factor": chosen.factor} if chosen is not None else {"chosen": None, "factor": None}
-        why = self.measured.get(kernel.key, "")
+        why = self.clocking.unmeasured.get(kernel.key, "")
         return {**told, "measured": sum(bool(each.rounds) for each in timed.values()), "problems": problems, "not_measured": why}
 
     def _raced(self, place: Place) -> list[dict[str, Any]]:
@@ -215,7 +183,8 @@ def tune_model(asked: Tuning, profile: Tunings, *, measured: bool = True, bench:
         except CosetError as error:
             raise CosetError(f"measuring needs a GPU: {error.message}", help="--prune-only needs none, and says what is left") from None
     with Pruning(asked.target, profile, asked.jobs, asked.progress) as pruning:
-        run = _Run(asked, profile, pruning, bench if measured else None)
+        clocking = None if bench is None or not measured else Clocking(asked.target.name, profile, bench, asked.progress)
+        run = _Run(asked, profile, pruning, clocking)
         try:
             run.run()
         except KeyboardInterrupt:
