@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,6 +44,7 @@ from tests.lowering.plan_cases import CASES, fold, gelu_of, op, x_
 
 pytest.importorskip("triton", reason="Triton is not installed")
 TARGET = get_target("nvidia-h200")
+ROOT = Path(__file__).parents[2]
 PLACE = Place("a GPU of ours", "version 1")
 
 
@@ -483,6 +487,7 @@ def several() -> Program:
     return CASES["mixture_of_experts"]()[0]
 
 
+@pytest.mark.slow
 def test_programs_are_raced_kept_and_taken(interpreter: Runner, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "profile.sqlite"
@@ -520,6 +525,37 @@ def test_a_program_s_digest_has_no_names() -> None:
     second = Program((a, b, c), (("other", op("add", product(a, b), product(a, c))),))
     swapped = Program((a, c, b), (("other", op("add", product(a, b), product(a, c))),))
     assert digest_of(first) == digest_of(second) != digest_of(swapped) != digest_of(model())
+
+
+@pytest.mark.slow
+def test_the_path_of_a_gpu_over_torch_s_memory(tmp_path: Path) -> None:
+    """Everything that `on_gpu` does but CUDA itself, in a process with Triton's interpreter: kernels and whole packages."""
+    pytest.importorskip("torch")
+    script = f"""
+from pathlib import Path
+from coset.backends.tuning_profile import opened
+from coset.backends.triton_corrections import correct_interpreter
+correct_interpreter()
+from coset.timing import Protocol
+from coset.tuning.measuring import on_gpu
+from coset.tuning.tune import tune_model
+from tests.coset.test_tuning import asked, several
+with opened(Path({str(tmp_path / "profile")!r})) as store:
+    bench = on_gpu("cpu", Protocol(1, 1.0, 1, 1))
+    kernels = tune_model(asked(), store, bench=bench)
+    assert kernels["stop"] == "done" and all(one["measured"] and not one["problems"] for one in kernels["kernels"]), kernels
+    from coset.tuning.racing import _Race
+    from coset.tuning.tune import prepare
+    prepared = prepare(asked(model=several(), programs=1))
+    race = _Race(prepared.task, prepared.original, prepared.options, bench, Path({str(tmp_path)!r}))
+    first, other = prepared.programs
+    assert not race.written(first) and not race.written(other)
+    timed = race.timed(first, other)
+    assert timed.rounds == 1 and timed.ratio > 0 and not timed.problem, timed
+"""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-1500:]
 
 
 # ---------------------------------------------------------------- the command
