@@ -53,7 +53,6 @@ def _launch(launch: Launch, buffers: Mapping[str, Buffer], sizes: Mapping[str, i
             arguments.append([argument.type, evaluate(argument.dim, sizes)])
         else:
             buffer = buffers[argument.buffer]
-            strides = [evaluate(dim, sizes) for dim in buffer.strides] if buffer.strides is not None else None
-            arguments.append([argument.type, buffer.dtype.name, [evaluate(dim, sizes) for dim in buffer.shape], strides])
+            arguments.append([argument.type, buffer.dtype.name, [evaluate(dim, sizes) for dim in buffer.shape]])  # strides are in the text
     numbers = [int(number) for number in launch.numbers(sizes).values()]
     return [arguments, numbers, [evaluate(dim, sizes) for dim in launch.grid], sorted(launch.options().items())]

@@ -160,20 +160,20 @@ def refusal(kernel: Tunable) -> str:
 
 
 def summed(kernel: Tunable) -> int:
-    """How many values one result is a sum of, at most."""
+    """How many additions one result is behind, at most."""
     each = kernel.kernel
-    loops: tuple[Loop, ...] = ()
+    sums: tuple[tuple[Loop, ...], ...] = ()
     if isinstance(each, (Product, Grouped)):
-        loops = each.k
+        sums = (each.k,)
     elif isinstance(each, Rows):
-        loops = each.columns
+        sums = (each.columns,) * len(each.folds)  # one after the other
     elif isinstance(each, Scan):
-        loops = (each.column,)
+        sums = ((each.column,),)
     elif isinstance(each, Attention):
-        loops = (*each.keys, *each.k)
+        sums = (each.keys, each.keys, each.k)
     elif isinstance(each, Scatter):
-        loops = each.updates
-    return prod(evaluate(loop.extent, kernel.sizes) for loop in loops)
+        sums = (each.updates,)
+    return max(1, sum(prod(evaluate(loop.extent, kernel.sizes) for loop in loops) for loops in sums))
 
 
 def differs(found: Array, expected: Array, dtype: DType, depth: int) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from coset.lowering.package_plan import planned_package
 from coset.lowering.triton_choice import Choices
 from coset.lowering.triton_launch import Options
 from coset.task import Task
-from coset.tuning.chosen import Kernels, kernels_of
+from coset.tuning.chosen import kernels_of
 from coset.tuning.measuring import Bench
 from coset.tuning.programs import Alternative, model_key
 
@@ -46,10 +46,10 @@ def race(
     others = [each for each in programs[1:] if each.digest not in known]
     if not others:
         return 0
-    kernels = kernels_of(store, target, bench.place)
+    tuned = replace(options, choices=Choices(kernels_of(store, target, bench.place), task.binding))
     done = 0
     with working_folder("coset-work-") as folder:
-        race = _Race(task, original, _with(options, kernels, task.binding), bench, folder)
+        race = _Race(task, original, tuned, bench, folder)
         problem = race.written(programs[0])
         if problem:
             raise CosetError(f"the program itself cannot be timed: {problem}", help="see what `coset lower --check interpreted` says of it")
@@ -65,10 +65,6 @@ def race(
             store.put_raced(target, bench.place, key, Raced(each.digest, each.strayed, timed))
             done += 1
     return done
-
-
-def _with(options: Options, kernels: Kernels, sizes: Mapping[str, int]) -> Options:
-    return replace(options, choices=Choices(kernels, sizes))
 
 
 class _Race:
@@ -104,10 +100,8 @@ class _Race:
         against = timing.ratio(times["other"], times["first"])
         return Timed(times["other"].median, against.value, against.low, against.high, len(times["other"].medians))
 
-    @contextmanager
-    def _ready(self, one: Alternative) -> Iterator[timing.Program]:
-        with self.bench.calling(self._place(one), self.feed) as program:
-            yield program
+    def _ready(self, one: Alternative) -> AbstractContextManager[timing.Program]:
+        return self.bench.calling(self._place(one), self.feed)
 
     def _place(self, one: Alternative) -> Path:
         return self.folder / f"program_{one.strayed}"

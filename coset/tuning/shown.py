@@ -13,7 +13,7 @@ def show_tuned(result: Mapping[str, Any]) -> None:
     CONSOLE.print(f"target     {result['target']} ({result['architecture']}), {result['compiler']}", markup=False)
     if result["sizes"]:
         CONSOLE.print(f"sizes      {', '.join(f'{name}={size}' for name, size in result['sizes'].items())}", markup=False)
-    rows = new_table("family", ">kernels", ">alternatives", ">compiled", ">left")
+    rows = new_table("family", ">kernels", ">alternatives", ">compiled", ">survive")
     for name, counts in result["families"].items():
         rows.add_row(name, *(str(counts[each]) for each in ("kernels", "alternatives", "compiled", "survivors")))
     CONSOLE.print(rows)

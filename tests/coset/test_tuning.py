@@ -289,6 +289,8 @@ def test_an_alternative_is_compared_first_and_then_timed(interpreter: Runner, st
     timed = measuring.timed(fast)
     assert 0.49 < timed.ratio < 0.51 and timed.low <= timed.ratio <= timed.high < 1 and timed.rounds == 5 and not timed.problem
     assert summed(kernel) > 1
+    attention = next(each for each in kernels_of("attention_in_one") if each.family == "attention")
+    assert summed(attention) < 100, "sums of sums: their lengths are added"
     before = len(ours.timed)
     assert measuring.timed(wrong).problem.startswith("other values: ") and len(ours.timed) == before, "what is wrong is not timed"
 
