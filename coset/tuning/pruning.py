@@ -82,6 +82,11 @@ class Pruning:
             self._compile(wanting, known, time.monotonic() + seconds)
         return [survivors(kernel, known[kernel.key], self.target) for kernel in kernels]
 
+    def known(self, kernels: Sequence[Tunable]) -> list[Pruned]:
+        """As `prune`, with what the profile has by now."""
+        facts = ((kernel, self.profile.facts(self.architecture, self.versions, kernel.key)) for kernel in kernels)
+        return [survivors(kernel, found, self.target) for kernel, found in facts]
+
     def _compile(self, wanting: Sequence[tuple[Tunable, Choice]], known: dict[str, dict[str, Facts]], end: float) -> None:
         free: SimpleQueue[Compiler] = SimpleQueue()
         for each in self.compilers:

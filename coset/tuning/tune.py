@@ -29,7 +29,7 @@ from coset.tuning.measuring import Bench, on_gpu
 from coset.tuning.programs import Alternative, alternatives_of, model_key
 from coset.tuning.pruning import Pruned, Pruning
 from coset.tuning.racing import race
-from coset.tuning.tunable import tunables
+from coset.tuning.tunable import Tunable, tunables
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _Run:
     stop: str = "done"
     prepared: Prepared | None = None
     pruned: Sequence[Pruned] = ()
-    different: int = 0  # kernels that are not alike
+    kernels: Sequence[Tunable] = ()
     raced: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -105,7 +105,7 @@ class _Run:
         end = started + self.asked.seconds
         plans = [each.plan for each in prepared.programs]
         kernels = tunables(plans, prepared.options, self.asked.target, prepared.sizes)
-        self.different = len(kernels)
+        self.kernels = kernels
         if self.clocking is None:
             self.pruned = self.pruning.prune(kernels, self.asked.seconds)
             whole = True
@@ -136,7 +136,7 @@ class _Run:
         found: dict[str, Any] = {
             "target": self.asked.target.name, "architecture": self.pruning.architecture, "compiler": self.pruning.versions,
             "sizes": dict(self.prepared.sizes) if self.prepared is not None else {}, "stop": self.stop,
-            "programs": [each.summary() for each in programs], "different_kernels": self.different,
+            "programs": [each.summary() for each in programs], "different_kernels": len(self.kernels),
             "families": {name: dict(counts) for name, counts in sorted(families.items())},
             "compiled_now": self.pruning.compiled, "measured_now": self.raced + (0 if self.clocking is None else self.clocking.measured),
             "seconds": self.seconds,
@@ -189,4 +189,5 @@ def tune_model(asked: Tuning, profile: Tunings, *, measured: bool = True, bench:
             run.run()
         except KeyboardInterrupt:
             run.stop = "interrupt"
+            run.pruned = run.pruned or pruning.known(run.kernels)
         return run.report()

@@ -7,10 +7,12 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from coset.backends.profile import Place
 from coset.backends.profile import opened as measured
 from coset.backends.triton_runtime import Runner, architecture
 from coset.backends.tuning_profile import Facts, Raced, Timed, Tunings, opened, reading
+from coset.calibration.cases import constant_term
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
@@ -32,7 +35,9 @@ from coset.lowering.triton import Emission, can_emit
 from coset.lowering.triton_choice import Choice, Chosen
 from coset.lowering.triton_launch import Options
 from coset.targets.target import get_target
+from coset.tuning import clocking
 from coset.tuning import pruning as pruning_module
+from coset.tuning import tune as tune_module
 from coset.tuning.chosen import advice, best, default_row, fastest
 from coset.tuning.drawn import drawn
 from coset.tuning.measuring import Bench, Measuring, differs, in_interpreter, summed
@@ -171,12 +176,15 @@ def test_where_all_spill_none_is_out_for_it() -> None:
 
 
 def test_registers_of_all_threads_fit_a_processor() -> None:
-    (kernel,) = [each for each in kernels_of("layer_norm") if each.family == "rows"][:1]
-    wide = max(kernel.ranked, key=lambda choice: choice.warps)
-    told = {choice.text(): Facts(160, 0, 0) for choice in kernel.ranked}
-    left = survivors(kernel, told, TARGET).survivors
-    assert all(160 * 32 * choice.warps <= 65536 or choice == kernel.default for choice in left)
-    assert wide.warps * 32 * 160 <= 65536 or wide not in left or wide == kernel.default
+    x = x_("x", F32, 4096, 8192)
+    (kernel,) = tunables([plan(Program((x,), (("y", fold(x, "add", 1)),)), computes=can_emit)], Options(), TARGET, {})
+    assert any(choice.warps == 16 for choice in kernel.ranked[1:])
+    told = {choice.text(): Facts(160, 0, 0) for choice in kernel.ranked}  # 81,920 registers of 512 threads
+    found = survivors(kernel, told, TARGET)
+    assert all(choice.warps < 16 for choice in found.survivors[1:])
+    assert "registers: 160 of 512 threads" in found.out.values()
+    amd = get_target("amd-mi300x")  # its number is a SIMD's
+    assert survivors(replace(kernel, target=amd), told, amd).survivors == kernel.ranked
 
 
 def test_prediction_keeps_the_default_and_few_others() -> None:
@@ -342,6 +350,16 @@ def test_no_time_to_measure_is_time_over(interpreter: Runner, store: Tunings) ->
     assert found["stop"] == "time" and found["measured_now"] == 0 and found["kernels"] == []
 
 
+def test_time_that_ends_between_two_alternatives_ends_the_run(interpreter: Runner, store: Tunings, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = Bench_(interpreter)
+    watch = SimpleNamespace(monotonic=lambda: time.monotonic() + 1e6 * (len(ours.timed) > 15))
+    monkeypatch.setattr(clocking, "time", watch)
+    found = tuned(store, ours)
+    assert found["stop"] == "time" and found["measured_now"] == 2 and len(found["kernels"]) == 1 and found["kernels"][0]["chosen"] is None
+    monkeypatch.undo()
+    assert tuned(store, ours)["stop"] == "done"
+
+
 def test_what_gives_other_values_is_dropped_told_and_never_chosen(interpreter: Runner, store: Tunings) -> None:
     said: list[str] = []
     found = tuned(store, Bench_(interpreter, quicker, lambda choice: choice.warps == 2), progress=said.append)
@@ -388,6 +406,7 @@ def test_the_choice_is_the_one_whose_interval_is_below_the_default_and_whose_rat
     assert best({**slow, "A=16 warps=4 stages=3": default_row(1.0)}) == Chosen(Choice.read("A=16 warps=4 stages=3"), 1.0)
     won = [Raced("b", 2, Timed(1, 0.8, 0.7, 0.9, 5)), Raced("a", 0, Timed(1, 1.0, 1.0, 1.0)), Raced("c", 1, Timed(1, 0.5, 0.4, 1.2, 5))]
     assert fastest(tuple(won)) == won[0] and fastest(tuple(won[1:])) is None
+    assert fastest((Raced("d", 3, Timed(1, 0.5, 0.4, 0.6, 5, "other values")), won[1])) is None
 
 
 def package_of(folder: Path) -> dict[str, bytes]:
@@ -485,15 +504,15 @@ def test_bad_profiles_are_refused_by_what_is_wrong(tmp_path: Path) -> None:
 
 
 def several() -> Program:
-    """A program with another form: the products of a mixture of experts in groups, or opened."""
-    return CASES["mixture_of_experts"]()[0]
+    """A program of which strayed prices find another form."""
+    return CASES["training_step"]()[0]
 
 
-@pytest.mark.slow
-def test_programs_are_raced_kept_and_taken(interpreter: Runner, tmp_path: Path) -> None:
+def test_programs_are_raced_kept_and_taken(interpreter: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr(tune_module, "tunables", lambda *_: [])  # programs alone
     file = tmp_path / "profile.sqlite"
-    given = {"model": several(), "programs": 2}
+    given = {"model": several(), "programs": 3}
     prepared = prepare(asked(**given))
     assert len(prepared.programs) > 1, "the case has no other program"
     others = [each for each in prepared.programs if each.strayed]
@@ -516,6 +535,33 @@ def test_programs_are_raced_kept_and_taken(interpreter: Runner, tmp_path: Path) 
     assert other["profile"]["program"]["strayed"] == 0 and any("is not found" in line for line in said)
 
 
+def test_a_program_that_differs_from_the_model_is_dropped_and_the_first_must_not(
+    interpreter: Runner, store: Tunings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    given = {"model": several(), "programs": 3}
+    prepared = prepare(asked(**given))
+    others = {f"program_{each.strayed}" for each in prepared.programs if each.strayed}
+
+    def broken(names: set[str]) -> Bench:
+        ours = Bench_(interpreter)
+
+        @contextmanager
+        def package(folder: Path) -> Iterator[Any]:
+            with ours.package(folder) as runs:
+                moved = folder.name in names
+                yield SimpleNamespace(run=lambda feed: {name: value + 1 if moved else value for name, value in runs.run(feed).items()})
+
+        return replace(ours.bench(), package=package)
+
+    monkeypatch.setattr(tune_module, "tunables", lambda *_: [])  # programs alone
+    found = tune_model(asked(**given), store, bench=broken(others))
+    rows = {row["strayed"]: row["problem"] for row in found["raced"]}
+    assert rows.pop(0) == "" and rows and all(problem.startswith("other values") for problem in rows.values())
+    with opened(Path(":memory:")) as empty, pytest.raises(CosetError, match="cannot be timed: other values"):
+        tune_model(asked(**given), empty, bench=broken({"program_0"}))
+
+
 def test_a_program_s_digest_has_no_names() -> None:
     x, v, w = x_("x", F32, 32, 48), x_("v", F32, 48, 40), x_("w", F32, 48, 40)
     a, b, c = x_("a", F32, 32, 48), x_("b", F32, 48, 40), x_("c", F32, 48, 40)
@@ -527,6 +573,13 @@ def test_a_program_s_digest_has_no_names() -> None:
     second = Program((a, b, c), (("other", op("add", product(a, b), product(a, c))),))
     swapped = Program((a, c, b), (("other", op("add", product(a, b), product(a, c))),))
     assert digest_of(first) == digest_of(second) != digest_of(swapped) != digest_of(model())
+
+    def scaled(value: np.ndarray[Any, Any]) -> str:
+        x = x_("x", F32, *value.shape)
+        return digest_of(Program((x,), (("y", op("multiply", x, constant_term(value, F32))),)))
+
+    large, small = np.ones((8, 8), np.float32), np.ones(2, np.float32)
+    assert scaled(large) == scaled(2 * large) != scaled(np.ones((8, 9), np.float32)) and scaled(small) != scaled(2 * small)
 
 
 @pytest.mark.slow
@@ -548,9 +601,9 @@ with opened(Path({str(tmp_path / "profile")!r})) as store:
     assert kernels["stop"] == "done" and all(one["measured"] and not one["problems"] for one in kernels["kernels"]), kernels
     from coset.tuning.racing import _Race
     from coset.tuning.tune import prepare
-    prepared = prepare(asked(model=several(), programs=1))
+    prepared = prepare(asked(model=several(), programs=3))
     race = _Race(prepared.task, prepared.original, prepared.options, bench, Path({str(tmp_path)!r}))
-    first, other = prepared.programs
+    first, *_, other = prepared.programs
     assert not race.written(first) and not race.written(other)
     timed = race.timed(first, other)
     assert timed.rounds == 1 and timed.ratio > 0 and not timed.problem, timed
@@ -633,7 +686,8 @@ def test_ctrl_c_keeps_what_is_done(
     monkeypatch.setattr(Tunings, "put_facts", put)
     assert cli.run(["tune", str(onnx_model), "--profile", str(profile), "--prune-only", "--json"]) == 2
     said = capsys.readouterr()
-    assert json.loads(said.out)["stop"] == "interrupt" and "goes on" in said.err
+    found = json.loads(said.out)
+    assert found["stop"] == "interrupt" and "goes on" in said.err and sum(kernel["compiled"] for kernel in found["kernels"]) == 3
     monkeypatch.setattr(Tunings, "put_facts", kept)
     assert cli.run(["tune", str(onnx_model), "--profile", str(profile), "--prune-only", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
