@@ -486,7 +486,7 @@ def test_a_step_of_training_keeps_to_a_limit_of_memory() -> None:
     torch.testing.assert_close(gradients, expected[0])
 
 
-def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     from coset.backends.profile import Place
     from coset.backends.tuning_profile import Timed, opened
 
@@ -498,5 +498,7 @@ def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Pat
         store.put_timed("nvidia-h100", Place("a GPU", "1"), "k", "BLOCK=256 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
     module = nn.Sequential(nn.Linear(8, 8), nn.GELU())
     x = torch.randn(4, 8)
+    caplog.set_level(logging.DEBUG, logger="coset")
     found = coset.compile(module, profile=profile, **QUICK)(x)
+    assert "1 kernels were tuned on a GPU (1)" in caplog.text
     assert torch.allclose(found, module(x), atol=1e-5) and compiled_graphs()[0].parts and not compiled_graphs()[0].fallbacks

@@ -26,10 +26,12 @@ from coset.backends.triton_runtime import Runner, architecture
 from coset.backends.tuning_profile import Facts, Raced, Timed, Tunings, opened, reading
 from coset.calibration.cases import constant_term
 from coset.feeds import Feed
+from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.types import DTYPES, F32
 from coset.lower import Check, Lowering, lower
+from coset.lowering.kernel import Load, scalars
 from coset.lowering.plan import plan
 from coset.lowering.triton import Emission, can_emit
 from coset.lowering.triton_choice import Choice, Chosen
@@ -210,6 +212,8 @@ def test_prediction_knows_edges_waves_and_operands_that_are_read_again() -> None
     ragged = ranked(4096, 129, 4096)
     narrow, whole = (min(ragged.seconds(choice) for choice in ragged.choices if choice["BLOCK_N"] == side) for side in (32, 256))
     assert narrow < whole, "a tile of 256 columns is half empty"
+    full, same = ranked(4096, 256, 4096), [choice for choice in ragged.choices if choice["BLOCK_N"] == 256]
+    assert same and all(full.seconds(choice) == ragged.seconds(choice) for choice in same)
 
 
 def test_compilers_in_parallel_and_what_is_known_is_not_compiled_again(store: Tunings) -> None:
@@ -272,6 +276,20 @@ def test_keys_that_ascend_are_drawn_so() -> None:
         key = kernel.kernel.key.buffer  # type: ignore[union-attr]
         values = drawn(kernel)[key].astype(np.int64)
         assert (np.diff(values) >= 0).all() and values.min() >= 0
+
+
+def test_places_are_drawn_inside_of_what_they_are_places_of() -> None:
+    """The hub's gathers keep an index inside by themselves; a kernel after a sort reads where it is told."""
+    found = 0
+    for kernel in (kernel for name in ("embedding", "embedding_gradient", "segments", "mixture_of_experts") for kernel in kernels_of(name)):
+        memory = drawn(kernel)
+        for pick in kernel.kernel.picks:
+            for value in scalars(pick.value):
+                if isinstance(value, Load) and value.dtype.kind in ("int", "uint"):
+                    places = memory[value.buffer].astype(np.int64)
+                    assert places.min(initial=0) >= 0 and places.max(initial=0) < evaluate(pick.count, kernel.sizes), kernel.kernel.name
+                    found += 1
+    assert found > 3
 
 
 def test_other_values_are_told_from_another_order_of_sums() -> None:
@@ -366,6 +384,19 @@ def test_what_gives_other_values_is_dropped_told_and_never_chosen(interpreter: R
     dropped = [text for kernel in found["kernels"] for text in kernel["problems"]]
     assert dropped and all("warps=2" in text for text in dropped) and any("other values" in line for line in said)
     assert all("warps=2" not in kernel["chosen"] or kernel["chosen"] == kernel["default"] for kernel in found["kernels"])
+
+
+def test_a_kernel_is_done_when_all_of_it_was_compiled(interpreter: Runner, store: Tunings) -> None:
+    (kernel,) = kernels_of("gelu", {"n": 5})[:1]
+    told = facts(kernel)
+
+    class Slow:
+        def prune(self, kernels: Any, _: float) -> list[Any]:
+            return [survivors(each, {text: told[text] for text in list(told)[:2]}, TARGET) for each in kernels]
+
+    work = clocking.Clocking(TARGET.name, store, Bench_(interpreter).bench())
+    assert work.kernels([kernel], Slow(), time.monotonic() + 100.0) and work.pruned[0].left > 0  # type: ignore[arg-type]
+    assert set(rows_of(store)[kernel.key]) == {kernel.ranked[1].text()}, "the default's row says that all were measured"
 
 
 def test_a_default_that_does_not_run_is_no_measurement(interpreter: Runner, store: Tunings) -> None:

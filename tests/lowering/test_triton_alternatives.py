@@ -177,6 +177,12 @@ def test_whole_rows_stay_whole_and_k_stays_in_one_where_it_must() -> None:
     assert {choice["BLOCK_COLUMNS"] for choice in found} == {1024} and len(found) > 3
     product, made = matmul(20, 17, 5003, F32)
     assert {choice["SPLITS"] for choice in choices_of(product, made, Options(splits=False), {})} == {1}
+    case = plan(CASES["attention_in_one"]()[0], computes=emitted)
+    (one,) = (kernel for kernel in computed(case) if isinstance(kernel, Attention))
+    sizes = {"batch": 2, "m": 1, "keys": 4096}
+    long = replace(one, **{role: tuple(replace(loop, extent=size) for loop in getattr(one, role)) for role, size in sizes.items()})
+    assert len({choice["SPLITS"] for choice in choices_of(long, case, Options(), SIZES)}) > 2
+    assert {choice["SPLITS"] for choice in choices_of(long, case, Options(splits=False), SIZES)} == {1}
     free, made = matmul(symbol("m"), 17, 5003, F32)
     assert {choice["SPLITS"] for choice in choices_of(free, made, Options(), {"m": 20})} == {1}
 
