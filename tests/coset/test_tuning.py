@@ -212,8 +212,9 @@ def test_prediction_knows_edges_waves_and_operands_that_are_read_again() -> None
     ragged = ranked(4096, 129, 4096)
     narrow, whole = (min(ragged.seconds(choice) for choice in ragged.choices if choice["BLOCK_N"] == side) for side in (32, 256))
     assert narrow < whole, "a tile of 256 columns is half empty"
-    full, same = ranked(4096, 256, 4096), [choice for choice in ragged.choices if choice["BLOCK_N"] == 256]
-    assert same and all(full.seconds(choice) == ragged.seconds(choice) for choice in same)
+    half, full = ranked(65536, 129, 4096), ranked(65536, 256, 4096)  # of more programs than there are slots for
+    same = [choice for choice in half.choices if choice["BLOCK_N"] == 256]
+    assert same and all(full.seconds(choice) == half.seconds(choice) for choice in same)
 
 
 def test_compilers_in_parallel_and_what_is_known_is_not_compiled_again(store: Tunings) -> None:
