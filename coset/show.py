@@ -160,6 +160,13 @@ def show_lowered(result: Mapping[str, Any]) -> None:
     for kernel in result["kernels"]:
         tuned = f", tuned {kernel['tuned']['factor']:.2f} times as fast" if "tuned" in kernel else ""
         CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}{tuned}): {', '.join(kernel['ops'])}", markup=False)
+    profile = result["profile"]
+    if profile is not None and profile["device"] is not None:
+        CONSOLE.print(
+            f"profile    {len(profile['tuned'])} of {len(result['kernels'])} kernels as tuned on {profile['device']['name']}", markup=False
+        )
+        if profile["program"]["strayed"]:
+            CONSOLE.print(f"program    another one, {profile['program']['factor']:.2f} times as fast as the first", markup=False)
     if result["check"]["ok"] is None:
         CONSOLE.print(f"check      none: {result['check']['why']}")
     else:

@@ -68,10 +68,8 @@ def prepare(asked: Tuning) -> Prepared:
     """The model's program, as `coset lower` chooses it, with its plan, and others.
 
     Raises:
-        CosetError: the model or the target is none that can be lowered.
+        CosetError: the model is none that can be lowered.
     """
-    if asked.target.dialect != DIALECT:
-        raise CosetError(f"the target `{asked.target.name}` has no kernels of ours to tune", help="name one that `coset lower` takes")
     asked.progress("reading the model")
     original = read_program(asked.model)
     job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
@@ -175,8 +173,10 @@ def tune_model(asked: Tuning, profile: Tunings, *, measured: bool = True, bench:
     what is known (`stop`: interrupt).
 
     Raises:
-        CosetError: as `prepare`; there is no GPU; the target's file does not say what it is compiled for.
+        CosetError: as `prepare`; there is no GPU; the target has no kernels, or its file does not say what they are compiled for.
     """
+    if asked.target.dialect != DIALECT:
+        raise CosetError(f"the target `{asked.target.name}` has no kernels of ours to tune", help="name one that `coset lower` takes")
     if measured and bench is None:
         try:
             bench = on_gpu()

@@ -682,7 +682,7 @@ def test_the_command_prunes_and_goes_on(onnx_model: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (["--target", "cpu-onnxruntime", "--prune-only"], "what it is compiled for"),
+        (["--target", "cpu-onnxruntime", "--prune-only"], "no kernels of ours"),
         (["--target", "nowhere", "--prune-only"], "no target"),
         (["--dim", "n=3", "--prune-only"], "no free dim"), (["--jobs", "0"], "0 is not in the range"),
         (["--seconds", "-1"], "not in the range"), (["--numerics", "wrong", "--prune-only"], "wrong"),
@@ -699,6 +699,20 @@ def test_no_folder_for_the_profile(onnx_model: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COSET_CACHE", "")
     assert cli.run(["tune", str(onnx_model), "--prune-only"]) == 2
     assert "give --profile" in capsys.readouterr().err
+
+
+def test_the_command_lower_takes_a_profile_and_says_how_many_kernels_it_speaks_of(
+    interpreter: Runner, onnx_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "profile.sqlite"
+    with opened(file) as store:
+        tuned(store, Bench_(interpreter, quicker), model=str(onnx_model))
+    given = ["lower", str(onnx_model), "--check", "none", "--profile"]
+    assert cli.run([*given, str(file), "-o", str(tmp_path / "a")]) == 0
+    said = capsys.readouterr()
+    assert f"kernels as tuned on {PLACE.device}" in said.out and "times as fast" in said.out
+    assert cli.run([*given, str(tmp_path / "none"), "-o", str(tmp_path / "b")]) == 2
+    assert "there is no profile" in capsys.readouterr().err and not (tmp_path / "b").exists()
 
 
 def test_ctrl_c_keeps_what_is_done(
