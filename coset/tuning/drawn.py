@@ -49,7 +49,7 @@ def _values(generator: np.random.Generator, dtype: DType, count: int) -> Array:
     if dtype is BOOL:
         return generator.integers(0, 2, count).astype(bool)
     if dtype.kind == "float":
-        return cast(generator.normal(size=count).astype(np.float32), dtype)
+        return cast(generator.standard_normal(count, np.float32), dtype)
     return cast(generator.integers(0 if dtype.kind == "uint" else -_FIRST, _FIRST + 1, count), dtype)
 
 

@@ -30,7 +30,7 @@ from coset.tuning.tunable import Tunable
 ROUNDINGS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 ULPS = 4.0  # roundings of a result that may fall the other way where its last sum does
 PROTOCOL = timing.Protocol(15, 1.0, 5, 10)  # of a pair
-LARGEST = 8 << 30  # bytes of one kernel's buffers: with more it is not measured alone
+LARGEST = 1 << 30  # bytes of one kernel's buffers: with more it is not measured alone, they go to its process and back
 Program = Callable[[], object]
 Running = Callable[[str, Emission, Mapping[str, Array], Mapping[str, int]], AbstractContextManager[Program]]
 
