@@ -40,6 +40,12 @@ class Child:
         self.close()
         return lines[-1][:300] if lines else f"exit status {code}"
 
+    def stop(self) -> None:
+        """End the child's process; who waits for its answer, in another thread, learns that it died."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
     def close(self) -> None:
         """End the child."""
         if self._process is not None:

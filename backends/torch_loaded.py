@@ -73,6 +73,16 @@ class LoadedPackage:
             results = self.model(*given)
         return results if isinstance(results, tuple) else (results,)
 
+    def tensors(self, feed: Arrays) -> list[Any]:
+        """Inputs by name as tensors on the device, in the order of the inputs."""
+        given = []
+        for one in self.manifest["inputs"]:
+            array = np.ascontiguousarray(stored_array(feed[one["name"]], DTYPES[one["dtype"]]))
+            kind = getattr(torch, one["stored"])
+            raw = torch.frombuffer(bytearray(array.tobytes()), dtype=torch.uint8).view(kind) if array.size else torch.empty(0, dtype=kind)
+            given.append(raw.reshape(feed[one["name"]].shape).to(self.device))
+        return given
+
     # ------------------------------------------------------------ as a package in a child process is used
 
     def __enter__(self) -> LoadedPackage:
@@ -87,14 +97,8 @@ class LoadedPackage:
         Raises:
             CosetError: the package refuses the inputs or fails.
         """
-        given = []
-        for one in self.manifest["inputs"]:
-            array = np.ascontiguousarray(stored_array(feed[one["name"]], DTYPES[one["dtype"]]))
-            kind = getattr(torch, one["stored"])
-            raw = torch.frombuffer(bytearray(array.tobytes()), dtype=torch.uint8).view(kind) if array.size else torch.empty(0, dtype=kind)
-            given.append(raw.reshape(feed[one["name"]].shape).to(self.device))
         try:
-            outputs = self(given)
+            outputs = self(self.tensors(feed))
         except (RuntimeError, ValueError) as error:
             raise CosetError(f"the package does not run: {error}") from error
         results = {}

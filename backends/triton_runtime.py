@@ -6,10 +6,12 @@ has it not. So neither choice touches the process that asks.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,15 @@ from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError, MissingExtra
 from coset.lowering.triton_launch import Launch
+from coset.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
-TARGETS = {"sm_80": ("cuda", 80, 32), "sm_90": ("cuda", 90, 32), "gfx942": ("hip", "gfx942", 64)}
+TARGETS: dict[str, tuple[str, int | str, int]] = {"sm_80": ("cuda", 80, 32), "sm_90": ("cuda", 90, 32), "gfx942": ("hip", "gfx942", 64)}
+AMD = {"amd-mi300x": "gfx942"}  # what has no compute capability
+
+
+class Lost(CosetError):
+    """The device answers no more in this process: what broke it is not known, and nothing else can be measured in this run."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +143,41 @@ class Compiler(TritonChild):
         super().__init__("triton_child", "compile", interpreted=False)
 
     def run(self, source: str, launches: Sequence[Launch], target: str, binding: Mapping[str, int]) -> list[Compiled]:
-        """The launches' functions compiled for a target of `TARGETS`.
+        """The launches' functions compiled for a target of `TARGETS`, or for another `sm_..` that Triton knows.
 
         Raises:
             CosetError: the compiler refuses one.
             MissingExtra: Triton is not installed.
         """
-        request = {"source": source, "launches": [_request(each, binding, None) for each in launches], "target": TARGETS[target]}
+        request = {"source": source, "launches": [_request(each, binding, None) for each in launches], "target": _compiled_for(target)}
         answer, _ = self.ask(request, [])
         return [Compiled(**facts) for facts in answer["kernels"]]
+
+
+def architecture(target: Target) -> str | None:
+    """What kernels for a target are compiled for; None where its file does not say."""
+    capability = target.numbers.get("compute_capability")
+    if capability is not None:
+        return f"sm_{round(capability.value * 10)}"
+    return next((AMD[name] for name in (target.name, *target.bases) if name in AMD), None)
+
+
+def triton_version() -> str:
+    """The release of Triton that compiles here.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        return f"triton {version('triton')}"
+    except PackageNotFoundError:
+        if importlib.util.find_spec("triton") is None:
+            raise MissingExtra("Triton is not installed: no kernel can be compiled", help="pip install 'coset[gpu]'") from None
+        return "triton of unknown version"  # one of its builds under another name
+
+
+def _compiled_for(name: str) -> tuple[str, int | str, int]:
+    return TARGETS.get(name) or ("cuda", int(name.removeprefix("sm_")), 32)
 
 
 def _request(launch: Launch, binding: Mapping[str, int], names: list[str] | None) -> dict[str, Any]:

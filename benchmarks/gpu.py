@@ -1,7 +1,7 @@
 """Kernels, products and blocks on a GPU: tests, memory checks and timings, in one call of under ten minutes.
 
     python -m benchmarks.gpu [--part NAME ..] [--only NAME ..] [--out FOLDER] [--json]
-        parts: tests, sanitizer, bandwidth, matmul, attention, irregular, blocks, calibrate
+        parts: tests, sanitizer, bandwidth, matmul, attention, irregular, tuning, blocks, calibrate
     python -m benchmarks.gpu --device cpu          a dry run of every part with tiny sizes, in Triton's interpreter: no time means anything
 
 `benchmarks/gpu.sh` is the one command for a machine where nothing is installed by hand. Every part runs in processes of its own, so that
@@ -40,6 +40,7 @@ PARTS = {
     "matmul": 60.0,
     "attention": 60.0,
     "irregular": 60.0,
+    "tuning": 90.0,
     "blocks": 210.0,
     "calibrate": 300.0,
 }
@@ -246,6 +247,12 @@ def irregular(setup: Setup, allowed: float) -> Iterator[Row]:
     yield from _rows(setup, "irregular", allowed)
 
 
+def tuning(setup: Setup, allowed: float) -> Iterator[Row]:
+    """Kernels with the numbers that `coset tune` finds for them, beside their defaults; the profile lies beside the results."""
+    setup.out.mkdir(parents=True, exist_ok=True)
+    yield from _rows(setup, f"tuning:{0.9 * allowed:.0f}", allowed, setup.out)
+
+
 def blocks(setup: Setup, allowed: float) -> Iterator[Row]:
     """Packages are written side by side, and then timed one after the other."""
     end = time.monotonic() + allowed
@@ -306,7 +313,7 @@ def _rows(setup: Setup, child: str, allowed: float, folder: Path | None = None) 
 
 RUNNERS = {
     "tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "attention": attention, "irregular": irregular,
-    "blocks": blocks,     "calibrate": calibrate,
+    "tuning": tuning, "blocks": blocks, "calibrate": calibrate,
 }  # fmt: skip
 
 
@@ -314,6 +321,7 @@ def _child(given: argparse.Namespace) -> int:
     """Write the rows of one task, a line each as soon as it is known."""
     from benchmarks import gpu_attention, gpu_blocks, gpu_irregular, gpu_kernels
     from benchmarks.gpu_calibration import calibrated
+    from benchmarks.gpu_tuning import tuning as tuned
     from coset.timing import Protocol
 
     tiny = given.device == "cpu"
@@ -331,6 +339,8 @@ def _child(given: argparse.Namespace) -> int:
         rows = gpu_attention.attention(given.device, given.target, protocol, tiny=tiny)
     elif kind == "irregular":
         rows = gpu_irregular.irregular(given.device, given.target, protocol, tiny=tiny)
+    elif kind == "tuning":
+        rows = tuned(given.device, given.target, protocol, Path(given.folder), float(name), tiny=tiny)
     elif kind == "prepare":
         rows = [gpu_blocks.prepare(name, Path(given.folder), given.target, given.device, tiny=tiny)]
     elif kind == "calibrate":

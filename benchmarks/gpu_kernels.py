@@ -22,7 +22,7 @@ from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
 from coset.lowering.traffic import least
 from coset.lowering.triton import can_emit, emit
-from coset.lowering.triton_launch import Emission, Launch
+from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.targets.target import get_target
 from coset.timing import Protocol, Ratio, Timing, ratio
 
@@ -47,12 +47,12 @@ TILINGS = (
 class Kernels:
     """A case planned, emitted and in the device's memory."""
 
-    def __init__(self, case: Case, device: str, target: str) -> None:
+    def __init__(self, case: Case, device: str, target: str, options: Options | None = None) -> None:
         self.case, self.device = case, device
         self.program = case.program()
         self.plan: Plan = plan(self.program, get_target(target), computes=can_emit)
         assert not any(isinstance(kernel, Library) for kernel in self.plan.kernels), f"{case.title}: a library's kernel"
-        self.emissions: list[Emission] = [emit(kernel, self.plan) for kernel in self.plan.kernels]
+        self.emissions: list[Emission] = [emit(kernel, self.plan, options=options) for kernel in self.plan.kernels]
         buffers = [*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)]
         draw = torch.Generator(device=device).manual_seed(1)
         self.tensors: dict[str, torch.Tensor] = {}

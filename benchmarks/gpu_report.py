@@ -85,6 +85,14 @@ def _irregular(row: Row) -> list[str]:
     return [f"  {row['case']:40s} {row['kernels']:7d} {times}  {_ratio(row['share_of_torch'])} of {row['beside']}{reached}{wrong}"]
 
 
+def _tuning(row: Row) -> list[str]:
+    wrong = "" if row["right"] else f"  WRONG: error {row['error']:.1e}"
+    times = " ".join(f"{row['median_s'][name] * 1e6:10.1f}" for name in ("default", "tuned", row["beside"]))
+    tried = f"{row['measured']} measured of {row['alternatives']}"
+    lines = [f"  {row['case']:34s} {times}  {_ratio(row['faster'])}, {tried}{wrong}"]
+    return lines + [f"    {name}: {text}" for name, text in row["chosen"].items()]
+
+
 def _block(row: Row) -> list[str]:
     if "median_s" not in row:
         return [f"  {row.get('block', '')}: {row['error']}"]
@@ -101,7 +109,7 @@ def _block(row: Row) -> list[str]:
 
 _LINES = {
     "tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "attention": _attention, "irregular": _irregular,
-    "blocks": _block,     "calibrate": _calibrate,
+    "tuning": _tuning, "blocks": _block, "calibrate": _calibrate,
 }  # fmt: skip
 _HEADS = {
     "bandwidth": [
@@ -110,5 +118,6 @@ _HEADS = {
     "matmul": [f"  {'product with epilogue':34s} {'us':>10s} {'TFLOP/s':>8s} {'cuBLAS':>8s}  share of cuBLAS without epilogue, goal 0.95"],
     "attention": [f"  {'attention':40s} {'us':>10s} {'TFLOP/s':>8s}  torch's time over ours, goal 0.9; of a token a copy's rate, 0.8"],
     "irregular": [f"  {'reads or order by data':40s} {'kernels':>7s} {'us':>10s} {'torch us':>10s}  torch's time over ours, goal 1"],
+    "tuning": [f"  {'kernel':34s} {'default us':>10s} {'tuned us':>10s} {'cuBLAS/copy':>10s}  default's time over the tuned one's"],
     "blocks": ["  medians; graph: a CUDA graph is replayed; the ratios are paired by round, with a 95 % interval"],
 }

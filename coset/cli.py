@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from coset.commands import explanations, machines, optimize, proofs, rules
+from coset.commands import explanations, machines, optimize, proofs, rules, tuning
 from coset.commands.options import NEGATIVE, SUCCESS, USER_ERROR, say
 from coset.ir.errors import CosetError
 
@@ -21,7 +21,7 @@ def cli() -> None:
 
 COMMANDS = (
     optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
-    machines.targets, machines.calibrate, machines.bench, explanations.explain, explanations.bisect,
+    machines.targets, machines.calibrate, machines.bench, tuning.tune, explanations.explain, explanations.bisect,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

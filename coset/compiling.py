@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coset.backends.torch_package import INSTALL
+from coset.backends.tuning_profile import reading
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError, MissingExtra, like
 from coset.lower import Check, Lowering, lower
@@ -42,10 +43,10 @@ class Options:
     (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`: as `coset.optimize` takes them.
     `seconds`, `nodes`: limits of the search of one part. `check`: compare each part with its reference meaning before it is used.
     `folder`: where packages are kept to be read (None: they go with the process). `max_memory`: bytes that the temporaries of one part may
-    take at once; a part that cannot keep to it runs in torch, and is said.
+    take at once; a part that cannot keep to it runs in torch, and is said. `profile`: a file of `coset tune`, whose numbers kernels take.
 
     Raises:
-        CosetError: there is no such target, code or numerics, or a limit is not positive.
+        CosetError: there is no such target, code, numerics or profile, or a limit is not positive.
     """
 
     target: str | None = None
@@ -57,6 +58,7 @@ class Options:
     check: bool = True
     folder: str | Path | None = None
     max_memory: int | None = None
+    profile: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -69,6 +71,11 @@ class Options:
             why = "it has to be 1 or more" if self.max_memory < 1 else "the code `aten` has no plan whose memory could be limited"
             raise CosetError(f"`max_memory` is {self.max_memory}: {why}", help="give bytes, and `triton` or `torch` for `code`")
         Limits(seconds=self.seconds, nodes=self.nodes)
+        if self.profile is not None:
+            if self.code == "aten":
+                raise CosetError("the code `aten` has no kernels that a profile could speak of", help="leave `profile` out")
+            with reading(Path(self.profile)):
+                """It is there, and it is one."""
 
 
 def options_of(given: Mapping[str, Any] | None) -> Options:
@@ -188,7 +195,8 @@ class _Work:
         """
         asked = self._asked(imported, device)
         key = (imported.program.inputs, imported.program.roots, str(device), asked.target.name, asked.code, self.options.numerics,
-               tuple(map(str, self.options.rules)), asked.check, self.options.folder, self.options.max_memory)  # fmt: skip
+               tuple(map(str, self.options.rules)), asked.check, self.options.folder, self.options.max_memory,
+               self.options.profile and (str(self.options.profile), Path(self.options.profile).stat().st_mtime_ns))  # fmt: skip
         done = _PARTS.get(key)
         if done is None:
             if len(_PARTS) >= MOST_KEPT:
@@ -209,6 +217,7 @@ class _Work:
         return Lowering(
             imported.program, target, options.numerics, limits, options.rules, dict(imported.hints), code, check,
             lambda text: LOGGER.debug(text), _in_this_process, options.max_memory,
+            profile=None if options.profile is None or code == "aten" else Path(options.profile),
         )  # fmt: skip
 
     def _compiled(self, asked: Lowering, imported: Imported, device: Any) -> _Done:

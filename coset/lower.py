@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -34,6 +34,7 @@ from coset.lowering.kinds import is_convolution_gradient
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.primitive import primitive
+from coset.lowering.triton_choice import Choices
 from coset.lowering.triton_launch import Options, Rounding
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
 from coset.reference import against_reference, read_program
@@ -41,6 +42,7 @@ from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
 from coset.task import Job, Progress, Searched, Task, phases_for, refuse_idle, solve_task
+from coset.tuning.advised import Picked, advised_by
 from coset.usage import Usage, used_rules
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -81,7 +83,7 @@ class Lowering:
     """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
     functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
     `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
-    that two runs differ in their last bits."""
+    that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by."""
 
     model: Any
     target: Target
@@ -95,6 +97,7 @@ class Lowering:
     opened: Opened = in_a_child
     max_memory: int | None = None
     atomics: bool = False
+    profile: Path | None = None
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -112,7 +115,12 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         raise CosetError("atomic sums are added in any order, which is not exact", help="allow --numerics reassociates")
     if asked.target.dialect != DIALECT:
         raise CosetError(f"the target `{asked.target.name}` is not lowered to torch", help="use `coset optimize` for it")
+    if asked.profile is not None and asked.code == "aten":
+        raise CosetError(
+            "the code `aten` has no kernels that a profile could speak of", help="use the code `triton`, or leave --profile out"
+        )
     refuse_foreign(folder)
+    advised = advised_by(asked.profile, asked.target, asked.progress)
     clock = _Clock()
     asked.progress("reading the model")
     original = read_program(asked.model)
@@ -132,12 +140,18 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         return solved
 
     chosen = _chosen(asked, task, solve_at)
-    solved, saturation = chosen.solved, chosen.solved.saturation
+    first, saturation = chosen.solved, chosen.solved.saturation
+    picked = Picked(chosen)
+    if asked.max_memory is None:
+        options = options_for(asked.numerics, asked.target)
+        picked = advised.picked(task, chosen, options, known, atomics=asked.atomics)
+        chosen = picked.planned
+    solved = chosen.solved
     usage = used_rules(solved)
     clock.mark("extract")
     clock.split("extract", "saturate", searching)
     facts = {**_facts(asked, usage), "memory": chosen.memory}
-    emitted = _Emitted(asked, chosen.program, chosen.plan, facts)
+    emitted = _Emitted(asked, chosen.program, chosen.plan, facts, advised.choices(task.binding))
     package = emitted.package(asked.code)
     clock.mark("lower")
     check: dict[str, Any] = {}
@@ -153,7 +167,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
-        "cost": _cost(solved), "memory": chosen.memory, "rules": facts["rules"], "folded": chosen.folded,
+        "cost": picked.cost(_cost(first)), "profile": advised.told(manifest.get("kernels", []), picked),
+        "memory": chosen.memory, "rules": facts["rules"], "folded": chosen.folded,
         "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip
@@ -204,6 +219,7 @@ class _Emitted:
     program: Program
     plan: Plan | None
     facts: Mapping[str, Any]
+    choices: Choices | None
 
     def package(self, code: str) -> Package:
         """The package in this code."""
@@ -211,7 +227,7 @@ class _Emitted:
         if code == "aten":
             return aten_package(self.program, title=title, facts=self.facts)
         assert self.plan is not None
-        options = options_for(self.asked.numerics, self.asked.target)
+        options = replace(options_for(self.asked.numerics, self.asked.target), choices=self.choices)
         return planned_package(self.program, self.plan, title=title, facts=self.facts, triton=code == "triton", options=options)
 
 

@@ -17,14 +17,18 @@ GPU = "gpu"  # the one that means its GPU
 THREADS = 2  # of a session, where nothing says how many
 
 
+def cores() -> int:
+    """How many cores there are for this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def this_machine() -> Place:
     """The processor and how many of its cores there are for us, and what runs programs on it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     try:
         release = version("onnxruntime")
     except PackageNotFoundError:  # one of its builds under another name
         release = "of unknown version"
-    return Place(f"{_processor()}, {cores} cores", f"onnxruntime {release}, {THREADS} threads")
+    return Place(f"{_processor()}, {cores()} cores", f"onnxruntime {release}, {THREADS} threads")
 
 
 def _processor() -> str:

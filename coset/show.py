@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from coset.rules.library import RuleSet
     from coset.targets.target import Target
 
-_CONSOLE = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+CONSOLE = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 
 
-def _table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, no_wrap=True, justify="right" if column.startswith(">") else "left")
@@ -34,7 +34,7 @@ def _table(*columns: str) -> Table:
 
 def show_proved(result: Mapping[str, Any]) -> None:
     """What comparing two programs gave."""
-    print_line = _CONSOLE.print
+    print_line = CONSOLE.print
     print_line(f"{result['answer']:10s} {sum(result['seconds'].values()):.2f} s, by {result['method']}", markup=False)
     if result["method"] == "finite fields":
         print_line(
@@ -60,17 +60,17 @@ def show_proved(result: Mapping[str, Any]) -> None:
 
 def _show_unread(result: Mapping[str, Any]) -> None:
     if result["unread"]:
-        _CONSOLE.print(f"unread     inputs that only one program has, and that nothing reads: {', '.join(result['unread'])}", markup=False)
+        CONSOLE.print(f"unread     inputs that only one program has, and that nothing reads: {', '.join(result['unread'])}", markup=False)
 
 
 def show_verified(result: Mapping[str, Any]) -> None:
     """What checking a certificate gave."""
     if not result["ok"]:
-        _CONSOLE.print(f"rejected   {result['reason']}", markup=False)
+        CONSOLE.print(f"rejected   {result['reason']}", markup=False)
         if result["help"]:
-            _CONSOLE.print(f"           {result['help']}", markup=False)
+            CONSOLE.print(f"           {result['help']}", markup=False)
         return
-    print_line = _CONSOLE.print
+    print_line = CONSOLE.print
     print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
     print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
     _show_unread(result)
@@ -85,7 +85,7 @@ def show_verified(result: Mapping[str, Any]) -> None:
 def show_optimized(report: Mapping[str, Any]) -> None:
     """The summary of one optimization."""
     nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
-    print_line = _CONSOLE.print
+    print_line = CONSOLE.print
     print_line(f"nodes      {nodes['before']} -> {nodes['after']}   (folded at build time: {report['folded']})")
     bound = f"at least {cost['lower_bound'] * 1e3:.3f} ms, gap {cost['gap']:.1%}"
     print_line(f"predicted  {cost['input'] * 1e3:.3f} -> {cost['output'] * 1e3:.3f} ms   {bound}")
@@ -103,7 +103,7 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         rests = f"rests on rules {proof['assurance']} or better, {proof['numerics']} or stronger"
         print_line(f"certificate {proof['steps']} steps, {proof['bytes']} bytes, checked; {rests}")
     if report["rules"]:
-        table = _table("rule", ">uses", "promise", "assurance")
+        table = new_table("rule", ">uses", "promise", "assurance")
         for rule in report["rules"]:
             table.add_row(escape(rule["name"]), str(rule["count"]), rule["numerics"], rule["assurance"])
         print_line(table)
@@ -151,16 +151,24 @@ def session_line(session: Mapping[str, Any]) -> str:
 
 def show_lowered(result: Mapping[str, Any]) -> None:
     """Where the package is, what it rests on, and how it compared."""
-    _CONSOLE.print(f"wrote      {result['output']}: {', '.join(result['files'])}", markup=False)
+    CONSOLE.print(f"wrote      {result['output']}: {', '.join(result['files'])}", markup=False)
     cost = result["cost"]
-    _CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
+    CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
     if result["memory"] is not None:
-        _CONSOLE.print(f"memory     {_temporaries(result['memory'])}", markup=False)
-    _CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
+        CONSOLE.print(f"memory     {_temporaries(result['memory'])}", markup=False)
+    CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
     for kernel in result["kernels"]:
-        _CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}): {', '.join(kernel['ops'])}", markup=False)
+        tuned = f", tuned {kernel['tuned']['factor']:.2f} times as fast" if "tuned" in kernel else ""
+        CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}{tuned}): {', '.join(kernel['ops'])}", markup=False)
+    profile = result["profile"]
+    if profile is not None and profile["device"] is not None:
+        CONSOLE.print(
+            f"profile    {len(profile['tuned'])} of {len(result['kernels'])} kernels as tuned on {profile['device']['name']}", markup=False
+        )
+        if profile["program"]["strayed"]:
+            CONSOLE.print(f"program    another one, {profile['program']['factor']:.2f} times as fast as the first", markup=False)
     if result["check"]["ok"] is None:
-        _CONSOLE.print(f"check      none: {result['check']['why']}")
+        CONSOLE.print(f"check      none: {result['check']['why']}")
     else:
         show_check(result["check"])
 
@@ -182,7 +190,7 @@ def show_check(check: Mapping[str, Any]) -> None:
     verdict = "equal within tolerance" if check["ok"] else f"DIFFERENT: {check['problem'] or 'beyond the tolerance'}"
     skipped = f", not run by the original: {', '.join(check['skipped'])}" if check["skipped"] else ""
     largest = f"largest difference {check['max_abs']:.3g} ({check['max_rel']:.3g} relative)"
-    _CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
+    CONSOLE.print(f"check      {verdict} on {', '.join(check['inputs'])} inputs{skipped}; {largest}")
 
 
 def show_differing(result: Mapping[str, Any]) -> None:
@@ -191,7 +199,7 @@ def show_differing(result: Mapping[str, Any]) -> None:
     nodes = result["nodes"]
     one, other = nodes["both"]
     both = f"{one} in both" if one == other else f"{one} and {other} in both"
-    print_line = _CONSOLE.print
+    print_line = CONSOLE.print
     print_line(f"nodes      {both}, {nodes['only_first']} only in the first, {nodes['only_second']} only in the second")
     print_line(f"paired by  {result['matched_by']}", markup=False)
     if result["first_difference"] is not None:
@@ -205,38 +213,38 @@ def show_differing(result: Mapping[str, Any]) -> None:
 
 def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
-    table = _table("rule", "promise", "assurance", ">s", "how")
+    table = new_table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
         table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
-    _CONSOLE.print(table)
+    CONSOLE.print(table)
     for verdict in verdicts:
         if verdict.counterexample:
-            _CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
+            CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
             for repair in verdict.repairs:
-                _CONSOLE.print(f"  true with: {repair}", markup=False)
+                CONSOLE.print(f"  true with: {repair}", markup=False)
     for error in errors:
         print(str(error), file=sys.stderr)
     summary = verdict_summary(verdicts, errors)
     _show_shares(summary)
     ratios = ", ".join(f"{summary['ratios'][word]:.0%} {word}" for word in WORDS if summary["ratios"][word])
-    _CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {summary['ratios']['native']:.0%} with native functions; {len(errors)} mistakes")
+    CONSOLE.print(f"{len(verdicts)} rules: {ratios}; {summary['ratios']['native']:.0%} with native functions; {len(errors)} mistakes")
 
 
 def _show_shares(summary: Mapping[str, Any]) -> None:
     """What was shown, file by file and by use, and how long it took."""
-    table = _table("family", ">rules", *(f">{word}" for word in WORDS))
+    table = new_table("family", ">rules", *(f">{word}" for word in WORDS))
     for name, family in summary["families"].items():
         table.add_row(escape(name), str(family["rules"]), *(f"{family[word]:.0%}" for word in WORDS))
     used = summary["used"]
     if used is not None and used["uses"]:
         table.add_row("as used", str(used["rules"]), *(f"{used[word]:.0%}" for word in WORDS))
-    _CONSOLE.print()
-    _CONSOLE.print(table)
+    CONSOLE.print()
+    CONSOLE.print(table)
     if used is not None and used["uses"]:
         elsewhere = f"; {used['elsewhere']} uses are of definitions and rules elsewhere" if used["elsewhere"] else ""
-        _CONSOLE.print(f"as used: weighed by {used['uses']} uses in {used['models']} models (benchmarks/rule_usage.py){elsewhere}")
+        CONSOLE.print(f"as used: weighed by {used['uses']} uses in {used['models']} models (benchmarks/rule_usage.py){elsewhere}")
     seconds = summary["median_seconds"]
-    _CONSOLE.print("every verdict is from the lock file" if seconds is None else f"median time of what was verified now: {seconds:.2f} s")
+    CONSOLE.print("every verdict is from the lock file" if seconds is None else f"median time of what was verified now: {seconds:.2f} s")
 
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
@@ -270,10 +278,10 @@ def show_rules(rules: RuleSet, as_json: bool) -> None:
         ]
         print(json.dumps({"rules": listed}))
         return
-    table = _table("rule", "phase", "promise", "assurance", "what it says")
+    table = new_table("rule", "phase", "promise", "assurance", "what it says")
     for phase, rule in rows:
         table.add_row(escape(rule.name), phase, rule.numerics.word, rule.assurance, rule.document)
-    _CONSOLE.print(table)
+    CONSOLE.print(table)
 
 
 def show_ops(as_json: bool) -> None:
@@ -295,18 +303,18 @@ def show_ops(as_json: bool) -> None:
         ]
         print(json.dumps({"ops": entries, "onnx": standard, "without": [op.name for op in ops if _meaning(op) == "none"]}))
         return
-    table = _table("op", "meaning", "operands", "attributes")
+    table = new_table("op", "meaning", "operands", "attributes")
     table.columns[2].max_width, table.columns[3].max_width = 40, 90
     for op in ops:
         table.add_row(op.name, _meaning(op), ", ".join(op.operands), ", ".join(a.name for a in op.attributes))
-    _CONSOLE.print(table)
+    CONSOLE.print(table)
     counts = Counter(standard.values())
-    _CONSOLE.print(
+    CONSOLE.print(
         f"ONNX: {counts['rules']} ops defined in the rule language, {counts['term']} by the term that a node of them is, "
         f"{counts['no tensors']} on strings, sequences or optionals, {counts['none']} without a definition: {', '.join(missing) or 'none'}"
     )
     defined = sum(name.startswith(DOMAIN) for name in DEFINITIONS)
-    _CONSOLE.print(
+    CONSOLE.print(
         f"com.microsoft on CPU: {defined} of {defined + len(UNDEFINED)} ops defined, without a definition: {', '.join(sorted(UNDEFINED))}"
     )
 
@@ -349,7 +357,7 @@ def show_targets(as_json: bool) -> None:
             json.dumps({"targets": [{**_target_summary(t), "aliases": [a for a, name in also.items() if name == t.name]} for t in found]})
         )
         return
-    table = _table("target", "machine", "takes", ">f32", ">bf16", ">i8", ">memory", ">measured", ">published", ">assumed")
+    table = new_table("target", "machine", "takes", ">f32", ">bf16", ">i8", ">memory", ">measured", ">published", ">assumed")
     for target in found:
         rates = (peak(target, dtype) for dtype in ("f32", "bf16", "i8"))
         counts = origins(target)
@@ -357,9 +365,9 @@ def show_targets(as_json: bool) -> None:
             target.name, target.title, target.dialect, *(quantity(rate.value, rate.unit) if rate else "" for rate in rates), memory(target),
             *(str(counts[word]) for word in ("measured", "published", "assumed")),
         )  # fmt: skip
-    _CONSOLE.print(table)
-    _CONSOLE.print("products and memory at their fastest; how many numbers are measured, published and assumed: docs/targets.md has each")
-    _CONSOLE.print("; ".join(f"{other} is another name of {name}" for other, name in also.items()))
+    CONSOLE.print(table)
+    CONSOLE.print("products and memory at their fastest; how many numbers are measured, published and assumed: docs/targets.md has each")
+    CONSOLE.print("; ".join(f"{other} is another name of {name}" for other, name in also.items()))
 
 
 def _target_summary(target: Target) -> dict[str, Any]:
@@ -374,22 +382,22 @@ def _target_summary(target: Target) -> dict[str, Any]:
 def show_calibrated(result: Mapping[str, Any]) -> None:
     """How well the numbers predict what they were not fitted to, before and after."""
     left = f", {result['left']} left for another run" if result["left"] else ""
-    _CONSOLE.print(f"cases      {result['cases']}, measured now: {result['measured']}{left}")
-    table = _table("cases held back", ">Spearman", ">median error")
+    CONSOLE.print(f"cases      {result['cases']}, measured now: {result['measured']}{left}")
+    table = new_table("cases held back", ">Spearman", ">median error")
     for name, label in (("before", "as shipped"), ("after", "calibrated")):
         found = result["held_back"][name]
         numbers = [found["spearman"], found["median_relative_error"]]
         shown = ["too few" if number is None else form.format(number) for number, form in zip(numbers, ("{:.3f}", "{:.0%}"), strict=True)]
         table.add_row(f"{label} ({found['cases']})", *shown)
-    _CONSOLE.print(table)
-    _CONSOLE.print(f"target     {result['output']}", markup=False)
-    _CONSOLE.print(f"profile    {result['profile']}", markup=False)
+    CONSOLE.print(table)
+    CONSOLE.print(f"target     {result['output']}", markup=False)
+    CONSOLE.print(f"profile    {result['profile']}", markup=False)
 
 
 def show_timings(timings: Sequence[Mapping[str, Any]]) -> None:
     """Medians and minima, with the ratio to the first line."""
-    table = _table("variant", ">median ms", ">min ms", ">ratio", ">runs")
+    table = new_table("variant", ">median ms", ">min ms", ">ratio", ">runs")
     first = timings[0]["median_ms"]
     for row in timings:
         table.add_row(row["name"], f"{row['median_ms']:.3f}", f"{row['min_ms']:.3f}", f"{row['median_ms'] / first:.3f}", str(row["runs"]))
-    _CONSOLE.print(table)
+    CONSOLE.print(table)

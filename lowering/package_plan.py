@@ -149,7 +149,10 @@ class _Host:
             for launch in emission.launches:
                 self._launch(launch)
             row = {"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)}
-            self.table.append({**row, "multiplies": emission.unit} if emission.unit else row)
+            row |= {"multiplies": emission.unit} if emission.unit else {}
+            chosen = emission.chosen
+            row |= {"tuned": {"choice": chosen.choice.text(), "factor": chosen.factor}} if chosen is not None else {}
+            self.table.append(row)
             return
         self.functions.append(kernel_function(kernel, self.plan, self.symbols))
         self._line(f"{kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))})")

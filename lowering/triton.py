@@ -7,6 +7,7 @@ imported. Which elementwise ops have a Triton form is `can_emit`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from coset.ir.errors import CosetError
 from coset.lowering.kernel import (
@@ -25,9 +26,11 @@ from coset.lowering.kernel import (
     scalars,
     values_of,
 )
+from coset.lowering.triton_alternatives import alternatives
 from coset.lowering.triton_attention import emit_attention
 from coset.lowering.triton_grouped import emit_grouped
 from coset.lowering.triton_helpers import helper_text, helpers_of
+from coset.lowering.triton_key import key_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
 from coset.lowering.triton_product import emit_product
@@ -48,7 +51,8 @@ _EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
 
 
 def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
-    """The Triton functions of a kernel and their launches; a library's kernel has none.
+    """The Triton functions of a kernel and their launches; a library's kernel has none. They have the numbers of `options.choice`, or those
+    that `options.choices` have for this kernel, where these are of its alternatives; else the default's.
 
     Raises:
         CosetError: the kernel has an op or an element type without a Triton form (`refusal`).
@@ -60,7 +64,15 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
     if isinstance(kernel, Library):
         return Emission("", ())
     comment = describe(kernel.terms)
-    return _EMITTERS[type(kernel)](kernel, plan, options, comment)
+    emission = _EMITTERS[type(kernel)](kernel, plan, options, comment)
+    if options.choices is None or options.choice is not None:
+        return emission
+    assert emission.choice is not None
+    sizes = options.choices.sizes
+    chosen = options.choices.kernels.get(key_of(emission, plan, sizes))
+    if chosen is None or chosen.choice not in alternatives(kernel, emission.choice, options, sizes):
+        return emission
+    return replace(_EMITTERS[type(kernel)](kernel, plan, replace(options, choice=chosen.choice), comment), chosen=chosen)
 
 
 def refusal(kernel: Kernel) -> str:

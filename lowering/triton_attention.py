@@ -34,6 +34,7 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.renaming import replaced
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
@@ -60,6 +61,17 @@ class Tiling:
     e: int
     warps: int
     splits: int = 1
+    stages: int = 2
+
+    @property
+    def choice(self) -> Choice:
+        """As what is chosen."""
+        return Choice((("BLOCK_M", self.m), ("BLOCK_N", self.n), ("SPLITS", self.splits)), self.warps, self.stages)
+
+    def chosen(self, choice: Choice) -> Tiling:
+        """The tiles that `choice` says."""
+        m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
+        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages)
 
 
 def choose_tiling(kernel: Attention, options: Options) -> Tiling:
@@ -95,9 +107,11 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     if unit is query.dtype and unit is key.dtype:
         kernel = replace(kernel, query=query, key=key)
     tiling = choose_tiling(kernel, options)
+    choice = options.choice or tiling.choice
+    tiling, options = tiling.chosen(choice), options.plain()
     name = "tf32" if unit is not None and unit.name == "f32" and options.tf32 else (unit or kernel.accumulator).name
     if tiling.splits == 1:
-        return replace(_Writer(kernel, plan, options, tiling, comment).emission(), unit=name)
+        return replace(_Writer(kernel, plan, options, tiling, comment).emission(), unit=name, choice=choice)
     parts = Loop("loop:split", tiling.splits)
     outer = (parts, *kernel.batch, *kernel.m)
     scratch = {
@@ -113,7 +127,7 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     stores = {role: Store(load.buffer, load.index, Result(role, kernel.accumulator)) for role, load in loads.items()}
     first = _Writer(replace(kernel, stores=()), plan, options, tiling, comment).emission(stores)
     second = emit_rows(_joined(kernel, parts, loads), plan, options, ["the parts of the keys as one"])
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name)
+    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name, choice)
 
 
 def _joined(kernel: Attention, parts: Loop, loads: dict[str, Load]) -> Rows:
@@ -217,7 +231,8 @@ class _Writer:
         constexprs += [("SPLITS", tiling.splits)] if tiling.splits > 1 else []
         source = function_text(self.body, kernel.name, self.comment, [name for name, _ in constexprs], lines)
         arguments, contracts = self.body.arguments(), self.options.contracts
-        launch = Launch(kernel.name, arguments, (self.programs,), tuple(constexprs), self.sizes, tiling.warps, 2, contracts=contracts)
+        numbers, grid = tuple(constexprs), (self.programs,)
+        launch = Launch(kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
         return Emission(source, (launch,))
 
     def _place(self) -> None:

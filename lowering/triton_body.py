@@ -13,7 +13,8 @@ from coset.lowering.triton_helpers import HELPERS
 from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options
 
 _WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
-_TAKEN = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
+RESERVED = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
+"""What no name of ours in a Triton function is."""
 _POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1"}
 
 
@@ -24,7 +25,7 @@ class Body:
         """`wide`: offsets need 64 bits, or do not, or (None) `WIDE` says so at launch."""
         self.plan, self.options, self.wide = plan, options, wide
         self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
-        self._names: set[str] = set(_TAKEN)
+        self._names: set[str] = set(RESERVED)
         self.pointers: dict[str, str] = {}
         self.numbers: dict[str, str] = {}
 

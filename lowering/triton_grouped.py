@@ -29,13 +29,15 @@ def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[st
     count, n, k, groups = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     each = floordiv(add(count, add(groups, -1)), groups)  # rows of a group on the mean
     tiling = replace(choose_tiling(each, n, k, groups, unit, options), splits=1, chunk=0)
+    choice = options.choice or tiling.choice(splits=False)
+    tiling, options = tiling.chosen(choice), options.plain()
     assert isinstance(groups, int)
     starts = Buffer(f"{kernel.name}_starts", I64, (groups + 1,), "temporary")
     plan = replace(plan, buffers={**plan.buffers, starts.name: starts})
     first = _starts(kernel, plan, starts, groups, count)
     second = _Writer(kernel, plan, options, tiling, comment, starts, groups).emission()
     name = "tf32" if unit is F32 and options.tf32 else unit.name
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (starts,), name)
+    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (starts,), name, choice)
 
 
 def _starts(kernel: Grouped, plan: Plan, starts: Buffer, groups: int, count: Dim) -> Emission:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from coset.ir.dims import Dim, evaluate
 from coset.lowering.kernel import Buffer
+from coset.lowering.triton_choice import STAGES, WARPS, Choice, Choices, Chosen
 
 INT32_LIMIT = 2**31
 
@@ -23,12 +24,18 @@ class Rounding(Enum):
 @dataclass(frozen=True)
 class Options:
     """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction. `splits`: a product may keep the sums
-    of parts in memory of its own."""
+    of parts in memory of its own. `choices`: numbers of tiles and launches of kernels that were tuned."""
 
     rounding: Rounding = Rounding.STORES
     tf32: bool = False
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
     splits: bool = True
+    choices: Choices | None = field(default=None, hash=False)
+    choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
+
+    def plain(self) -> Options:
+        """For a part of a kernel that is not what is chosen for."""
+        return replace(self, choice=None)
 
     @property
     def contracts(self) -> bool:
@@ -62,8 +69,8 @@ class Launch:
     grid: tuple[Dim, ...]
     constexprs: tuple[tuple[str, int], ...] = ()
     extents: tuple[Dim, ...] = ()
-    num_warps: int = 4
-    num_stages: int = 3
+    num_warps: int = WARPS
+    num_stages: int = STAGES
     contracts: bool = True  # see `Options`
 
     def options(self) -> dict[str, int | bool]:
@@ -83,9 +90,11 @@ class Launch:
 class Emission:
     """A kernel of the plan as Triton functions: their source (helpers and imports left out), their launches in order, and the
     buffers that they need between them (`scratch`: written and read here only). `unit`: what a product's operands are multiplied as, a
-    dtype or tf32; empty where nothing is."""
+    dtype or tf32; empty where nothing is. `choice`: what it was made with, the default or another; `chosen`: as `Options.choices` say."""
 
     source: str
     launches: tuple[Launch, ...]
     scratch: tuple[Buffer, ...] = field(default=())
     unit: str = ""
+    choice: Choice | None = None
+    chosen: Chosen | None = None

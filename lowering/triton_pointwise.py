@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from coset.ir.dims import Dim, add, ceildiv, product
 from coset.lowering.kernel import Plan, Pointwise, extents_of, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops, largest_index, span
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_transposed import across, emit_transposed
+from coset.lowering.triton_transposed import TILE, across, emit_transposed
 from coset.lowering.triton_values import Axis, Scope, Space, dims_of
 
 _AXES = frozenset({"all"})
@@ -22,18 +23,25 @@ def block_size(total: Dim, processors: int) -> int:
     return next((block for block in (1024, 512) if total >= block * processors * 4), 256)
 
 
+def flat_choice(block: int) -> Choice:
+    """The choice of a kernel over one index space: so many elements a program."""
+    return Choice((("BLOCK", block),))
+
+
 def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function that gives every element of the kernel's stores."""
     total = product(loop.extent for loop in kernel.loops)
-    block = block_size(total, options.processors)
     dims = dims_of([pick.value for pick in kernel.picks], kernel.stores, plan)
     loops, binding = join_loops(kernel.loops, dims)
+    row = across(kernel, plan, loops, binding)
+    default = block_size(total, options.processors)
+    choice = options.choice or (TILE if row is not None else flat_choice(default))
+    block = default if row is not None else choice["BLOCK"]
     extents = extents_of(kernel)
     wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, [add(total, 4 * block)]))
     body = Body(plan, options, wide=wide)
-    row = across(kernel, plan, loops, binding)
     if row is not None:
-        return emit_transposed(kernel, body, loops, row, binding, comment, sizes)
+        return emit_transposed(kernel, body, loops, row, binding, comment, sizes, choice)
     scope = Scope(_AXES)
     flat = body.name("offsets")
     whole = isinstance(total, int) and total % block == 0
@@ -47,8 +55,8 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
         space.store(store, _AXES)
     source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)
     grid = (ceildiv(total, block),)
-    launch = Launch(kernel.name, body.arguments(), grid, (("BLOCK", block),), sizes, contracts=options.contracts)
-    return Emission(source, (launch,))
+    launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, options.contracts)
+    return Emission(source, (launch,), choice=choice)
 
 
 def index_limits(plan: Plan, buffers: tuple[str, ...], dims: list[Dim], extents: Mapping[str, Dim], more: list[Dim]) -> list[Dim]:

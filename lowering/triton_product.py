@@ -31,6 +31,7 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
@@ -57,6 +58,24 @@ class Tiling:
     warps: int
     splits: int = 1
     chunk: int = 0  # of k, a multiple of `k`, where there are several splits
+    stages: int = 3
+
+    def choice(self, *, splits: bool = True) -> Choice:
+        """As what is chosen; without `splits` where k is never split."""
+        numbers = (("BLOCK_M", self.m), ("BLOCK_N", self.n), ("BLOCK_K", self.k), *((("SPLITS", self.splits),) if splits else ()))
+        return Choice(numbers, self.warps, self.stages)
+
+    def chosen(self, choice: Choice | None, k: Dim = 0) -> Tiling:
+        """The tiles that `choice` says, these where it says nothing else; `k`: how long the sums are."""
+        splits = 1 if choice is None else dict(choice.numbers).get("SPLITS", 1)
+        if choice is None or choice == self.choice(splits="SPLITS" in dict(choice.numbers)):
+            return self
+        tiling = replace(self, m=choice["BLOCK_M"], n=choice["BLOCK_N"], k=choice["BLOCK_K"], warps=choice.warps, stages=choice.stages)
+        if splits == 1:
+            return replace(tiling, splits=1, chunk=0)
+        assert isinstance(k, int), "sums of unknown length are not split"
+        chunk = -(-k // (splits * tiling.k)) * tiling.k
+        return replace(tiling, splits=-(-k // chunk), chunk=chunk)
 
 
 def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
@@ -111,9 +130,11 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
         kernel = replace(kernel, lhs=lhs, rhs=rhs)
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     tiling = choose_tiling(m, n, k, batch, unit, options)
+    choice = options.choice or tiling.choice()
+    tiling, options = tiling.chosen(choice, k), options.plain()
     name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
     if tiling.splits == 1:
-        return replace(ProductWriter(kernel, plan, options, tiling, comment).emission(), unit=name)
+        return replace(ProductWriter(kernel, plan, options, tiling, comment).emission(), unit=name, choice=choice)
     parts = Loop("loop:split", tiling.splits)
     outer = (*kernel.batch, *kernel.m, *kernel.n)
     parts_name = f"{kernel.name}_parts"
@@ -126,7 +147,7 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
     second = emit_rows(summed, plan, options, ["the sum of the parts"])
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name)
+    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
 
 
 def narrowest(value: Scalar) -> Scalar:
@@ -212,8 +233,8 @@ class ProductWriter:
             constexprs += [("SPLITS", tiling.splits), ("CHUNK", tiling.chunk)]
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
         grid = (self.programs(),)
-        contracts = self.options.contracts
-        launch = Launch(self.kernel.name, self.body.arguments(), grid, tuple(constexprs), self.sizes, tiling.warps, contracts=contracts)
+        contracts, arguments, numbers = self.options.contracts, self.body.arguments(), tuple(constexprs)
+        launch = Launch(self.kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
         return Emission(source, (launch,))
 
     def place(self) -> None:

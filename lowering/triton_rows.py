@@ -13,6 +13,7 @@ from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, join_loops, linear
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
@@ -38,6 +39,15 @@ class Tiles:
     def warps(self) -> int:
         """Warps of 32 threads so that each thread has 8 to 16 elements."""
         return min(16, max(4, self.rows * self.columns // 512))
+
+    @property
+    def choice(self) -> Choice:
+        """As what is chosen."""
+        return Choice((("BLOCK_ROWS", self.rows), ("BLOCK_COLUMNS", self.columns)), self.warps)
+
+    def chosen(self, choice: Choice) -> Tiles:
+        """The tiles that `choice` says: what is whole stays whole."""
+        return Tiles(choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"], self.whole)
 
 
 def power_of_two(count: int) -> int:
@@ -90,12 +100,10 @@ class _Writer:
         self.rows, binding = join_loops(kernel.rows, dims)
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
-        self.tiles = choose_tiles(
-            self.count,
-            self.length,
-            options,
-            along_rows=lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding),
-        )
+        along = lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding)
+        tiles = choose_tiles(self.count, self.length, options, along_rows=along)
+        self.choice = options.choice or tiles.choice
+        self.tiles = tiles.chosen(self.choice)
         extents = extents_of(kernel)
         ends = [add(self.count, self.tiles.rows), add(self.length, self.tiles.columns)]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
@@ -138,12 +146,13 @@ class _Writer:
             self._begin()
             self._element_stores()
             self._end()
-        constexprs = (("BLOCK_ROWS", tiles.rows), ("BLOCK_COLUMNS", tiles.columns))
-        source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
+        choice = self.choice
+        source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in choice.numbers], lines)
         grid = (ceildiv(self.count, tiles.rows),)
         contracts = self.body.options.contracts
-        launch = Launch(self.kernel.name, self.body.arguments(), grid, constexprs, self.sizes, tiles.warps, contracts=contracts)
-        return Emission(source, (launch,))
+        arguments = self.body.arguments()
+        launch = Launch(self.kernel.name, arguments, grid, choice.numbers, self.sizes, choice.warps, choice.stages, contracts)
+        return Emission(source, (launch,), choice=choice)
 
     def _columns(self, scope: Scope, start: str) -> None:
         scope.lines.append(f"columns = {start}tl.arange(0, BLOCK_COLUMNS)[None, :]")

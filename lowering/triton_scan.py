@@ -25,6 +25,8 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     rows, binding = join_loops(kernel.rows, dims)
     count, length = product(loop.extent for loop in kernel.rows), kernel.column.extent
     tiles = choose_tiles(count, length, options, along_rows=lies_along_rows((kernel.value,), rows, (kernel.column,), plan, binding))
+    choice = options.choice or tiles.choice
+    tiles = tiles.chosen(choice)
     ends = [add(count, tiles.rows), add(length, tiles.columns)]
     dims = [substitute(dim, binding) for dim in dims]
     wide, sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), ends))
@@ -63,10 +65,10 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     if not tiles.whole:
         outer.lines.append(f"for start in range(0, {body.text(length)}, BLOCK_COLUMNS):")
         outer.lines += [f"    {line}" for line in inner.lines]
-    constexprs = (("BLOCK_ROWS", tiles.rows), ("BLOCK_COLUMNS", tiles.columns))
-    source = function_text(body, kernel.name, comment, [name for name, _ in constexprs], outer.lines)
+    source = function_text(body, kernel.name, comment, [name for name, _ in choice.numbers], outer.lines)
     grid, contracts = (ceildiv(count, tiles.rows),), options.contracts
-    return Emission(source, (Launch(kernel.name, body.arguments(), grid, constexprs, sizes, tiles.warps, contracts=contracts),))
+    launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, contracts)
+    return Emission(source, (launch,), choice=choice)
 
 
 def _value(kernel: Scan, space: Space, mask: str | None, start: str) -> str:

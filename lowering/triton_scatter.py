@@ -17,9 +17,10 @@ from coset.ir.types import BOOL, I32, DType
 from coset.lowering.kernel import Load, Loop, Pick, Plan, Pointwise, Scatter, Store, extents_of, reads, used_picks, writes
 from coset.lowering.scattering import ATOMIC, LOOP
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops, strides_of
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_pointwise import block_size, emit_pointwise, index_limits
+from coset.lowering.triton_pointwise import block_size, emit_pointwise, flat_choice, index_limits
 from coset.lowering.triton_rows import combining, folding, helper_of, identity_number, power_of_two
 from coset.lowering.triton_scalars import TYPES, computed, conversion
 from coset.lowering.triton_values import Axes, Axis, Scope, Space, Value, dims_of
@@ -41,6 +42,18 @@ class Tiles:
     columns: int
     updates: int = 1
 
+    @property
+    def choice(self) -> Choice:
+        """As what is chosen: a program has one row where it takes several updates at once."""
+        height = ("BLOCK_UPDATES", self.updates) if self.updates > 1 else ("BLOCK_ROWS", self.rows)
+        return Choice((height, ("BLOCK_COLUMNS", self.columns)))
+
+    @staticmethod
+    def chosen(choice: Choice) -> Tiles:
+        """The tiles that `choice` says."""
+        (name, height), (_, width) = choice.numbers
+        return Tiles(1, width, height) if name == "BLOCK_UPDATES" else Tiles(height, width)
+
 
 def choose_tiles(kernel: Scatter) -> Tiles:
     """The tiles of a scatter that is not atomic."""
@@ -61,7 +74,8 @@ def emit_scatter(kernel: Scatter, plan: Plan, options: Options, comment: list[st
 class _Writer:
     def __init__(self, kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -> None:
         self.kernel, self.plan, self.options, self.comment = kernel, plan, options, comment
-        self.tiles = choose_tiles(kernel)
+        self.choice = options.choice or choose_tiles(kernel).choice
+        self.tiles = Tiles.chosen(self.choice)
         self.count, self.length = (product(loop.extent for loop in loops) for loops in (kernel.rows, kernel.updates))
         values = [*(pick.value for pick in kernel.picks), kernel.base, kernel.key, kernel.value]
         dims = dims_of(values, kernel.stores, plan)
@@ -95,7 +109,7 @@ class _Writer:
         self.space.number(self.kernel.updates, "update", self.moving)
 
     def emission(self) -> Emission:
-        kernel, tiles, lines = self.kernel, self.tiles, self.outer.lines
+        kernel, lines = self.kernel, self.outer.lines
         self._place()
         total = self.space.name(kernel.base, self.space.computed(kernel.base))
         text = conversion(total.text, kernel.base.dtype, self.dtype)
@@ -111,11 +125,10 @@ class _Writer:
         self.space.results["sum"] = Value("total", self.outer.axes)
         for store in kernel.stores:
             self.space.store(store, self.outer.axes)
-        constexprs = [("BLOCK_ROWS", tiles.rows), ("BLOCK_COLUMNS", tiles.columns)]
-        constexprs = [("BLOCK_UPDATES", tiles.updates), constexprs[1]] if self.deep else constexprs
-        source = function_text(self.body, kernel.name, self.comment, [name for name, _ in constexprs], lines)
-        launch = Launch(kernel.name, self.body.arguments(), self.grid, tuple(constexprs), self.sizes, contracts=self.options.contracts)
-        return Emission(source, (launch,))
+        choice, arguments, contracts = self.choice, self.body.arguments(), self.options.contracts
+        source = function_text(self.body, kernel.name, self.comment, [name for name, _ in choice.numbers], lines)
+        launch = Launch(kernel.name, arguments, self.grid, choice.numbers, self.sizes, choice.warps, choice.stages, contracts)
+        return Emission(source, (launch,), choice=choice)
 
     def _place(self) -> None:
         """Which rows and columns a program has."""
@@ -212,9 +225,9 @@ def _atomic(kernel: Scatter, plan: Plan, options: Options, comment: list[str]) -
     (store,) = kernel.stores
     picks = used_picks(kernel.picks, (kernel.base,), ())
     copied = Pointwise(f"{kernel.name}_base", (*kernel.rows, *kernel.columns), (replace(store, value=kernel.base),), picks=picks)
-    first = emit_pointwise(copied, plan, options, ["what the updates are combined into"])
+    first = emit_pointwise(copied, plan, options.plain(), ["what the updates are combined into"])
     second = _added(kernel, store, plan, options, comment)
-    return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches))
+    return replace(second, source=f"{first.source}\n\n{second.source}", launches=(*first.launches, *second.launches))
 
 
 def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment: list[str]) -> Emission:
@@ -224,7 +237,8 @@ def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment:
     place = Pick("pick:row", count, kernel.key)
     index = (symbol(place.name), *store.index[1:])
     dims = dims_of([*(pick.value for pick in kernel.picks), kernel.key, kernel.value], (replace(store, value=kernel.value),), plan)
-    block = block_size(total, options.processors)
+    choice = options.choice or flat_choice(block_size(total, options.processors))
+    block = choice["BLOCK"]
     joined, binding = join_loops(loops, dims)
     limits = index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents_of(kernel), [add(total, 4 * block)])
     wide, sizes = wideness(limits)
@@ -245,5 +259,5 @@ def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment:
     scope.lines.append(text)
     source = function_text(body, kernel.name, comment, ["BLOCK"], scope.lines)
     grid = (ceildiv(total, block),)
-    launch = Launch(kernel.name, body.arguments(), grid, (("BLOCK", block),), sizes, contracts=options.contracts)
-    return Emission(source, (launch,))
+    launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, options.contracts)
+    return Emission(source, (launch,), choice=choice)

@@ -12,6 +12,7 @@ from coset.ir.dims import Dim, add, ceildiv, product
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernel import Plan, Sort, extents_of, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
@@ -36,7 +37,9 @@ class _Writer:
         assert isinstance(length, int) and isinstance(count, int)
         self.length, self.taken, self.count = length, count, product(loop.extent for loop in kernel.rows)
         self.width, self.front = power_of_two(length), max(2, power_of_two(count))  # of one element, not every Triton has a network
-        self.height = _height(self.count, self.width, options)
+        height = _height(self.count, self.width, options)
+        self.choice = options.choice or Choice((("BLOCK_ROWS", height),), min(16, max(4, height * self.width // 256)))
+        self.height = self.choice["BLOCK_ROWS"]
         dims = dims_of([*(pick.value for pick in kernel.picks), kernel.key, *kernel.values], kernel.stores, plan)
         rows, binding = join_loops(kernel.rows, dims)
         ends: list[Dim] = [add(self.count, self.height), self.width]
@@ -74,9 +77,10 @@ class _Writer:
             self.result.store(store, _BOTH)
         constexprs = (("BLOCK_ROWS", self.height), ("BLOCK_COLUMNS", self.width), ("BLOCK_FRONT", self.front))
         source = function_text(self.body, kernel.name, self.comment, [name for name, _ in constexprs], lines)
-        warps = min(16, max(4, self.height * self.width // 256))
-        grid, contracts = (ceildiv(self.count, self.height),), self.options.contracts
-        return Emission(source, (Launch(kernel.name, self.body.arguments(), grid, constexprs, self.sizes, warps, contracts=contracts),))
+        grid, arguments, contracts = (ceildiv(self.count, self.height),), self.body.arguments(), self.options.contracts
+        choice = self.choice
+        launch = Launch(kernel.name, arguments, grid, constexprs, self.sizes, choice.warps, choice.stages, contracts)
+        return Emission(source, (launch,), choice=choice)
 
     # ------------------------------------------------------------ the order
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from coset.ir.dims import Dim, ceildiv, product, substitute
 from coset.lowering.kernel import Load, Loop, Plan, Pointwise, scalars
 from coset.lowering.triton_body import Body, function_text
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, linear
 from coset.lowering.triton_launch import Emission, Launch
 from coset.lowering.triton_values import Axis, Scope, Space
 
-ROWS, COLUMNS = 32, 64  # of a tile
+TILE = Choice((("BLOCK_ROWS", 32), ("BLOCK_COLUMNS", 64)))  # where nothing else is chosen
 _LEAST = 16  # values of a loop that a tile is worth making for
 _NAMES = "program tiles_rows tiles_columns rows columns row_mask column_mask others BLOCK_ROWS BLOCK_COLUMNS"
 
@@ -40,8 +41,9 @@ def _is_long(loop: Loop) -> bool:
 
 
 def emit_transposed(
-    kernel: Pointwise, body: Body, loops: Sequence[Loop], row: Loop, binding: dict[str, Dim], comment: list[str], sizes: tuple[Dim, ...]
-) -> Emission:
+    kernel: Pointwise, body: Body, loops: Sequence[Loop], row: Loop, binding: dict[str, Dim], comment: list[str], sizes: tuple[Dim, ...],
+    choice: Choice,
+) -> Emission:  # fmt: skip
     """One Triton function with tiles of `row` by the last loop."""
     for name in _NAMES.split():
         body.name(name)
@@ -54,8 +56,9 @@ def emit_transposed(
     lines.append(f"tiles_columns = tl.cdiv({body.text(column.extent)}, BLOCK_COLUMNS)")
     lines.append("rows = program // tiles_columns % tiles_rows * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
     lines.append("columns = program % tiles_columns * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS)[None, :]")
+    height, width = choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"]
     axes: dict[str, Axis] = {}
-    for key, index, loop, block in (("row", "rows", row, ROWS), ("column", "columns", column, COLUMNS)):
+    for key, index, loop, block in (("row", "rows", row, height), ("column", "columns", column, width)):
         ragged = not isinstance(loop.extent, int) or loop.extent % block != 0
         axes[key] = Axis(index, f"{key}_mask" if ragged else None)
         if ragged:
@@ -68,7 +71,8 @@ def emit_transposed(
     space.number(others, "others", frozenset())
     for store in kernel.stores:
         space.store(store, both)
-    constexprs = (("BLOCK_ROWS", ROWS), ("BLOCK_COLUMNS", COLUMNS))
-    source = function_text(body, kernel.name, comment, [name for name, _ in constexprs], lines)
-    grid = product([ceildiv(row.extent, ROWS), ceildiv(column.extent, COLUMNS), *(loop.extent for loop in others)])
-    return Emission(source, (Launch(kernel.name, body.arguments(), (grid,), constexprs, sizes, contracts=body.options.contracts),))
+    source = function_text(body, kernel.name, comment, [name for name, _ in choice.numbers], lines)
+    grid = (product([ceildiv(row.extent, height), ceildiv(column.extent, width), *(loop.extent for loop in others)]),)
+    contracts = body.options.contracts
+    launch = Launch(kernel.name, body.arguments(), grid, choice.numbers, sizes, choice.warps, choice.stages, contracts)
+    return Emission(source, (launch,), choice=choice)

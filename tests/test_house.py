@@ -22,7 +22,7 @@ LAYERS = {  # DESIGN section 3: what each layer may import
     "extract": {"ir", "dialects", "targets", "egraph"},
 }
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
-JOBS = ("proving", "calibration", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
+JOBS = ("proving", "calibration", "tuning", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
     "lark": ("rules/",),

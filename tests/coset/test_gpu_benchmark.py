@@ -33,7 +33,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
 
 def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    parts = [each for part in ("bandwidth", "matmul", "attention", "irregular", "calibrate") for each in ("--part", part)]
+    parts = [each for part in ("bandwidth", "matmul", "attention", "irregular", "tuning", "calibrate") for each in ("--part", part)]
     done = run("--device", "cpu", *parts, "--only", "layer_norm", "--json", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr[-800:]
     document = json.loads(done.stdout)
@@ -45,6 +45,9 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     assert len(attentions) == 3 and all(row["right"] for row in attentions) and "share_of_copy" in attentions[-1]
     irregular = document["parts"]["irregular"]["rows"]
     assert len(irregular) == 4 and all(row["right"] for row in irregular)
+    tuned = document["parts"]["tuning"]["rows"]
+    assert len(tuned) == 2 and all(row["right"] and row["whole"] and row["chosen"] and row["measured"] for row in tuned)
+    assert [row["beside"] for row in tuned] == ["copy", "cublas"] and not any(row["unmeasured"] for row in tuned)
     (calibrated,) = document["parts"]["calibrate"]["rows"]
     assert calibrated["measured"] == calibrated["cases"] > 0 and not calibrated["refused"]
     assert get_target(tmp_path / calibrated["file"]).bases and (tmp_path / calibrated["profile"]).exists()

@@ -509,3 +509,21 @@ def test_attention_that_is_trained_is_one_kernel_forward(way: str) -> None:
 def test_a_limit_of_memory_that_cannot_be_is_said_at_once(options: dict[str, Any], why: str) -> None:
     with pytest.raises(CosetError, match=why):
         coset.compile(lambda x: x + 1, **options)
+
+
+def test_a_profile_is_an_option_and_a_wrong_one_is_refused_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    from coset.backends.profile import Place
+    from coset.backends.tuning_profile import Timed, opened
+
+    profile = tmp_path / "profile.sqlite"
+    for given, what in (({"profile": profile}, "there is no profile"), ({"profile": profile, "code": "aten"}, "aten")):
+        with pytest.raises(CosetError, match=what):
+            coset.compile(nn.Linear(4, 4), **given)
+    with opened(profile) as store:
+        store.put_timed("nvidia-h100", Place("a GPU", "1"), "k", "BLOCK=256 warps=4 stages=3", Timed(1.0, 0.5, 0.5, 0.5, 5))
+    module = nn.Sequential(nn.Linear(8, 8), nn.GELU())
+    x = torch.randn(4, 8)
+    caplog.set_level(logging.DEBUG, logger="coset")
+    found = coset.compile(module, profile=profile, **QUICK)(x)
+    assert "1 kernels were tuned on a GPU (1)" in caplog.text
+    assert torch.allclose(found, module(x), atol=1e-5) and compiled_graphs()[0].parts and not compiled_graphs()[0].fallbacks

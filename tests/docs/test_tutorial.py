@@ -27,6 +27,13 @@ def test_explanations_are_as_the_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_page_of_tuning_runs(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    kinds = run_page("tuning.md", tmp_path)
+    assert kinds["sh"] == 2 and kinds["prints"] == 2
+
+
+@pytest.mark.slow
 def test_the_page_of_torch_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     about = tmp_path / "named_backend-1.dist-info"  # the name of the backend, also where coset runs in place

@@ -1,0 +1,84 @@
+"""The kernels of plans that can be tuned, each once, those first that take most of the time by default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from coset.lowering.kernel import Computed, Library, Plan
+from coset.lowering.triton import Emission, emit, module_of, refusal
+from coset.lowering.triton_alternatives import alternatives
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_key import key_of
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_predicted import predicted
+from coset.targets.target import Target
+
+KEPT = 16  # alternatives of a kernel that are compiled, beside the default
+WORSE = 2.5  # times as long as the best by prediction: the model knows nothing that is finer
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel of a plan, with the `choices` that there are for it (the default first) and the free dims' `sizes`; `count`: how many
+    kernels have its key."""
+
+    key: str
+    kernel: Computed
+    plan: Plan
+    options: Options
+    sizes: Mapping[str, int]
+    choices: tuple[Choice, ...]
+    target: Target
+    count: int = 1
+
+    @property
+    def default(self) -> Choice:
+        """What is chosen where nothing is known."""
+        return self.choices[0]
+
+    @property
+    def family(self) -> str:
+        """The kind of kernel in a word."""
+        return type(self.kernel).__name__.lower()
+
+    def seconds(self, choice: Choice) -> float:
+        """As `predicted`."""
+        return predicted(self.kernel, self.plan, choice, self.options, self.target, self.sizes)
+
+    @cached_property
+    def ranked(self) -> tuple[Choice, ...]:
+        """The default, then those of the others that prediction does not rule out, the best first."""
+        times = {choice: self.seconds(choice) for choice in self.choices}
+        best = min(times.values())
+        others = [choice for choice in self.choices[1:] if times[choice] <= WORSE * best]
+        return (self.default, *sorted(others, key=lambda choice: (times[choice], self.choices.index(choice)))[:KEPT])
+
+    def emission(self, choice: Choice) -> Emission:
+        """The kernel with these numbers."""
+        return emit(self.kernel, self.plan, options=replace(self.options, choice=choice))
+
+    def source(self, choice: Choice) -> str:
+        """The module of the kernel with these numbers."""
+        return module_of([self.emission(choice)])
+
+
+def tunables(plans: Sequence[Plan], options: Options, target: Target, sizes: Mapping[str, int]) -> list[Tunable]:
+    """The kernels of all plans by key, in order of the predicted time of all that have it. A plan that frees its
+    temporaries splits no k."""
+    found: dict[str, Tunable] = {}
+    for plan in plans:
+        allowed = replace(options, splits=not plan.frees, choices=None, choice=None)
+        for kernel in plan.kernels:
+            if isinstance(kernel, Library) or refusal(kernel):
+                continue
+            emission = emit(kernel, plan, options=allowed)
+            assert emission.choice is not None
+            key = key_of(emission, plan, sizes)
+            if key in found:
+                found[key] = replace(found[key], count=found[key].count + 1)
+                continue
+            choices = alternatives(kernel, emission.choice, allowed, sizes)
+            found[key] = Tunable(key, kernel, plan, allowed, sizes, choices, target)
+    return sorted(found.values(), key=lambda each: (-each.count * each.seconds(each.default), each.key))

@@ -1,0 +1,177 @@
+"""What else may be chosen of a kernel than its default: for each family tables of tiles, warps and stages, cut to the kernel's sizes.
+
+Every alternative computes the same: tiles are powers of two, sides of a matrix unit's tiles 16 or more, rows that are held whole stay
+whole, and k and keys are split only where `Options.splits` allows. Sums may be added in another order, as the default's tiles have one
+order of many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice, product
+from math import prod
+
+from coset.ir.dims import evaluate
+from coset.ir.types import F64, I8
+from coset.lowering.kernel import Attention, Computed, Grouped, Loop, Pointwise, Product, Rows, Scan, Scatter, Sort
+from coset.lowering.scattering import ATOMIC
+from coset.lowering.triton_attention import SPLITS as PARTS
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_product import SPLITS, narrowest, unit_of
+from coset.lowering.triton_rows import WHOLE_ROW, power_of_two
+
+MOST = 64  # alternatives of a kernel
+Sizes = Mapping[str, int]
+_BLOCKS = (128, 256, 512, 1024, 2048, 4096)
+_WARPS = (1, 2, 4, 8, 16)
+_HEIGHTS = (1, 2, 4, 8, 16, 32, 64)
+_TILE = 16384  # elements of a tile at most
+_PRODUCTS = (
+    (128, 128, 128, 8, 3), (128, 128, 128, 4, 3), (128, 128, 64, 4, 4), (128, 128, 64, 8, 4), (128, 256, 128, 8, 3), (256, 128, 128, 8, 3),
+    (64, 256, 128, 8, 3), (256, 64, 128, 8, 3), (128, 64, 128, 4, 3), (64, 128, 128, 4, 3), (128, 64, 64, 4, 4), (64, 128, 64, 4, 4),
+    (64, 64, 128, 4, 3), (64, 64, 64, 4, 4), (64, 64, 256, 4, 3), (64, 64, 128, 8, 3), (64, 32, 128, 4, 4), (32, 64, 128, 4, 4),
+    (32, 128, 128, 4, 4), (128, 32, 128, 4, 4), (32, 32, 128, 4, 4), (32, 32, 256, 2, 4), (16, 64, 128, 4, 4), (16, 128, 128, 4, 4),
+    (16, 32, 256, 2, 4), (64, 16, 128, 4, 4), (16, 16, 256, 2, 4), (16, 16, 128, 1, 5),
+)  # fmt: skip
+"""Tiles of m and n, bytes of k of an operand, warps, stages."""
+_SPLIT_PRODUCTS = ((64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (64, 32, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 256, 2, 4))
+_SPLITS = (2, 4, 8, 16, 32)
+_LEAST_PART = 256  # of k, or of keys
+
+
+def alternatives(kernel: Computed, default: Choice, options: Options, sizes: Sizes) -> tuple[Choice, ...]:
+    """The choices that there are, the `default` of this kernel first; `sizes` of free dims only say which are of use."""
+    found = _FAMILIES[type(kernel)](kernel, default, options, sizes)
+    return tuple(islice(dict.fromkeys((default, *found)), MOST))
+
+
+def _count(loops: tuple[Loop, ...], sizes: Sizes) -> int:
+    return prod(evaluate(loop.extent, sizes) for loop in loops)
+
+
+def _per_thread(elements: int, warps: int, least: int, most: int) -> bool:
+    return least <= elements / (32 * warps) <= most
+
+
+# ---------------------------------------------------------------- index spaces, rows
+
+
+def _pointwise(kernel: Pointwise, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    if "BLOCK" in dict(default.numbers):
+        yield from _flat(_count(kernel.loops, sizes))
+        return
+    sides = (16, 32, 64, 128)
+    for height, width, warps in product(sides, sides, (2, 4, 8)):
+        if _per_thread(height * width, warps, 4, 32):
+            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
+
+
+def _flat(total: int) -> Iterator[Choice]:
+    for block, warps in product(_BLOCKS, (2, 4, 8)):
+        if _per_thread(block, warps, 1, 32) and block <= max(_BLOCKS[0], power_of_two(total)):
+            yield Choice((("BLOCK", block),), warps)
+
+
+def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    columns = kernel.columns if isinstance(kernel, Rows) else (kernel.column,)
+    free = any(not isinstance(loop.extent, int) for loop in columns)
+    whole = not free and _count(columns, sizes) <= default["BLOCK_COLUMNS"]
+    many = default["BLOCK_ROWS"] > 1  # and short pieces of columns: neighbours in memory are neighbouring rows
+    widths = (default["BLOCK_COLUMNS"],) if whole else (16, 32, 64) if many else (512, 1024, 2048, 4096)
+    heights = _HEIGHTS if whole else (4, 16, 32, 64, 128) if many else (1, 2, 4)
+    most = power_of_two(_count(kernel.rows, sizes))
+    for height, width, warps in product(heights, widths, _WARPS):
+        area = height * width
+        if height <= most and area <= _TILE and _per_thread(area, warps, 1 if width < 64 else 2, 32 if width < WHOLE_ROW else 64):
+            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)
+
+
+def _sort(kernel: Sort, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    width = power_of_two(_count((kernel.column,), sizes))
+    most = power_of_two(_count(kernel.rows, sizes))
+    for height, warps in product(_HEIGHTS, _WARPS):
+        if height <= most and height * width <= 4096 and _per_thread(height * width, warps, 1, 32):
+            yield Choice((("BLOCK_ROWS", height),), warps)
+
+
+def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    columns = _count(kernel.columns, sizes)
+    if kernel.form == ATOMIC:
+        yield from _flat(_count(kernel.updates, sizes) * columns)
+        return
+    (name, some), (_name, width) = default.numbers
+    least, most = (16, 1024) if name == "BLOCK_UPDATES" else (1, power_of_two(_count(kernel.rows, sizes)))
+    heights = [height for height in (some // 4, some // 2, some, some * 2, some * 4) if least <= height <= most]
+    widths = [each for each in (width // 4, width // 2, width, width * 2) if 1 <= each <= power_of_two(columns)]
+    for height, each, warps in product(heights, widths, (1, 2, 4, 8)):
+        if _per_thread(height * each, warps, 1, 32):
+            yield Choice(((name, height), ("BLOCK_COLUMNS", each)), warps)
+
+
+# ---------------------------------------------------------------- products
+
+
+def _products(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
+    unit = unit_of(narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype, kernel.accumulator)
+    m, n, k, batch = (_count(loops, sizes) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
+    split = isinstance(kernel, Product)
+    if unit is None:  # without the matrix unit k is gone through one by one
+        for height, width, warps in product((16, 32, 64), (32, 64, 128), (4, 8)):
+            yield _tile(_side(m, height), _side(n, width), 1, warps, default.stages, 1 if split else 0)
+        return
+    least = 32 if unit is I8 else 16
+    most = 64 if unit is F64 else 256
+
+    def tile(row: tuple[int, ...], splits: int) -> Choice:
+        height, width, bytes_, warps, stages = row
+        depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k)))
+        return _tile(_side(m, min(height, most)), _side(n, min(width, most)), depth, warps, stages, splits)
+
+    yield from (tile(row, 1 if split else 0) for row in _PRODUCTS)
+    if (
+        not split
+        or not options.splits
+        or any(not isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m, *kernel.n, *kernel.k))
+    ):
+        return
+    for row, splits in product(_SPLIT_PRODUCTS, _SPLITS):
+        found = tile(row, splits)
+        tiles = -(-m // found["BLOCK_M"]) * -(-n // found["BLOCK_N"]) * batch
+        if splits <= SPLITS and k >= splits * _LEAST_PART and 0 < tiles * splits <= 4 * options.processors:
+            yield found
+
+
+def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choice:
+    """A tile of a product; without `splits` it is one of those that have none."""
+    more = (("SPLITS", splits),) if splits else ()
+    return Choice((("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k), *more), warps, stages)
+
+
+def _side(count: int, most: int) -> int:
+    return max(16, min(most, power_of_two(count)))
+
+
+def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
+    batch, m, keys, width = (_count(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
+    splits = default["SPLITS"]
+
+    def choice(height: int, block: int, splits: int, warps: int, stages: int) -> Choice:
+        return Choice((("BLOCK_M", height), ("BLOCK_N", block), ("SPLITS", splits)), warps, stages)
+
+    programs = max(1, batch * -(-m // default["BLOCK_M"]))
+    known = all(isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m))
+    if options.splits and known:
+        for parts in (1, *_SPLITS, PARTS):
+            if parts == 1 or (parts * _LEAST_PART <= keys and parts * programs <= 4 * options.processors):
+                yield choice(default["BLOCK_M"], default["BLOCK_N"], parts, default.warps, default.stages)
+    for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (2, 3)):
+        fits = height <= _side(m, 128) and block <= _side(keys, 128)
+        if fits and _per_thread(height * power_of_two(width), warps, 1, 128):
+            yield choice(height, block, splits, warps, stages)
+
+
+_FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {
+    Pointwise: _pointwise, Rows: _rows, Scan: _rows, Sort: _sort, Scatter: _scatter, Product: _products, Grouped: _products,
+    Attention: _attention,
+}  # fmt: skip

@@ -1,0 +1,117 @@
+"""How alternatives of one kernel are ranked before anything is compiled: by whole waves of programs, what each of them does, and reads.
+
+A machine has so many slots for programs; they run in waves, and a wave takes as long when it is not full. A program's work is that of
+its whole tile, also where that reaches over an edge, at its share of the machine:
+
+    seconds = launch + waves * slots * seconds of one program, if it had the whole machine
+
+Of products a program takes the longer of its multiplications at the peak rate and its reads of both operands, which other programs have
+read too, at `CACHE` times the bandwidth of memory; of all other kernels, bytes at that bandwidth. It says nothing of latencies, banks and
+schedules: only what is several times worse than the best is left out by it, and the clock decides among the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+
+from coset.ir.dims import evaluate
+from coset.lowering.kernel import Attention, Computed, Grouped, Loop, Plan, Pointwise, Product, Rows, Scan, Scatter, loops_of
+from coset.lowering.traffic import kernel_traffic
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_product import narrowest, unit_of
+from coset.lowering.triton_rows import power_of_two
+from coset.targets.target import Target
+
+CACHE = 4.0  # assumed: how many times as fast as memory a cache gives what was read before
+THREADS = 2048  # of a processor at once (CUDA C++ Programming Guide, compute capability 8.0 and 9.0)
+_SIDES = 2  # programs of a product that a processor holds: what shared memory of two stages has room for
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What one program does: seconds if it had the machine alone, how many programs there are, and how many a processor holds."""
+
+    seconds: float
+    programs: float
+    resident: int
+
+
+def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]) -> float:
+    """Seconds of a kernel with these numbers on a target; only beside those of its other alternatives do they mean something."""
+    launch = target.numbers.get("launch")
+    share = _multiplying(kernel, choice, target, sizes) if isinstance(kernel, (Product, Grouped, Attention)) else None
+    share = share or _moving(kernel, plan, choice, target, sizes)
+    slots = options.processors * share.resident
+    joined = 0.0
+    if dict(choice.numbers).get("SPLITS", 1) > 1:
+        assert isinstance(kernel, (Product, Attention))
+        parts = choice["SPLITS"] * _count((*kernel.batch, *kernel.m, *kernel.n), sizes)
+        joined = 2 * parts * kernel.accumulator.bytes / _bandwidth(target) + (launch.value if launch else 0.0)
+    return (launch.value if launch else 0.0) + joined + ceil(share.programs / slots) * slots * share.seconds
+
+
+def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
+    """A program of a product or an attention; None where no rate of products is known."""
+    batch, m, n, k = (_count(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
+    numbers, splits = dict(choice.numbers), dict(choice.numbers).get("SPLITS", 1)
+    height = numbers["BLOCK_M"]
+    if isinstance(kernel, Attention):
+        lhs, rhs = kernel.key.dtype, kernel.value.dtype
+        keys = _padded(-(-_count(kernel.keys, sizes) // splits), numbers["BLOCK_N"])
+        width = power_of_two(k) + power_of_two(n)
+        flop, bytes_ = 2 * height * keys * width, keys * (k * lhs.bytes + n * rhs.bytes)
+        programs = batch * -(-m // height) * splits
+    else:
+        lhs, rhs = narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype
+        width, deep = numbers["BLOCK_N"], _padded(-(-k // splits), numbers["BLOCK_K"])
+        flop, bytes_ = 2 * height * width * deep, deep * (height * lhs.bytes + width * rhs.bytes)
+        groups = batch * -(-m // height) if isinstance(kernel, Product) else batch + -(-m // height)
+        programs = groups * -(-n // width) * splits
+    rates = target.kernels["matmul"].rates if "matmul" in target.kernels else {}
+    unit = unit_of(lhs, rhs, kernel.accumulator)
+    rate = rates.get((unit or kernel.accumulator).name, rates.get("*"))
+    if rate is None:
+        return None
+    seconds = max(flop / rate.value, bytes_ / (CACHE * _bandwidth(target)))
+    return _Share(seconds, programs, max(1, min(_SIDES, THREADS // (32 * choice.warps))))
+
+
+def _moving(kernel: Computed, plan: Plan, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share:
+    """A program of a kernel that waits for memory: its share of the bytes is that of its tile in the index space."""
+    numbers = dict(choice.numbers)
+    if isinstance(kernel, (Rows, Scan)):
+        columns = _count(kernel.columns if isinstance(kernel, Rows) else (kernel.column,), sizes)
+        rows = _count(kernel.rows, sizes)
+        tile, programs = numbers["BLOCK_ROWS"] * _padded(columns, numbers["BLOCK_COLUMNS"]), -(-rows // numbers["BLOCK_ROWS"])
+        total = rows * columns
+    elif isinstance(kernel, Scatter) and "BLOCK" not in numbers:
+        rows, columns = _count(kernel.rows, sizes), _count(kernel.columns, sizes)
+        height, width = numbers.get("BLOCK_ROWS", 1), numbers["BLOCK_COLUMNS"]
+        tile, total, programs = height * width, rows * columns, -(-rows // height) * -(-columns // width)
+    elif isinstance(kernel, Pointwise) or "BLOCK" in numbers:
+        loops = kernel.loops if isinstance(kernel, Pointwise) else (*kernel.updates, *kernel.columns)  # type: ignore[union-attr]
+        tile, total = prod(numbers.values()), _count(loops, sizes)
+        programs = -(-total // tile)
+    else:  # a sort: whole rows
+        total = _count(loops_of(kernel), sizes)
+        rows = _count(kernel.rows, sizes)  # type: ignore[union-attr]
+        tile, programs = numbers["BLOCK_ROWS"] * (total // max(rows, 1)), -(-rows // numbers["BLOCK_ROWS"])
+    seconds = kernel_traffic(plan, kernel, sizes) * tile / max(total, 1) / _bandwidth(target)
+    return _Share(seconds, programs, max(1, THREADS // (32 * choice.warps)))
+
+
+def _bandwidth(target: Target) -> float:
+    """B/s of memory; where a target says none, seconds are bytes."""
+    found = target.numbers.get("bandwidth")
+    return found.value if found is not None else 1.0
+
+
+def _count(loops: tuple[Loop, ...], sizes: Mapping[str, int]) -> int:
+    return prod(evaluate(loop.extent, sizes) for loop in loops)
+
+
+def _padded(count: int, block: int) -> int:
+    return -(-count // block) * block

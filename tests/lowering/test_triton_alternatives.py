@@ -1,0 +1,289 @@
+"""Alternatives of kernels: each family has some, each of them computes what the default does, fits its bounds, and compiles."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import Compiler, Runner
+from coset.dialects.hub_scalars import cast
+from coset.ir.dims import symbol
+from coset.ir.errors import CosetError
+from coset.ir.types import F16, F32
+from coset.lowering.kernel import (
+    Attention,
+    Buffer,
+    Computed,
+    Grouped,
+    Library,
+    Load,
+    Loop,
+    Plan,
+    Pointwise,
+    Product,
+    Rows,
+    Scan,
+    Sort,
+    Store,
+)
+from coset.lowering.kernel import Scatter as ScatterKernel
+from coset.lowering.plan import plan
+from coset.lowering.renaming import renamed
+from coset.lowering.triton import Options, Rounding, emit, kernel_source, refusal
+from coset.lowering.triton import can_emit as emitted
+from coset.lowering.triton_alternatives import MOST, alternatives
+from coset.lowering.triton_choice import Choice, Choices, Chosen
+from coset.lowering.triton_key import key_of, nameless
+from tests.lowering import drawn_programs, plan_numpy
+from tests.lowering.plan_cases import CASES
+from tests.lowering.test_triton_product import matmul, operands
+from tests.lowering.triton_cases import assert_near, run
+
+pytest.importorskip("triton", reason="Triton is not installed")
+EACH = Options(rounding=Rounding.EACH)
+SIZES = {"n": 5, "s": 7}
+SAMPLE = 5  # alternatives of a kernel that are run
+
+
+def choices_of(kernel: Computed, made: Plan, options: Options, sizes: dict[str, int]) -> tuple[Choice, ...]:
+    default = emit(kernel, made, options=options).choice
+    assert default is not None
+    return alternatives(kernel, default, options, sizes)
+
+
+def computed(made: Plan) -> Iterator[Computed]:
+    return (kernel for kernel in made.kernels if not isinstance(kernel, Library) and not refusal(kernel))
+
+
+def sample(found: tuple[Choice, ...], seed: int) -> list[Choice]:
+    """Some of the alternatives, the last one with them, not the default."""
+    others = list(found[1:])
+    picks = np.random.default_rng(seed).permutation(len(others))[: SAMPLE - 1]
+    return [others[place] for place in picks] + others[-1:]
+
+
+# ---------------------------------------------------------------- they compute the same
+
+
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str) -> None:
+    class Checking(plan_numpy._Run):
+        def kernel(self, kernel: Computed) -> None:
+            for choice in sample(choices_of(kernel, self.plan, EACH, self.binding), len(what)):
+                found = run(kernel, self.plan, self.memory, self.binding, interpreter, replace(EACH, choice=choice))
+                for name, (value, expected) in found.items():
+                    size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
+                    absolute = 2e-5 * float(np.max(size, initial=1.0))
+                    where = f"{what} {kernel.name} {choice.text()} {name}"
+                    assert_near(value, expected, self.plan.buffers[name].dtype, 2e-5, absolute=absolute, what=where)
+            super().kernel(kernel)
+
+    patch.setattr(plan_numpy, "_Run", Checking)
+    plan_numpy.run(plan(program, computes=emitted), feeds)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_alternatives_of_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(*CASES[name](), interpreter, monkeypatch, name)
+
+
+@pytest.mark.parametrize("batch", range(3))
+def test_alternatives_of_drawn_programs(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(1000 + batch * 8, 1008 + batch * 8):
+        with monkeypatch.context() as patch:
+            check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")
+
+
+def test_sums_split_in_any_number_of_parts(interpreter: Runner) -> None:
+    """k of 5003 in 2 to 32 parts: the last part of some is empty or short."""
+    kernel, made = matmul(20, 17, 5003, F32)
+    values = operands(20, 17, 5003, F32)
+    found = [choice for choice in choices_of(kernel, made, Options(), {}) if choice["SPLITS"] > 1]
+    assert len({choice["SPLITS"] for choice in found}) >= 4
+    bound = np.abs(values["x"].astype(np.float64)) @ np.abs(values["w"].astype(np.float64))
+    for choice in sample(found, 1):
+        value, expected = run(kernel, made, values, {}, interpreter, Options(choice=choice))["y"]
+        assert_near(value, expected, F32, 0.0, absolute=float(bound.max()) * 5004 * 2.0**-24, what=choice.text())
+
+
+def test_a_row_that_is_gone_over_in_pieces_has_other_pieces(interpreter: Runner) -> None:
+    """Rows of 9001, and rows whose neighbours lie along the rows."""
+    row, column = Loop("loop:r", 3), Loop("loop:c", 9001)
+    for strides in (None, (1, 3)):
+        made = Plan({"x": Buffer("x", F32, (3, 9001), "input", strides), "y": Buffer("y", F32, (3,), "output")}, (), (), ())
+        kernel = _summed(row, column)
+        found = choices_of(kernel, made, EACH, {})
+        assert len(found) > 3
+        values = {"x": cast(np.random.default_rng(3).integers(-3, 4, (3, 9001)), F32)}
+        for choice in found[1:]:
+            value, expected = run(kernel, made, values, {}, interpreter, replace(EACH, choice=choice))["y"]
+            assert_near(value, expected, F32, 1e-6, what=choice.text())
+
+
+def _summed(row: Loop, column: Loop) -> Rows:
+    from coset.lowering.kernel import Fold, Result
+
+    fold = Fold("total", "add", Load("x", (row.index, column.index), F32), F32)
+    return Rows("summed", (row,), (column,), (fold,), (Store("y", (row.index,), Result("total", F32)),), (), ("reduce",))
+
+
+# ---------------------------------------------------------------- what they are
+
+
+def everything() -> Iterator[tuple[str, Computed, Plan]]:
+    for name in sorted(CASES):
+        made = plan(CASES[name]()[0], computes=emitted)
+        yield from ((f"{name} {kernel.name}", kernel, made) for kernel in computed(made))
+
+
+def test_every_family_has_alternatives_and_the_default_is_the_first() -> None:
+    families: dict[type, int] = {}
+    for what, kernel, made in everything():
+        found = choices_of(kernel, made, Options(), SIZES)
+        assert found[0] == emit(kernel, made).choice and len(set(found)) == len(found) <= MOST, what
+        for choice in found:
+            assert choice.warps in (1, 2, 4, 8, 16) and Choice.read(choice.text()) == choice, what
+            numbers = [number for name, number in choice.numbers if name != "SPLITS" and number != 1]
+            assert all(number & (number - 1) == 0 for number in numbers), (what, choice)
+        families[type(kernel)] = max(families.get(type(kernel), 0), len(found))
+    assert set(families) == {Pointwise, Rows, Scan, Sort, ScatterKernel, Product, Grouped, Attention}
+    assert all(count >= 3 for count in families.values()), families
+
+
+def test_the_default_is_emitted_again_where_it_is_chosen() -> None:
+    for what, kernel, made in everything():
+        emission = emit(kernel, made)
+        assert emit(kernel, made, options=Options(choice=emission.choice)) == emission, what
+
+
+def test_a_choice_is_in_the_launch_of_the_function_that_does_the_work() -> None:
+    for what, kernel, made in everything():
+        for choice in sample(choices_of(kernel, made, Options(), SIZES), 2):
+            launches = emit(kernel, made, options=Options(choice=choice)).launches
+            told = {name: number for name, number in choice.numbers if (name, number) != ("SPLITS", 1)}
+            if told.pop("SPLITS", None):  # parts that would be empty are left out
+                assert len(launches) == 2
+            fits = [launch for launch in launches if told.items() <= dict(launch.constexprs).items()]
+            assert any((launch.num_warps, launch.num_stages) == (choice.warps, choice.stages) for launch in fits), what
+
+
+def test_whole_rows_stay_whole_and_k_stays_in_one_where_it_must() -> None:
+    made = Plan({"x": Buffer("x", F32, (300, 1000), "input"), "y": Buffer("y", F32, (300,), "output")}, (), (), ())
+    found = choices_of(_summed(Loop("loop:r", 300), Loop("loop:c", 1000)), made, Options(), {})
+    assert {choice["BLOCK_COLUMNS"] for choice in found} == {1024} and len(found) > 3
+    product, made = matmul(20, 17, 5003, F32)
+    assert {choice["SPLITS"] for choice in choices_of(product, made, Options(splits=False), {})} == {1}
+    case = plan(CASES["attention_in_one"]()[0], computes=emitted)
+    (one,) = (kernel for kernel in computed(case) if isinstance(kernel, Attention))
+    sizes = {"batch": 2, "m": 1, "keys": 4096}
+    long = replace(one, **{role: tuple(replace(loop, extent=size) for loop in getattr(one, role)) for role, size in sizes.items()})
+    assert len({choice["SPLITS"] for choice in choices_of(long, case, Options(), SIZES)}) > 2
+    assert {choice["SPLITS"] for choice in choices_of(long, case, Options(splits=False), SIZES)} == {1}
+    free, made = matmul(symbol("m"), 17, 5003, F32)
+    assert {choice["SPLITS"] for choice in choices_of(free, made, Options(), {"m": 20})} == {1}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "BLOCK=64", "BLOCK=64 warps=4", "warps=4 stages=3 BLOCK=64", "BLOCK=64  warps=4 stages=3", "B=x warps=4 stages=3"]
+)
+def test_what_is_no_choice_is_refused(text: str) -> None:
+    with pytest.raises(CosetError, match="no choice"):
+        Choice.read(text)
+
+
+# ---------------------------------------------------------------- keys
+
+
+def key(kernel: Computed, made: Plan, options: Options | None = None, **sizes: int) -> str:
+    return key_of(emit(kernel, made, options=options), made, sizes)
+
+
+def test_a_key_has_no_names() -> None:
+    """Other names of buffers and kernels, and other ops beside them, are no other kernel."""
+    for what, kernel, made in everything():
+        others = renamed(replace(made, kernels=(kernel,)), {name: f"other_{place}" for place, name in enumerate(made.buffers)})
+        (other,) = others.kernels
+        assert not isinstance(other, Library)
+        assert key(replace(other, name="another", terms=("words",)), others, **SIZES) == key(kernel, made, **SIZES), what
+
+
+def test_a_key_changes_with_all_that_a_device_sees() -> None:
+    keys = {key(*matmul(*sizes, dtype)) for sizes in ((64, 64, 64), (64, 64, 128), (128, 64, 64)) for dtype in (F32, F16)}
+    kernel, made = matmul(64, 64, 64, F32)
+    keys |= {key(kernel, made, Options(tf32=True)), key(kernel, made, Options(processors=8)), key(kernel, made, EACH)}
+    strided = replace(made, buffers={**made.buffers, "x": replace(made.buffers["x"], strides=(1, 64))})
+    keys.add(key(kernel, strided))
+    assert len(keys) == 9  # of 64 cubed 8 processors have the same tiles as 132, and rounding is not the key's: the text is
+    free, made = matmul(symbol("rows"), 64, 64, F32)
+    assert key(free, made, rows=7) != key(free, made, rows=8)
+    other, planned = matmul(symbol("count"), 64, 64, F32)
+    assert key(free, made, rows=7) == key(other, planned, count=7)
+
+
+def test_keys_are_the_same_in_every_process() -> None:
+    """Profiles outlive a run."""
+    script = (
+        "from tests.lowering.test_triton_alternatives import everything, key, SIZES\n"
+        "print(*(key(kernel, made, **SIZES) for what, kernel, made in everything() if what[:2] in ('li', 'mi', 'so', 'at')))"
+    )
+    root = Path(__file__).parents[2]
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script], cwd=root, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1 and len(found.pop().split()) > 8
+
+
+def test_a_key_is_of_tokens_without_names_and_comments() -> None:
+    text = "@triton.jit\ndef f(x_ptr, y_ptr, BLOCK: tl.constexpr):\n    # words\n    x = tl.load(x_ptr + 1, mask=x_ptr < 2)\n"
+    assert nameless(text)[:8] == ["@", "triton", ".", "jit", "\n", "def", "$0", "("]
+    assert nameless(text) == nameless(text.replace("x_ptr", "other").replace("# words", "# others"))
+    assert nameless(text) != nameless(text.replace("mask=", "other=")) != nameless(text.replace("tl.load", "tl.store"))
+
+
+# ---------------------------------------------------------------- choices that are given
+
+
+def test_given_choices_are_taken_by_key_and_only_where_they_are_alternatives() -> None:
+    kernel, made = matmul(64, 64, 64, F32)
+    default = emit(kernel, made)
+    other = choices_of(kernel, made, Options(), {})[3]
+    given = Options(choices=Choices({key(kernel, made): Chosen(other, 1.5)}))
+    taken = emit(kernel, made, options=given)
+    assert taken.choice == other and taken.chosen == Chosen(other, 1.5) and taken.launches != default.launches
+    assert emit(*matmul(64, 64, 65, F32), options=given) == emit(*matmul(64, 64, 65, F32))
+    strange = replace(other, numbers=(("BLOCK_M", 48), *other.numbers[1:]))
+    assert emit(kernel, made, options=Options(choices=Choices({key(kernel, made): Chosen(strange, 2.0)}))) == default
+    free, made = matmul(symbol("m"), 64, 64, F32)
+    chosen = {key_of(emit(free, made), made, {"m": 7}): Chosen(choices_of(free, made, Options(), {"m": 7})[2], 1.1)}
+    assert emit(free, made, options=Options(choices=Choices(chosen, {"m": 7}))).chosen
+    assert not emit(free, made, options=Options(choices=Choices(chosen, {"m": 8}))).chosen
+
+
+# ---------------------------------------------------------------- they compile
+
+
+@pytest.mark.slow
+def test_a_sample_of_alternatives_compiles(compiler: Compiler) -> None:
+    seen: set[type] = set()
+    for what, kernel, made in everything():
+        if type(kernel) in seen:
+            continue
+        seen.add(type(kernel))
+        for choice in sample(choices_of(kernel, made, Options(), SIZES), 4)[:3]:
+            options = Options(choice=choice)
+            for one in compiler.run(
+                kernel_source(kernel, made, options=options), emit(kernel, made, options=options).launches, "sm_90", {}
+            ):
+                assert one.registers > 0, what
+    assert len(seen) == 8
