@@ -12,6 +12,7 @@ from coset.ir.errors import CosetError
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Chain,
     Grouped,
     Kernel,
     Library,
@@ -22,10 +23,12 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     scalars,
     values_of,
 )
 from coset.lowering.triton_attention import emit_attention
+from coset.lowering.triton_chain import emit_chain
 from coset.lowering.triton_grouped import emit_grouped
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
@@ -36,6 +39,7 @@ from coset.lowering.triton_scalars import can_emit, kind_of
 from coset.lowering.triton_scan import emit_scan
 from coset.lowering.triton_scatter import emit_scatter
 from coset.lowering.triton_sort import emit_sort
+from coset.lowering.triton_statistics import emit_statistics
 
 __all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
@@ -43,7 +47,7 @@ HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
 _EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
     Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
-    Scatter: emit_scatter, Attention: emit_attention,
+    Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
 }  # fmt: skip
 
 

@@ -22,6 +22,8 @@ from coset.ir.types import DTYPES, I32  # noqa: E402
 from coset.lowering.package_plan import planned_package  # noqa: E402
 from coset.lowering.plan import plan  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
+from tests.lowering.test_triton_attention import drawn_case  # noqa: E402
+from tests.lowering.test_triton_gradients import Backward, values_for  # noqa: E402
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -61,6 +63,14 @@ def test_sorts_are_stable_in_every_direction(name: str, direction: str) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_drawn_programs_compute_what_they_mean(seed: int) -> None:
     check(*drawn(seed, symbolic=seed % 2 == 1))
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_gradients_of_attention(batch: int) -> None:
+    for seed in range(batch * 8, batch * 8 + 8):
+        case, binding = drawn_case(seed)
+        given = Backward(case, alone=seed % 2 == 1)
+        check(given.program(), values_for(given, binding, seed))
 
 
 def check(program: Program, feeds: dict[str, Any]) -> None:

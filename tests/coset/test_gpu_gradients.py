@@ -1,0 +1,104 @@
+"""A training step with attention: loss and gradients in one program are kernels that write no scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from torch.nn.functional import cross_entropy, gelu, layer_norm, softmax  # noqa: E402
+
+from coset.egraph.limits import Limits  # noqa: E402
+from coset.frontends.torch_capture import decompositions  # noqa: E402
+from coset.frontends.torch_fx import import_graph  # noqa: E402
+from coset.ir.program import Program  # noqa: E402
+from coset.lower import searched  # noqa: E402
+from coset.lowering.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
+from coset.lowering.plan import plan  # noqa: E402
+from coset.lowering.triton import can_emit, refusal  # noqa: E402
+from coset.targets.target import get_target  # noqa: E402
+from coset.task import Job, finish, solve_task  # noqa: E402
+
+TARGET = get_target("nvidia-h200")
+B, H, L, D = 2, 4, 128, 32
+Attend = Callable[[Any, Any, Any], Any]
+
+
+def lower_left() -> Any:
+    return torch.ones(L, L, dtype=torch.bool).tril()
+
+
+SPELLINGS: dict[str, Attend] = {
+    "plain": lambda q, k, v: softmax(q @ k.mT / math.sqrt(D), -1) @ v,
+    "matrix": lambda q, k, v: softmax(q[0] @ k[0].mT * D**-0.5, -1) @ v[0],
+    "scaled_query": lambda q, k, v: softmax((q * D**-0.5) @ k.mT, -1) @ v,
+    "scaled_key": lambda q, k, v: softmax(q @ (k * D**-0.5).mT, -1) @ v,
+    "scaled_both": lambda q, k, v: softmax((q * D**-0.25) @ (k * D**-0.25).mT, -1) @ v,
+    "unscaled": lambda q, k, v: softmax(q @ k.mT, -1) @ v,
+    "filled": lambda q, k, v: softmax((q @ k.mT * D**-0.5).masked_fill(~lower_left(), -math.inf), -1) @ v,
+    "chosen": lambda q, k, v: softmax(torch.where(lower_left(), q @ k.mT * D**-0.5, torch.finfo(q.dtype).min), -1) @ v,
+    "added": lambda q, k, v: softmax(q @ k.mT * D**-0.5 + torch.full((L, L), -math.inf).triu(1), -1) @ v,
+    "biased": lambda q, k, v: softmax(q @ k.mT * D**-0.5 + torch.linspace(-1, 1, L), -1) @ v,
+    "repeated_keys": lambda q, k, v: softmax(q @ k[:, :2].repeat_interleave(2, 1).mT * D**-0.5, -1) @ v[:, :2].repeat_interleave(2, 1),
+    "one_key_head": lambda q, k, v: softmax(q @ k[:, :1].mT * D**-0.5, -1) @ v[:, :1],
+}
+TRIED = ("plain", "chosen")  # the others are slow tests
+
+
+def traced(step: Callable[..., Any], *given: Any) -> Program:
+    """A function of tensors, with the gradients that it takes, as a program."""
+    graph = make_fx(step, decomposition_table=decompositions(), tracing_mode="fake")(*given)
+    graph.graph.eliminate_dead_code()
+    return import_graph(graph.graph).program
+
+
+def chosen(program: Program) -> Plan:
+    task = searched(Job(program, TARGET, "reassociates", Limits(), (), {}, lambda _: None), program)
+    solved, _ = solve_task(task, task.phases)
+    return plan(finish(task, solved)[0], TARGET, binding=task.binding, computes=can_emit)
+
+
+def no_scores(planned: Plan, length: int) -> None:
+    for kernel in planned.kernels:
+        assert all(planned.buffers[name].shape[-2:] != (length, length) for name in writes(kernel)), kernel.name
+
+
+@pytest.mark.parametrize("name", [name if name in TRIED else pytest.param(name, marks=pytest.mark.slow) for name in SPELLINGS])
+def test_a_spelling_becomes_kernels_without_scores(name: str) -> None:
+    attend = SPELLINGS[name]
+
+    def step(q: Any, k: Any, v: Any, g: Any) -> Any:
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        y = attend(q, k, v)
+        return (y, *torch.autograd.grad(y, (q, k, v), g))
+
+    given = [torch.randn(B, H, L, D) for _ in range(3)]
+    planned = chosen(traced(step, *given, torch.randn(attend(*given).shape)))
+    no_scores(planned, L)
+    made = [kernel for kernel in planned.kernels if isinstance(kernel, Attention | Statistics | Chain)]
+    assert sum(isinstance(kernel, Chain) for kernel in made) == 2 and not any(map(refusal, made))
+
+
+def test_a_training_step_of_a_block() -> None:
+    """Loss and all gradients of a transformer's block in one program: no scores are written."""
+    heads, length, width = 2, 48, 32
+
+    def step(x: Any, qkv: Any, out: Any, up: Any, down: Any, labels: Any) -> Any:
+        weights = [w.detach().requires_grad_() for w in (qkv, out, up, down)]
+        q, k, v = ((layer_norm(x, (width,)) @ weights[0]).unflatten(-1, (3, heads, -1))).permute(2, 0, 3, 1, 4)
+        scores = (q @ k.mT * (width // heads) ** -0.5).masked_fill(~torch.ones(length, length, dtype=torch.bool).tril(), -math.inf)
+        y = x + (softmax(scores, -1) @ v).transpose(1, 2).flatten(2) @ weights[1]
+        y = y + gelu(layer_norm(y, (width,)) @ weights[2]) @ weights[3]
+        loss = cross_entropy(y.flatten(0, 1), labels)
+        return (loss, *torch.autograd.grad(loss, weights))
+
+    sizes = ((2, length, width), (width, 3 * width), (width, width), (width, 2 * width), (2 * width, width))
+    program = traced(step, *(torch.randn(size) for size in sizes), torch.zeros(2 * length, dtype=torch.int64))
+    planned = chosen(program)
+    no_scores(planned, length)
+    assert any(isinstance(kernel, Chain) for kernel in planned.kernels)
