@@ -156,9 +156,9 @@ class PlanPrices:
         if kernel.seen is not None:
             middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in kernel.m}
             keys = min(keys, max(1.0, self.sizes.number(dims.substitute(kernel.seen, middle))))
-        compared = self._product(Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name)
-        weighed = self._product(Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name)
-        return compared + weighed + self._exponentials(batch * rows * keys)
+        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name
+        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name
+        return self._products([compared, weighed]) + self._exponentials(batch * rows * keys)
 
     def _retracing(self, kernel: Statistics | Chain) -> float:
         """Of all products and an exponential for each score; under a mask that bounds them on the mean of those that the row in the middle
@@ -171,18 +171,26 @@ class PlanPrices:
             low, high = (None if end is None else self.sizes.number(dims.substitute(end, middle)) for end in (kernel.low, kernel.high))
             seen = min(whole, whole if high is None else high) - max(0, low or 0)
             summed *= min(1.0, max(1.0, seen) / max(whole, 1.0))
-        seconds = sum(self._product(Sides(batch, rows, self._count(dot.k), summed), dot.rhs.dtype.name) for dot in kernel.dots)
-        for each in kernel.sums if isinstance(kernel, Chain) else ():
-            seconds += self._product(Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name)
-        return seconds + self._exponentials(batch * rows * summed)
+        products = [(Sides(batch, rows, self._count(dot.k), summed), dot.rhs.dtype.name) for dot in kernel.dots]
+        if isinstance(kernel, Chain):
+            products += [(Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name) for each in kernel.sums]
+        return self._products(products) + self._exponentials(batch * rows * summed)
 
     def _exponentials(self, count: float) -> float:
         functions = self.target.kernels[self.fusion.rows].rate(F32.name)
         return count / functions.value if functions is not None else 0.0
 
     def _product(self, sides: Sides, dtype: str) -> float:
+        return self._products([(sides, dtype)])
+
+    def _products(self, products: Sequence[tuple[Sides, str]]) -> float:
+        """Of the products of one kernel. What share of its rate a kernel reaches is told by its work, and all products of a kernel are its
+        work: programs that begin once and wait once for memory do one after the other, as they would do a longer sum."""
         own = self.target.kernels[self.fusion.product]
-        return own.multiplying(dtype, sides.flops(own.tiles), sides.rows)
+        works = [sides.flops(own.tiles) for sides, _ in products]
+        whole = sum(works)
+        shares = [work / whole if whole else 0.0 for work in works]
+        return sum(share * own.multiplying(dtype, whole, sides.rows) for share, (sides, dtype) in zip(shares, products, strict=True))
 
     def _library(self, term: Term) -> float:
         types = tuple(operand.type for operand in term.operands)
