@@ -17,8 +17,7 @@ from coset.lowering.plan import plan as planned
 from coset.lowering.triton import Launch, Options, Rounding, can_emit, emit, kernel_source
 from coset.lowering.triton_launch import Argument
 from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
-from tests.lowering.test_triton_attention import Case
-from tests.lowering.test_triton_gradients import Backward
+from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.test_triton_pointwise import chain, transposed
 from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax

@@ -22,8 +22,7 @@ from coset.ir.types import DTYPES, I32  # noqa: E402
 from coset.lowering.package_plan import planned_package  # noqa: E402
 from coset.lowering.plan import plan  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
-from tests.lowering.test_triton_attention import drawn_case  # noqa: E402
-from tests.lowering.test_triton_gradients import Backward, values_for  # noqa: E402
+from tests.lowering.attention_cases import Backward, drawn_case, values_for  # noqa: E402
 
 
 @pytest.mark.parametrize("name", CASES)
