@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 GRADIENTS = frozenset(f"kernel.attention_gradient_{side}" for side in ("query", "key", "value"))
 TOP, SHARE, SLOPE = STATISTICAL
 SOFTMAX_GRADIENT = "kernel.softmax_gradient"
-DEPTHS, COLUMNS = "kefghij", "nopqruv"  # roles of loops: what products sum along, and the columns of results
+DEPTHS, COLUMNS = "kefghij", "nopqruv"  # roles of loops: what products sum along, and the columns of results, which are no more
 
 
 class Unattended(Exception):
@@ -207,22 +207,22 @@ def _place_dot(walk: Grouper, each: Traced, dot: Term) -> None:
         index = group.at[group.heavy[0]]
         if walk.waits(dot.operands, group):
             raise Unattended(each.numbers)
-    if len(group.heavy) >= len(DEPTHS):
+    count = sum(other in each.dots for other in group.heavy)
+    if count == len(DEPTHS):
         raise Unattended(each.numbers)
-    depth = loops_over(group, DEPTHS[sum(other in each.dots for other in group.heavy)], left[-1:])
+    depth = loops_over(group, DEPTHS[count], left[-1:])
     group.reads[dot] = ((*index[:-1], *depth), (*index[:batch], index[-1], *depth))
     _enter(walk, group, dot, index)
 
 
 def _place_result(walk: Grouper, each: Traced, result: Term) -> None:
-    """A result has rows of its own: keys where the kernel is turned, queries where not."""
+    """A result has rows of its own: keys where the kernel is turned, queries where not. It does not wait for the kernel, as it is of
+    operands of the products."""
     group, (weights, value) = each.group, result.operands
     assert group is not None
     index = group.at[group.heavy[0]]
     batch = len(result.tensor.dims) - 2 if each.turned else len(value.tensor.dims) - 2
     walk.store_operands((value,), [weights.tensor.dims[-1:] if each.turned else weights.tensor.dims[batch:-1]])
-    if walk.waits((value,), group) or len(each.ends) > len(COLUMNS):
-        raise Unattended(each.numbers)
     require_scores(walk, (weights,), group, index, each.numbers)
     role = COLUMNS[sum(other in each.ends for other in group.heavy)]
     columns = loops_over(group, role, value.tensor.dims[-1:])

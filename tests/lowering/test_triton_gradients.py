@@ -11,10 +11,12 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, add, evaluate, product, symbol
+from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import input_term, make
+from coset.ir.term import Term, absent, input_term, make
 from coset.ir.types import F16, F32, F64, DType
+from coset.lowering.attention_gradients import DEPTHS
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -35,8 +37,10 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit
+from coset.rules.definition import evaluate_defined
 from tests.lowering.attention_cases import FLOATS, SIDES, Backward, Case, drawn_case, values_for
 from tests.lowering.drawn_kernels import Drawing
+from tests.lowering.plan_numpy import run as run_plan
 from tests.lowering.triton_cases import FINEST, assert_near, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -247,9 +251,42 @@ def test_what_is_no_kernel_is_opened() -> None:
     scaled = Backward(Case((2,), (), 4, 6, 8, 8, F32, scale=0.5), alone=True).program()
     without = plan(scaled, computes=lambda name, _: name != "stablehlo.multiply")
     assert not any(isinstance(kernel, Statistics | Chain) for kernel in without.kernels)
-    values = Backward(Case((2,), (), 4, 6, 8, 8, F32, scale=0.5), alone=True, sides=("value",)).program()
+    values = Backward(Case((2,), (), 4, 6, 8, 8, F32), alone=True, sides=("value",)).program()
     opened = plan(values, computes=lambda name, _: name != "stablehlo.multiply")
     assert not any(isinstance(kernel, Statistics | Chain) for kernel in opened.kernels)
+
+
+def gradient(side: str, *operands: Term) -> Term:
+    return make(f"kernel.attention_gradient_{side}", (*operands, absent()), {"precision": F32})
+
+
+def runs_as_defined(program: Program) -> Plan:
+    planned = plan(program, computes=can_emit)
+    draw = np.random.default_rng(1)
+    feeds = {str(term.attribute("name")): draw.normal(size=term.tensor.dims).astype(np.float32) for term in program.inputs}
+    expected = evaluate_program(program, feeds, fallback=evaluate_defined)
+    for (name, found), right in zip(run_plan(planned, feeds).items(), expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-5, err_msg=name)
+    return planned
+
+
+def test_values_that_are_made_of_a_gradient_of_the_same_attention() -> None:
+    """Keys and values do not share a kernel where one waits for the other."""
+    query, key, _, given = Backward(Case((2,), (), 12, 10, 8, 8, F32), alone=True).program().inputs
+    first = gradient("value", query, key, given)
+    second = gradient("key", query, key, make("stablehlo.tanh", (first,)), given)
+    runs_as_defined(Program((query, key, given), (("dv", first), ("dk", second)), None))
+
+
+@pytest.mark.parametrize("count", [3, 9])
+def test_values_without_end(count: int) -> None:
+    """Of one gradient and of many values: a kernel has so many products, and more are written out."""
+    query, key, _, given = Backward(Case((2,), (), 12, 10, 8, 8, F32), alone=True).program().inputs
+    values = [input_term(f"v{place}", key.tensor) for place in range(count)]
+    made = tuple((f"dk{place}", gradient("key", query, key, value, given)) for place, value in enumerate(values))
+    planned = runs_as_defined(Program((query, key, given, *values), made, None))
+    chains = [kernel for kernel in planned.kernels if isinstance(kernel, Chain)]
+    assert [len(kernel.sums) for kernel in chains] == ([count] if count < len(DEPTHS) else [])
 
 
 def test_scores_that_are_an_output_too() -> None:
