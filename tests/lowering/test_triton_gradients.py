@@ -217,6 +217,26 @@ def test_rows_that_see_nothing(safe: bool, interpreter: Runner) -> None:
     check(given, {}, values, interpreter, f"safe {safe}")
 
 
+def test_the_same_scores_safe_and_not(interpreter: Runner) -> None:
+    """A row that sees nothing has no weights in one, and NaN in the other, whose loops have no bounds; neither has the other's rows."""
+    cases = [Case((), (), 5, 40, 8, 8, F32, "causal", offset=-2, safe=safe) for safe in (False, True)]
+    programs = [Backward(case, alone=True).program() for case in cases]
+    both = Program(
+        programs[0].inputs, tuple((f"{name} {place}", call) for place, each in enumerate(programs) for name, call in each.outputs), None
+    )
+    planned = plan(both, computes=can_emit)
+    assert sorted(kind.__name__ for kind in kinds(planned)) == ["Chain"] * 4 + ["Statistics"] * 2
+    values = values_for(Backward(cases[0], alone=True), {}, 3)
+    memory = {buffer: values[name] for name, buffer in planned.inputs}
+    for kernel in planned.kernels:
+        memory |= {name: found for name, (found, _) in run(kernel, planned, memory, {}, interpreter).items()}
+    expected = [Backward(case).reference(values) for case in cases]
+    for name, buffer in planned.outputs:
+        side, place = name.split()
+        np.testing.assert_allclose(memory[buffer], expected[int(place)][side], rtol=1e-4, atol=1e-5, err_msg=name)
+    assert np.isnan(expected[0]["dvalue"]).all() and np.isfinite(expected[1]["dvalue"]).all()
+
+
 def test_no_keys(interpreter: Runner) -> None:
     given = Backward(Case((2,), (), 3, symbol("S"), 8, 8, F32), alone=True, sides=("query",))
     check(given, {"S": 0}, values_for(given, {"S": 0}, 3), interpreter, "no keys")
