@@ -12,7 +12,7 @@ from coset.ir.dims import Dim, add, substitute, subtract, symbols
 from coset.lowering.index_arithmetic import Extents, is_natural, linear, range_of
 from coset.lowering.kernel import Apply, Choose, Loop, Number, Result, Scalar, scalars
 
-LOW = -1e30  # scores that models fill with where they mean -inf; of f16 none is so far from others
+LOW = -1e30  # scores that models fill with where they mean -inf; f16 holds none but -inf
 Ends = tuple[Dim | None, Dim | None]
 
 
@@ -83,8 +83,7 @@ def _fill(value: Scalar) -> float | None:
         (value,) = value.operands
     if not isinstance(value, Number) or value.dtype.kind != "float" or not isinstance(value.value, (int, float)):
         return None
-    low = value.value == float("-inf") or (value.value <= LOW and value.dtype.name != "f16")
-    return float(value.value) if low else None
+    return float(value.value) if value.value <= LOW else None
 
 
 def _always(dim: Dim, extents: Extents) -> bool:

@@ -290,12 +290,15 @@ def runs_as_defined(program: Program) -> Plan:
     return planned
 
 
-def test_values_that_are_made_of_a_gradient_of_the_same_attention() -> None:
-    """Keys and values do not share a kernel where one waits for the other."""
-    query, key, _, given = Backward(Case((2,), (), 12, 10, 8, 8, F32), alone=True).program().inputs
+@pytest.mark.parametrize("earlier", [False, True])
+def test_values_that_are_made_of_a_gradient_of_the_same_attention(earlier: bool) -> None:
+    """Keys and values do not share a kernel where one waits for the other; neither do the numbers of their rows, whether or not these were
+    begun for a gradient before."""
+    query, key, value, given = Backward(Case((2,), (), 12, 10, 8, 8, F32), alone=True).program().inputs
     first = gradient("value", query, key, given)
     second = gradient("key", query, key, make("stablehlo.tanh", (first,)), given)
-    runs_as_defined(Program((query, key, given), (("dv", first), ("dk", second)), None))
+    before = (("dq", gradient("query", query, key, value, given)),) if earlier else ()
+    runs_as_defined(Program((query, key, value, given), (*before, ("dv", first), ("dk", second)), None))
 
 
 @pytest.mark.parametrize("count", [3, 9])
