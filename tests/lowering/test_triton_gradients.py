@@ -15,7 +15,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import F16, F32, F64, DType
+from coset.ir.types import F16, F32, F64, DType, TensorType
 from coset.lowering.attention_gradients import DEPTHS
 from coset.lowering.kernel import (
     Apply,
@@ -33,6 +33,7 @@ from coset.lowering.kernel import (
     Statistics,
     Store,
     Sum,
+    scalars,
     writes,
 )
 from coset.lowering.plan import plan
@@ -265,7 +266,13 @@ def test_two_gradients_of_one_attention(interpreter: Runner) -> None:
 
 
 def test_what_is_no_kernel_is_opened() -> None:
-    """Rows that no tile holds, and scores with an op that kernels have not; the other calls stay kernels."""
+    """Rows that no tile holds, floats of two precisions, and scores or weights with an op that kernels have not."""
+    query, key, value, given = (
+        input_term(str(x.attribute("name")), TensorType(F64, x.tensor.dims)) if place < 2 else x
+        for place, x in enumerate(Backward(Case((2,), (), 12, 10, 8, 8, F32)).program().inputs)
+    )
+    mixed = Program((query, key, value, given), (("dq", gradient("query", query, key, value, given)),), None)
+    assert not any(isinstance(kernel, Statistics | Chain) for kernel in plan(mixed, computes=can_emit).kernels)
     wide = Backward(Case((2,), (), 4, 6, 300, 8, F32), alone=True).program()
     assert not any(isinstance(kernel, Statistics | Chain) for kernel in plan(wide, computes=can_emit).kernels)
     scaled = Backward(Case((2,), (), 4, 6, 8, 8, F32, scale=0.5), alone=True).program()
@@ -274,6 +281,19 @@ def test_what_is_no_kernel_is_opened() -> None:
     values = Backward(Case((2,), (), 4, 6, 8, 8, F32), alone=True, sides=("value",)).program()
     opened = plan(values, computes=lambda name, _: name != "stablehlo.multiply")
     assert not any(isinstance(kernel, Statistics | Chain) for kernel in opened.kernels)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_what_is_read_in_many_tiles_is_made_once(side: str) -> None:
+    """Operands that cost something are stored before the kernels that go through them again for each tile."""
+    query, key, value, given = (make("stablehlo.tanh", (x,)) for x in Backward(Case((2,), (), 300, 200, 8, 8, F32)).program().inputs)
+    operands = (query, key, given) if side == "value" else (query, key, value, given)
+    planned = plan(Program(tuple(x.operands[0] for x in operands), (("d", gradient(side, *operands)),), None), computes=can_emit)
+    made = [kernel for kernel in planned.kernels if isinstance(kernel, Statistics | Chain)]
+    assert len(made) == 2
+    for kernel in made:
+        again = [dot.rhs for dot in kernel.dots] + [each.value for each in (kernel.sums if isinstance(kernel, Chain) else ())]
+        assert not any(isinstance(item, Apply) for item in scalars(*again)), kernel.name
 
 
 def gradient(side: str, *operands: Term) -> Term:
