@@ -91,9 +91,9 @@ class Tiles:
 
     def __init__(self, kernel: Statistics | Chain, plan: Plan, options: Options, comment: list[str]) -> None:
         self.base, self.options, self.comment, self.tiling = kernel, options, comment, choose_tiling(kernel)
-        self.bounded = kernel.low is not None or kernel.high is not None
+        bounded = kernel.low is not None or kernel.high is not None
         dims = [*dims_of(values_of(kernel), kernel.stores, plan), *(end for end in (kernel.low, kernel.high) if end is not None)]
-        parts, last = (kernel.summed[:-1], kernel.summed[-1:]) if self.bounded else ((), kernel.summed)
+        parts, last = (kernel.summed[:-1], kernel.summed[-1:]) if bounded else ((), kernel.summed)
         self.binding: dict[str, Dim] = {}
         self.joined: dict[str, tuple[Loop, ...]] = {}
         for role, loops in (("batch", kernel.batch), ("rows", kernel.rows), ("part", parts), ("keys", last)):
@@ -113,7 +113,7 @@ class Tiles:
         rows, tile = self.counts["rows"], self.tiling
         self.row = Axis("rows", None if isinstance(rows, int) and rows % tile.rows == 0 else "row_mask")
         keys = self.counts["keys"]
-        self.whole = isinstance(keys, int) and keys % tile.block == 0 and not self.bounded
+        self.whole = isinstance(keys, int) and keys % tile.block == 0
         self.key, self.value_key = (
             Axis(name, None if self.whole else mask) for name, mask in (("keys", "key_mask"), ("value_keys", "value_mask"))
         )
@@ -180,7 +180,7 @@ class Tiles:
         lines += [f"begin = {begin}", f"end = {end}"]
         several = self.counts["part"] != 1
         if several:
-            lines.append("blocks = tl.cdiv(tl.maximum(end - begin, 0), BLOCK_N)")
+            lines.append("blocks = tl.cdiv(end - begin, BLOCK_N)")
         head = ["part = step // blocks", "start = begin + step % blocks * BLOCK_N"] if several else []
         head += ["keys = start + tl.arange(0, BLOCK_N)[None, :]", "value_keys = start + tl.arange(0, BLOCK_N)[:, None]"]
         head += [] if self.whole else ["key_mask = keys < end", "value_mask = value_keys < end"]

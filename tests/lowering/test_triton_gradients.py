@@ -15,7 +15,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import F16, F32, F64, DType, TensorType
+from coset.ir.types import BF16, F16, F32, F64, DType, TensorType
 from coset.lowering.attention_gradients import DEPTHS
 from coset.lowering.kernel import (
     Apply,
@@ -142,6 +142,18 @@ def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
             largest = float(np.nanmax(np.where(np.isinf(expected), 0, np.abs(expected.astype(np.float64))), initial=1.0))
             narrow = max([2.0**-23, *(FINEST[each.value.dtype.name] for each in getattr(kernel, "sums", ()))])
             assert_near(value, expected, drawing.buffers[name].dtype, 1e-6, absolute=32 * narrow * largest, what=f"seed {seed}, {name}")
+
+
+def test_products_are_rounded_where_each_value_is(interpreter: Runner) -> None:
+    """The largest of rounded scores is one of them, to the bit."""
+    given = Backward(Case((2,), (), 20, 24, 16, 16, BF16), alone=True)
+    planned = plan(given.program(), computes=can_emit)
+    values = values_for(given, {}, 3)
+    kernel = planned.kernels[0]
+    assert isinstance(kernel, Statistics) and kernel.dots[0].dtype is BF16
+    found = run(kernel, planned, {buffer: values[name] for name, buffer in planned.inputs}, {}, interpreter, EACH)
+    (top,) = (store.buffer for store in kernel.stores if any(isinstance(x, Result) and x.name == "top" for x in scalars(store.value)))
+    np.testing.assert_array_equal(*found[top])
 
 
 # ---------------------------------------------------------------- programs
