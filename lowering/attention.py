@@ -162,7 +162,8 @@ class Attentions:
             Unattended: they do not.
         """
         if term in self.traced:
-            return place(walk, self.traced[term], term)
+            place(walk, self.traced[term], term)
+            return
         if term in self.by_dot:
             walk.store_operands(term.operands[1:], [self._rows(term)])  # what is done to queries is done once: rotary embeddings, say
             group = walk.open(ATTENTION, term)
@@ -178,7 +179,6 @@ class Attentions:
             index = self._end(group, term)
         group.heavy.append(term)
         walk.add(group, term, index)
-        return None
 
     @staticmethod
     def _rows(dot: Term) -> tuple[Dim, ...]:

@@ -24,6 +24,7 @@ from coset.lower import Check, Lowering, lower, searched  # noqa: E402
 from coset.lowering.kernel import Attention, Chain, Plan, Statistics, writes  # noqa: E402
 from coset.lowering.plan import plan  # noqa: E402
 from coset.lowering.triton import can_emit, refusal  # noqa: E402
+from coset.reference import read_program  # noqa: E402
 from coset.targets.target import get_target  # noqa: E402
 from coset.task import Job, finish, solve_task  # noqa: E402
 
@@ -84,6 +85,27 @@ def test_a_spelling_becomes_kernels_without_scores(name: str) -> None:
     no_scores(planned, L)
     made = [kernel for kernel in planned.kernels if isinstance(kernel, Attention | Statistics | Chain)]
     assert sum(isinstance(kernel, Chain) for kernel in made) == 2 and not any(map(refusal, made))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_spelling_of_jax_becomes_kernels_without_scores(causal: bool, tmp_path: Path) -> None:
+    """There a softmax is a quotient, and so is its gradient."""
+    jax = pytest.importorskip("jax")
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.mT * D**-0.5
+        scores = jax.numpy.where(jax.numpy.tril(jax.numpy.ones((L, L), bool)), scores, -math.inf) if causal else scores
+        return jax.nn.softmax(scores, axis=-1) @ v
+
+    def step(q: Any, k: Any, v: Any, g: Any) -> Any:
+        y, back = jax.vjp(attend, q, k, v)
+        return (y, *back(g))
+
+    path = tmp_path / "step.mlir"
+    path.write_text(jax.jit(step).lower(*[jax.ShapeDtypeStruct((B, H, L, D), "float32")] * 4).as_text())
+    planned = chosen(read_program(path))
+    no_scores(planned, L)
+    assert [type(kernel) for kernel in planned.kernels] == [Attention, Statistics, Chain, Chain]
 
 
 HEADS, LENGTH, WIDTH = 2, 48, 32

@@ -151,6 +151,7 @@ def test_products_are_rounded_where_each_value_is(interpreter: Runner) -> None:
     values = values_for(given, {}, 3)
     kernel = planned.kernels[0]
     assert isinstance(kernel, Statistics) and kernel.dots[0].dtype is BF16
+    assert {item.dtype for item in scalars(kernel.score) if isinstance(item, Result)} == {BF16}
     found = run(kernel, planned, {buffer: values[name] for name, buffer in planned.inputs}, {}, interpreter, EACH)
     (top,) = (store.buffer for store in kernel.stores if any(isinstance(x, Result) and x.name == "top" for x in scalars(store.value)))
     np.testing.assert_array_equal(*found[top])
@@ -221,10 +222,10 @@ def test_a_bound_needs_a_fill_that_has_no_weight(fill: float, offset: int, safe:
         assert ((kernel.low, kernel.high) != (None, None)) == bounded
 
 
-@pytest.mark.parametrize("safe", [False, True])
-def test_rows_that_see_nothing(safe: bool, interpreter: Runner) -> None:
-    """They have no part in gradients if they are safe, and else make them NaN."""
-    given = Backward(Case((), (), 5, 40, 8, 8, F32, "boolean", safe=safe), alone=True)
+@pytest.mark.parametrize("safe, fill", [(False, -np.inf), (True, -np.inf), (False, -1e4)])
+def test_rows_that_see_nothing(safe: bool, fill: float, interpreter: Runner) -> None:
+    """They have no part in gradients if they are safe, and else make them NaN; filled with a number they weigh all keys alike."""
+    given = Backward(Case((), (), 5, 40, 8, 8, F32, "boolean", fill=fill, safe=safe), alone=True)
     values = values_for(given, {}, 3)
     values["mask"][2] = False
     check(given, {}, values, interpreter, f"safe {safe}")
@@ -331,6 +332,23 @@ def test_values_that_are_made_of_a_gradient_of_the_same_attention(earlier: bool)
     second = gradient("key", query, key, make("stablehlo.tanh", (first,)), given)
     before = (("dq", gradient("query", query, key, value, given)),) if earlier else ()
     runs_as_defined(Program((query, key, value, given), (*before, ("dv", first), ("dk", second)), None))
+
+
+def test_two_layers() -> None:
+    """Each attention has kernels of its own, which wait for those of the layer behind it."""
+    query, key, value, given = Backward(Case((2,), (), 10, 10, 8, 8, F32), alone=True).program().inputs
+
+    def attention(x: Term) -> Term:
+        return make("kernel.attention", (x, key, value, absent()), {"precision": F32})
+
+    middle = attention(query)
+    behind = gradient("query", middle, key, value, given)
+    outputs = [attention(middle), behind, gradient("key", middle, key, value, given)]
+    outputs += [gradient("value", middle, key, given), gradient("query", query, key, value, behind)]
+    outputs += [gradient("key", query, key, value, behind), gradient("value", query, key, behind)]
+    named = tuple((f"y{place}", each) for place, each in enumerate(outputs))
+    planned = runs_as_defined(Program((query, key, value, given), named, None))
+    assert sorted(kind.__name__ for kind in kinds(planned)) == ["Attention"] * 2 + ["Chain"] * 4 + ["Statistics"] * 2
 
 
 @pytest.mark.parametrize("count", [3, 9])
