@@ -182,8 +182,9 @@ class Tiles:
         if several:
             lines.append("blocks = tl.cdiv(end - begin, BLOCK_N)")
         head = ["part = step // blocks", "start = begin + step % blocks * BLOCK_N"] if several else []
-        head += ["keys = start + tl.arange(0, BLOCK_N)[None, :]", "value_keys = start + tl.arange(0, BLOCK_N)[:, None]"]
-        head += [] if self.whole else ["key_mask = keys < end", "value_mask = value_keys < end"]
+        ways = [("keys", "key_mask", "None, :")] + [("value_keys", "value_mask", ":, None")] * isinstance(base, Chain)
+        head += [f"{keys} = start + tl.arange(0, BLOCK_N)[{way}]" for keys, _, way in ways]
+        head += [] if self.whole else [f"{mask} = {keys} < end" for keys, mask, _ in ways]
         self.inner.lines[:0] = head
         if several:
             return f"for step in range(0, blocks * {body.text(self.counts['part'])}):"
