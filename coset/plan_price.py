@@ -23,6 +23,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Buffer,
+    Chain,
     Grouped,
     Kernel,
     Library,
@@ -34,6 +35,7 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     loops_of,
     scalars,
     values_of,
@@ -81,8 +83,8 @@ class PlanPrices:
         """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
             return self._library(kernel.term)
-        if isinstance(kernel, Product | Grouped | Attention):
-            name, working = self.fusion.product, self._attending(kernel) if isinstance(kernel, Attention) else self._multiplying(kernel)
+        if isinstance(kernel, Product | Grouped | Attention | Statistics | Chain):
+            name, working = self.fusion.product, self._tiling(kernel)
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
@@ -133,6 +135,12 @@ class PlanPrices:
         seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0
         return self._count(kernel.columns) * (self._count(kernel.rows) + self._count(kernel.updates)) + seen
 
+    def _tiling(self, kernel: Product | Grouped | Attention | Statistics | Chain) -> float:
+        """Of a kernel of products."""
+        if isinstance(kernel, Product | Grouped):
+            return self._multiplying(kernel)
+        return self._attending(kernel) if isinstance(kernel, Attention) else self._retracing(kernel)
+
     def _multiplying(self, kernel: Product | Grouped) -> float:
         """Of a grouped product as if all groups had equally many rows."""
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
@@ -148,14 +156,41 @@ class PlanPrices:
         if kernel.seen is not None:
             middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in kernel.m}
             keys = min(keys, max(1.0, self.sizes.number(dims.substitute(kernel.seen, middle))))
-        compared = self._product(Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name)
-        weighed = self._product(Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name)
+        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name
+        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name
+        return self._products([compared, weighed]) + self._exponentials(batch * rows * keys)
+
+    def _retracing(self, kernel: Statistics | Chain) -> float:
+        """Of all products and an exponential for each score; under a mask that bounds them on the mean of those that the row in the middle
+        looks at."""
+        batch, rows = self._count(kernel.batch), self._count(kernel.rows)
+        summed = self._count(kernel.summed)
+        if kernel.summed and (kernel.low is not None or kernel.high is not None):
+            whole = float(self.sizes.number(kernel.summed[-1].extent))
+            middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in (*kernel.batch, *kernel.rows)}
+            low, high = (None if end is None else self.sizes.number(dims.substitute(end, middle)) for end in (kernel.low, kernel.high))
+            seen = min(whole, whole if high is None else high) - max(0, low or 0)
+            summed *= min(1.0, max(1.0, seen) / max(whole, 1.0))
+        products = [(Sides(batch, rows, self._count(dot.k), summed), dot.rhs.dtype.name) for dot in kernel.dots]
+        if isinstance(kernel, Chain):
+            products += [(Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name) for each in kernel.sums]
+        return self._products(products) + self._exponentials(batch * rows * summed)
+
+    def _exponentials(self, count: float) -> float:
         functions = self.target.kernels[self.fusion.rows].rate(F32.name)
-        return compared + weighed + (batch * rows * keys / functions.value if functions is not None else 0.0)
+        return count / functions.value if functions is not None else 0.0
 
     def _product(self, sides: Sides, dtype: str) -> float:
+        return self._products([(sides, dtype)])
+
+    def _products(self, products: Sequence[tuple[Sides, str]]) -> float:
+        """Of the products of one kernel. What share of its rate a kernel reaches is told by its work, and all products of a kernel are its
+        work: programs that begin once and wait once for memory do one after the other, as they would do a longer sum."""
         own = self.target.kernels[self.fusion.product]
-        return own.multiplying(dtype, sides.flops(own.tiles), sides.rows)
+        works = [sides.flops(own.tiles) for sides, _ in products]
+        whole = sum(works)
+        shares = [work / whole if whole else 0.0 for work in works]
+        return sum(share * own.multiplying(dtype, whole, sides.rows) for share, (sides, dtype) in zip(shares, products, strict=True))
 
     def _library(self, term: Term) -> float:
         types = tuple(operand.type for operand in term.operands)

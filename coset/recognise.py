@@ -59,7 +59,7 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
     """
     limits = limits or Limits()
     wanted = with_parts(ops)
-    phases = permitted_phases((), numerics, lambda rule: not rule.recognises or rule.definition in wanted)
+    phases = permitted_phases((), numerics, lambda rule: not rule.recognises or rule.definition in wanted, sought=ops)
     saturation = saturate(program.roots, phases, limits)
     binding = next(bindings(program, {}))
     target = get_target(TARGET)

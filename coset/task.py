@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
@@ -117,7 +117,7 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
     composites = with_parts(op for op, forms in job.target.forms.items() if forms and op.startswith(f"{COMPOSITE}."))
-    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites))
+    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
     if job.admission != EVERY_RULE:
         every = permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True)
         job.admission.check(rule for phase in every for rule in phase.rules)
@@ -128,11 +128,14 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     return phases
 
 
-def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str, wanted: Callable[[Rule], bool]) -> list[Phase]:
+def permitted_phases(
+    further: Sequence[str | Path | WrittenRule], numerics: str, wanted: Callable[[Rule], bool], *, sought: Container[str] | None = None
+) -> list[Phase]:
     """The library's rules and `further` ones (files, or written in Python) that promise no less than `numerics` and are `wanted`, by phase.
 
     Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
-    composite kernels with the movement around named ops that they need, where one is wanted.
+    composite kernels with the movement around named ops that they need, where one is wanted: one of those that are `sought`, not only what
+    they are made of; None: any.
 
     Raises:
         CosetError: there are no such numerics, or a file has a mistake.
@@ -149,7 +152,11 @@ def permitted_phases(further: Sequence[str | Path | WrittenRule], numerics: str,
     plain.pop(WITNESS, None)
     phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
     # movement around named ops is for those who ask for what they are parts of
-    return [*phases, Phase(COMPOSITE, (*moving, *composite), seeks=True)] if composite else phases
+    if not composite:
+        return phases
+    found = frozenset(str(rule.definition) for rule in composite)
+    seeks = found if sought is None else frozenset(op for op in found if op in sought)
+    return [*phases, Phase(COMPOSITE, (*moving, *composite), seeks)]
 
 
 def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:

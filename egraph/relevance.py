@@ -30,5 +30,6 @@ def relevant(phases: Sequence[Phase], ops: Iterable[str]) -> tuple[Phase, ...]:
                 break
             waiting = later
         found = phase.where(chosen.__contains__)
-        kept.append(found if not phase.seeks or any(rule.recognises for rule in chosen) else phase.where(lambda _: False))
+        idle = phase.seeks is not None and not any(rule.recognises and rule.definition in phase.seeks for rule in chosen)
+        kept.append(phase.where(lambda _: False) if idle else found)
     return tuple(kept)

@@ -47,12 +47,12 @@ WAITING = 10_000  # matches, above which those that were refused are dropped
 
 @dataclass(frozen=True)
 class Phase:
-    """Rules that run together until nothing new is found or the iterations are spent. One that `seeks` is there for the ops that its
-    definitions find: where none of these can match, none of its rules is run."""
+    """Rules that run together until nothing new is found or the iterations are spent. One that `seeks` is there for these ops,
+    which its definitions find: where none of them can be found, none of its rules is run. Further definitions find their parts."""
 
     name: str
     rules: tuple[Rule, ...]
-    seeks: bool = False
+    seeks: frozenset[str] | None = None
 
     def where(self, keep: Callable[[Rule], bool]) -> Phase:
         """The phase with the rules of which `keep` is true."""
@@ -60,7 +60,7 @@ class Phase:
 
     def is_idle(self, ops: Iterable[str]) -> bool:
         """True where it seeks, and can find nothing over `ops` (with numbers of operands, as in `Rule.reads`)."""
-        return self.seeks and not relevant((self,), ops)[0].rules
+        return self.seeks is not None and not relevant((self,), ops)[0].rules
 
 
 @dataclass(frozen=True)

@@ -148,3 +148,12 @@ def weights_of(scores: Tensor, safe: bool) -> Tensor:
     """The softmax of the last axis; where every score is -inf it is 0 if `safe`, else NaN."""
     weights = torch.softmax(scores, -1)
     return weights.masked_fill((scores == -torch.inf).all(-1, keepdim=True), 0.0) if safe else weights
+
+
+def statistics_of(scores: Tensor, safe: bool) -> tuple[Tensor, Tensor]:
+    """The largest of each row, and one over the sum of exp(x - largest); 0 and 1 of rows of -inf if they are `safe`."""
+    top = scores.amax(-1, keepdim=True) if scores.shape[-1] else scores.new_full((*scores.shape[:-1], 1), -torch.inf)
+    if safe:
+        top = top.masked_fill(top == -torch.inf, 0.0)
+    total = (scores - top).exp().sum(-1, keepdim=True)
+    return top, 1.0 / (total.masked_fill(total == 0, 1.0) if safe else total)

@@ -19,6 +19,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Bound,
+    Chain,
     Choose,
     Computed,
     Grouped,
@@ -35,11 +36,13 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     Store,
     dims_in,
     loops_of,
     reads,
     scalars,
+    stores_by_sum,
     stores_of,
     values_of,
     writes,
@@ -85,8 +88,10 @@ class _Function:
             self._grouped(kernel)
         elif isinstance(kernel, Product):
             self._product(kernel)
-        else:
+        elif isinstance(kernel, Attention):
             self._attention(kernel)
+        else:
+            self._retraced(kernel)
         head = f"def {kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))}):"
         document = f'    """{", ".join(kernel.terms) or kernel.name}."""'
         return "\n".join([head, document, *(f"    {line}" for line in self.lines)]) + "\n"
@@ -202,16 +207,19 @@ class _Function:
 
     def _stores(self, stores: Sequence[Store], count: int) -> None:
         """Stores over the first `count` loops; the others are of one element."""
-        shape = tuple_text([*(self._dim(loop.extent) for loop in self.loops[:count]), *["1"] * (len(self.loops) - count)])
         for store in stores:
-            value = to_stored(f"torch.broadcast_to({self._value(store.value)}, {shape})", store.value.dtype)
-            target = self._target(store)
-            if target is not None:
-                self.lines.append(f"{target}.copy_({value}.reshape({target}.shape))")
-            elif not store.index:
-                self.lines.append(f"{store.buffer}.copy_({value}.reshape(()))")
-            else:
-                self.lines.append(f"put({', '.join([store.buffer, value, *map(self._index, store.index)])})")
+            self._store(store, self.loops[:count])
+
+    def _store(self, store: Store, own: Sequence[Loop]) -> None:
+        """A store over its `own` loops; the others are of one element."""
+        value = to_stored(f"torch.broadcast_to({self._value(store.value)}, {self._ends(own)})", store.value.dtype)
+        target = self._target(store)
+        if target is not None:
+            self.lines.append(f"{target}.copy_({value}.reshape({target}.shape))")
+        elif not store.index:
+            self.lines.append(f"{store.buffer}.copy_({value}.reshape(()))")
+        else:
+            self.lines.append(f"put({', '.join([store.buffer, value, *map(self._index, store.index)])})")
 
     def _target(self, store: Store) -> str | None:
         return self._as_axes(store.buffer, store.index)
@@ -245,6 +253,37 @@ class _Function:
         self.lines.append(f"total = (weights_of({scores}, {kernel.safe}) @ {value}).reshape({self._ends(outer)})")
         self.results["sum"] = "total"
         self._stores(kernel.stores, len(outer))
+
+    def _retraced(self, kernel: Statistics | Chain) -> None:
+        """The scores as a whole, and what is made of them."""
+        batch, rows, summed, accumulator = kernel.batch, kernel.rows, kernel.summed, kernel.accumulator
+        outer = (*batch, *rows)
+        self._begin(loops_of(kernel))
+        for dot in kernel.dots:
+            left = self._matrix(f"{dot.name}_left", dot.lhs, batch, rows, dot.k, accumulator)
+            right = self._matrix(f"{dot.name}_right", dot.rhs, batch, summed, dot.k, accumulator)
+            text = converted(f"({left} @ {right}.mT)", accumulator, dot.dtype)
+            self.lines.append(f"{dot.name} = {text}.reshape({self._ends((*outer, *summed))})")
+            self.results[dot.name] = dot.name
+        if isinstance(kernel, Statistics):
+            scores = self._matrix("scores", kernel.score, batch, rows, summed, accumulator)
+            self.lines.append(f"top, share = statistics_of({scores}, {kernel.safe})")
+            for name in ("top", "share"):
+                self.lines.append(f"{name} = {name}.reshape({self._ends(outer)})")
+                self.results[name] = name
+            for slope in kernel.slopes:
+                reached = self._matrix(f"{slope.name}_reached", slope.value, batch, rows, summed, accumulator)
+                self.lines.append(f"{slope.name} = (weights_of({scores}, {kernel.safe}) * {reached}).sum(2).reshape({self._ends(outer)})")
+                self.results[slope.name] = slope.name
+            self._stores(kernel.stores, len(outer))
+            return
+        for each in kernel.sums:
+            weight = self._matrix(f"{each.name}_weight", each.weight, batch, rows, summed, accumulator)
+            value = self._matrix(f"{each.name}_value", each.value, batch, summed, each.n, accumulator)
+            self.lines.append(f"{each.name} = ({weight} @ {value}).reshape({self._ends((*outer, *each.n))})")
+            self.results[each.name] = each.name
+        for store, own in stores_by_sum(kernel):
+            self._store(store, (*outer, *own.n))
 
     def _ends(self, own: Sequence[Loop]) -> str:
         """The kernel's loops as a shape in which only `own` are not 1."""

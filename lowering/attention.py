@@ -15,27 +15,19 @@ from coset.dialects.expansion import opened_once
 from coset.dialects.hub_region_terms import applied
 from coset.ir.dims import Dim, add
 from coset.ir.term import PARAMETER, Region, Term, make, rebuild, topological
-from coset.ir.types import AbsentType
+from coset.lowering.attention_gradients import GRADIENTS, Traced, Tracer, Unattended, by_term, place
 from coset.lowering.group import ATTENTION, Group, loops_over
 from coset.lowering.indexing import Index
 from coset.lowering.kinds import WEIGHTS
 from coset.lowering.primitive import primitive_terms
+from coset.lowering.visible import LOW
 
 if TYPE_CHECKING:
     from coset.lowering.grouping import Grouper
 
 KEPT = "kernel.attention"
 WIDEST = 256  # elements of a query, key or value that a tile has room for
-LOW = -1e30  # scores that models fill with where they mean -inf; of f16 none is so far from others
 FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
-
-
-class Unattended(Exception):
-    """The scores of an attention (by its `number`) cannot be computed in its kernel: it has to be opened."""
-
-    def __init__(self, attended: Attended) -> None:
-        super().__init__("an attention's scores are not made in one kernel")
-        self.number = attended.number
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,32 +54,43 @@ class Attended:
 
 
 def attends(term: Term) -> bool:
-    """True for a call that a kernel computes: floats of one precision, and rows of queries, keys and values that fit into a tile."""
-    if term.op.name != KEPT:
+    """True for a call that a kernel computes, of attention or of its gradients: floats of one precision, and rows that fit into a tile."""
+    if term.op.name != KEPT and term.op.name not in GRADIENTS:
         return False
-    query, _, value, *_ = (operand.tensor for operand in term.operands if not isinstance(operand.type, AbsentType))
-    precisions = {query.dtype, value.dtype, term.attribute("precision")}
+    operands = [operand.tensor for name, operand in zip(term.op.operands, term.operands, strict=True) if name != "mask"]
+    precisions = {*(operand.dtype for operand in operands), term.attribute("precision")}
     if any(dtype.name not in FLOATS for dtype in precisions) or len({dtype.bits > 32 for dtype in precisions}) > 1:
         return False
-    return all(isinstance(dim, int) and 0 < dim <= WIDEST for dim in (query.dims[-1], value.dims[-1]))
+    return all(isinstance(operand.dims[-1], int) and 0 < operand.dims[-1] <= WIDEST for operand in operands)
 
 
-def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term, ...], list[Attended]]:
-    """`roots` with the parts of each call of `kernel.attention` in its place; those with a number of `opened` over primitive ops."""
+@dataclass(frozen=True)
+class Found:
+    """Calls that are to be kernels: attentions, and the kernels that gradients of attention take."""
+
+    attentions: tuple[Attended, ...] = ()
+    gradients: tuple[Traced, ...] = ()
+
+
+def attending(roots: Sequence[Term], opened: Container[int]) -> tuple[tuple[Term, ...], Found]:
+    """`roots` with the parts of each call that `attends` in its place; those with a number of `opened` over primitive ops."""
     done: dict[Term, Term] = {}
     found: list[Attended] = []
+    tracer = Tracer()
     count = 0
     for term in topological(roots):
         done[term] = rebuild(term, [done[operand] for operand in term.operands])
-        if term.op.name != KEPT:
+        if term.op.name != KEPT and term.op.name not in GRADIENTS:
             continue
         if count in opened:
             done[term] = _opened(done[term])
-        else:
+        elif term.op.name == KEPT:
             found.append(_parts(count, done[term]))
             done[term] = found[-1].result
+        else:
+            done[term] = tracer.opened(count, done[term])
         count += 1
-    return tuple(done[root] for root in roots), found
+    return tuple(done[root] for root in roots), Found(tuple(found), tuple(tracer.kernels.values()))
 
 
 def _opened(term: Term) -> Term:
@@ -128,16 +131,29 @@ def shared(found: Sequence[Attended], order: Sequence[Term], roots: Sequence[Ter
 
 
 class Attentions:
-    """What the walk that makes groups asks about the attentions of a program."""
+    """What the walk that makes groups asks about the attentions of a program and their gradients."""
 
-    def __init__(self, found: Sequence[Attended]) -> None:
-        self.by_dot = {each.dot: each for each in found}
-        self.by_weights = {each.weights: each for each in found}
-        self.by_result = {each.result: each for each in found}
-        self.by_score: Mapping[Term, Attended] = {term: each for each in found for term in each.scores}
+    def __init__(self, found: Found) -> None:
+        self.by_dot = {each.dot: each for each in found.attentions}
+        self.by_weights = {each.weights: each for each in found.attentions}
+        self.by_result = {each.result: each for each in found.attentions}
+        self.by_score = {term: each for each in found.attentions for term in each.scores}
+        self.traced = by_term(found.gradients)
+        self.inside = {term: each for each in found.gradients for term in each.inside}
 
     def __contains__(self, term: Term) -> bool:
-        return term in self.by_dot or term in self.by_weights or term in self.by_result
+        own = term in self.by_dot or term in self.by_weights or term in self.by_result
+        return own or term in self.traced
+
+    def home(self, walk: Grouper, term: Term) -> Group | None:
+        """The kernel in which a term has to be made, or None for one that may be made anywhere."""
+        if term in self.inside:
+            return self.inside[term].group
+        return walk.home[self.by_score[term].dot] if term in self.by_score else None
+
+    def refused(self, term: Term) -> Unattended:
+        """What says that a term is not made in its `home`."""
+        return Unattended(self.inside[term].numbers if term in self.inside else {self.by_score[term].number})
 
     def place(self, walk: Grouper, term: Term) -> None:
         """The product of queries and keys begins a kernel; the softmax of its scores and the product with the values join it.
@@ -145,6 +161,9 @@ class Attentions:
         Raises:
             Unattended: they do not.
         """
+        if term in self.traced:
+            place(walk, self.traced[term], term)
+            return
         if term in self.by_dot:
             walk.store_operands(term.operands[1:], [self._rows(term)])  # what is done to queries is done once: rotary embeddings, say
             group = walk.open(ATTENTION, term)
@@ -156,7 +175,7 @@ class Attentions:
             walk.store_operands(term.operands[1:], [self._rows(self.by_result[term].dot)])
             group = walk.home[term.operands[0]]
             if walk.waits(term.operands[1:], group):
-                raise Unattended(self.by_result[term])
+                raise Unattended({self.by_result[term].number})
             index = self._end(group, term)
         group.heavy.append(term)
         walk.add(group, term, index)
@@ -192,5 +211,5 @@ class Attentions:
         each = self.by_weights[weights]
         group = home.get(weights.operands[0])
         if group is None or group.kind != ATTENTION or group is not home[each.dot] or group.at[weights.operands[0]] != group.at[each.dot]:
-            raise Unattended(each)
+            raise Unattended({each.number})
         return group

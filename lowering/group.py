@@ -13,7 +13,8 @@ from coset.lowering.kernel import Loop
 
 ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
 SCATTER, GROUPED, SORT = "scatter", "grouped", "sort"
-TILED = (PRODUCT, ATTENTION, GROUPED)  # whose operands are read again for each tile
+STATISTICS, CHAIN = "statistics", "chain"  # of attention's gradients
+TILED = (PRODUCT, ATTENTION, GROUPED, STATISTICS, CHAIN)  # whose operands are read again for each tile
 
 
 @dataclass(eq=False)

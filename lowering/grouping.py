@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
-from coset.lowering.attention import Attentions, Unattended
+from coset.lowering.attention import Attentions
 from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, SORT, TILED, Group, Grouping, along_columns, loops_over
 from coset.lowering.grouped import is_grouped, place_grouped
 from coset.lowering.index_arithmetic import complexity
@@ -148,8 +148,8 @@ class Grouper:
             if index is not None:
                 self.add(group, term, index)
                 return
-            if term in self.attentions.by_score:
-                raise Unattended(self.attentions.by_score[term])
+            if self.attentions.home(self, term) is not None:
+                raise self.attentions.refused(term)
             self.found.reasons[group.number, term] = reason
         self.weight[term] = self._weight(term)
         if self.weight[term] > self.limits.inlined:
@@ -159,8 +159,9 @@ class Grouper:
 
     def _candidates(self, term: Term) -> list[Group]:
         """The groups of the operands, the last one first."""
-        if term in self.attentions.by_score:
-            return [self.home[self.attentions.by_score[term].dot]]
+        own = self.attentions.home(self, term)
+        if own is not None:
+            return [own]
         homes = {self.home[operand] for operand in term.operands if operand in self.home}
         return sorted((g for g in homes if g.kind != LIBRARY), key=lambda group: -group.last)
 

@@ -62,7 +62,21 @@ def _symbol(name: str) -> Poly:
     return Poly((((Atom(name),), 1),))
 
 
-# ---------------------------------------------------------------- ranges
+# ---------------------------------------------------------------- factors and ranges
+
+
+def linear(dim: Dim, name: str) -> Dim | None:
+    """The factor of the symbol `name` in `dim` when it occurs to the first power and outside quotients, else None."""
+    total: Dim = 0
+    for monomial, coefficient in _terms(dim):
+        count = sum(atom.name == name and not atom.args for atom in monomial)
+        inside = any(name in symbols(arg) for atom in monomial for arg in atom.args)
+        if count > 1 or inside:
+            return None
+        if count:
+            rest = tuple(atom for atom in monomial if atom.args or atom.name != name)
+            total = add(total, Poly(((rest, coefficient),)) if rest else coefficient)
+    return total
 
 
 def range_of(dim: Dim, extents: Extents) -> tuple[Dim, Dim] | None:

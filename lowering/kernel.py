@@ -1,34 +1,37 @@
-"""What a GPU kernel computes: scalar expressions over loop indices, read from buffers and stored into buffers.
-
-Every movement op (broadcast, transpose, slice, reverse, reshape, pad, concatenate, iota) is gone here: it is how an index of the
-result becomes an index of an operand, with a condition where it may fall outside. Indices and conditions are dims
-(`coset.ir.dims`) over the kernel's loops, which are dim symbols of their own, beside the program's symbols. A place that is itself read
-from memory (gather, dynamic_slice) is a `Pick`: one more dim symbol of the kernel, whose number is a scalar.
-"""
+"""What a GPU kernel computes: loops over scalar expressions (`scalar`), which are read from buffers and stored into buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-from coset.ir.dims import Dim, Poly, Shape, symbol, symbols
-from coset.ir.op import Op
-from coset.ir.term import AttributeItems, Term
+from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.term import Term
 from coset.ir.types import DType
+from coset.lowering.scalar import (
+    Apply,
+    Bound,
+    Choose,
+    IndexValue,
+    Load,
+    Loop,
+    Number,
+    Pick,
+    Result,
+    Scalar,
+    Store,
+    dims_in,
+    operands_of,
+    scalars,
+)
 
-
-@dataclass(frozen=True)
-class Loop:
-    """One index of a kernel: `name` runs over 0 .. extent - 1. Its symbol is none of the program: it begins with `loop:`."""
-
-    name: str
-    extent: Dim
-
-    @property
-    def index(self) -> Poly:
-        """The loop's index as a dim."""
-        return symbol(self.name)
+__all__ = [
+    "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "IndexValue", "Kernel",
+    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Result", "Rows", "Scalar", "Scan", "Scatter",
+    "Slope", "Sort", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads", "scalars", "stores_by_sum",
+    "stores_of", "used_picks", "values_of", "writes",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,131 +47,6 @@ class Buffer:
     role: str
     strides: Shape | None = None
     value: Term | None = None
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The condition `low <= index < high`."""
-
-    index: Dim
-    low: Dim
-    high: Dim
-
-
-# ---------------------------------------------------------------- scalar expressions
-
-
-@dataclass(frozen=True)
-class Load:
-    """The element of a buffer at `index` (one dim for each of the buffer's dims). It is inside wherever the value is used."""
-
-    buffer: str
-    index: tuple[Dim, ...]
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class Number:
-    """A constant; `value` is a Python number that `dtype` holds exactly (bit patterns of NaN do not matter)."""
-
-    value: int | float | bool | complex
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class IndexValue:
-    """A dim over the loops and the program's symbols, as a number: iota, and numbers of the host."""
-
-    index: Dim
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class Apply:
-    """An elementwise hub op of scalars; its meaning is the op's own (each result is rounded to `dtype`)."""
-
-    op: Op
-    operands: tuple["Scalar", ...]
-    dtype: DType
-    attributes: AttributeItems = ()
-
-
-@dataclass(frozen=True)
-class Choose:
-    """`inside` where all `bounds` hold, else `outside`; the one that is not chosen may not be read."""
-
-    bounds: tuple[Bound, ...]
-    inside: "Scalar"
-    outside: "Scalar"
-    dtype: DType
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an earlier step of the same kernel made: a reduction's value of this row, or the accumulator of a product."""
-
-    name: str
-    dtype: DType
-
-
-Scalar = Union[Load, Number, IndexValue, Apply, Choose, Result]
-
-
-def operands_of(value: Scalar) -> tuple[Scalar, ...]:
-    """The scalars that `value` is made of."""
-    if isinstance(value, Apply):
-        return value.operands
-    return (value.inside, value.outside) if isinstance(value, Choose) else ()
-
-
-def dims_in(value: Scalar) -> tuple[Dim, ...]:
-    """The dims that a scalar itself mentions, not what is under it."""
-    if isinstance(value, Load):
-        return value.index
-    if isinstance(value, IndexValue):
-        return (value.index,)
-    return tuple(dim for bound in value.bounds for dim in (bound.index, bound.low, bound.high)) if isinstance(value, Choose) else ()
-
-
-def scalars(*values: Scalar) -> Iterator[Scalar]:
-    """Every scalar under `values` once, operands before users (kernels are small: the planner bounds their size)."""
-    done: set[int] = set()
-    stack: list[tuple[Scalar, bool]] = [(value, False) for value in reversed(values)]
-    while stack:
-        value, ready = stack.pop()
-        if id(value) in done:
-            continue
-        if ready:
-            done.add(id(value))
-            yield value
-            continue
-        stack.append((value, True))
-        stack += [(operand, False) for operand in reversed(operands_of(value)) if id(operand) not in done]
-
-
-# ---------------------------------------------------------------- kernels
-
-
-@dataclass(frozen=True)
-class Store:
-    """`value` goes to `buffer` at `index`; the stores of a kernel write every element of their buffers exactly once."""
-
-    buffer: str
-    index: tuple[Dim, ...]
-    value: Scalar
-
-
-@dataclass(frozen=True)
-class Pick:
-    """A symbol (it begins with `pick:`) for a computed place: `value`, an integer that lies in 0 .. count - 1 wherever it is used.
-
-    Its value may mention the kernel's loops and earlier picks. It may be computed only where what it is the place of is used: elsewhere
-    its own loads may be outside.
-    """
-
-    name: str
-    count: Dim
-    value: Scalar
 
 
 @dataclass(frozen=True)
@@ -312,6 +190,79 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Dot:
+    """Sums over `k` of lhs(batch, rows, k) * rhs(batch, summed, k), which scalars of the kernel read as `Result(name)`, in `dtype`."""
+
+    name: str
+    k: tuple[Loop, ...]
+    lhs: Scalar
+    rhs: Scalar
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Sums over `summed` of weight(batch, rows, summed) * value(batch, summed, n), which stores read as `Result(name)`."""
+
+    name: str
+    n: tuple[Loop, ...]
+    weight: Scalar
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Sums over `summed` of a softmax times value(batch, rows, summed), which stores read as `Result(name)`."""
+
+    name: str
+    value: Scalar
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a softmax over `summed` of score(batch, rows, summed) is made with, for each (batch, rows): `Result("top")`, the largest score,
+    `Result("share")`, one over the sum of exp(score - top), and each of `slopes`. Scores and slopes read the `dots`.
+
+    `safe`: where every score is -inf the top is 0 and the share 1. `low` and `high`, dims over batch and rows: only places low <= i < high
+    of the last loop of `summed` have a score above -inf, so that no others need be looked at; None: no such end is known."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    dots: tuple[Dot, ...]
+    score: Scalar
+    slopes: tuple[Slope, ...]
+    accumulator: DType
+    safe: bool
+    low: Dim | None
+    high: Dim | None
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Products of what is made of products: each of `sums` has a weight that is a scalar of the `dots`, and none of them is stored.
+
+    `low` and `high` as in `Statistics`: all weights are 0 elsewhere."""
+
+    name: str
+    batch: tuple[Loop, ...]
+    rows: tuple[Loop, ...]
+    summed: tuple[Loop, ...]
+    dots: tuple[Dot, ...]
+    sums: tuple[Sum, ...]
+    accumulator: DType
+    low: Dim | None
+    high: Dim | None
+    stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+
+@dataclass(frozen=True)
 class Scatter:
     """For each index of `rows` and `columns` the `base`, with the `value` of each index of `updates` whose `key` is the number of the row
     combined in, from the first to the last, in `dtype` (f32 for narrower floats); the stores read it as `Result("sum")`. An update
@@ -347,7 +298,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Scatter]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Statistics, Chain, Scatter]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -382,6 +333,16 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
     return () if isinstance(kernel, Library) else kernel.stores
 
 
+def stores_by_sum(kernel: Chain) -> list[tuple[Store, Sum]]:
+    """Each store of a chain with the sum that it reads: one, as sums have columns of their own."""
+    found = []
+    for store in kernel.stores:
+        names = {item.name for item in scalars(store.value) if isinstance(item, Result)}
+        found += [(store, each) for each in kernel.sums if each.name in names]
+    assert len(found) == len(kernel.stores), f"{kernel.name} stores what is not one of its sums"
+    return found
+
+
 def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
     """All scalars that a kernel computes at its top level: its picks, and what it folds, multiplies and stores."""
     if isinstance(kernel, Library):
@@ -400,6 +361,11 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, kernel.key, kernel.lhs, kernel.rhs, *stored)
     if isinstance(kernel, Attention):
         return (*picked, kernel.query, kernel.key, kernel.score, kernel.value, *stored)
+    if isinstance(kernel, Statistics | Chain):
+        sides = [side for dot in kernel.dots for side in (dot.lhs, dot.rhs)]
+        if isinstance(kernel, Statistics):
+            return (*picked, *sides, kernel.score, *(slope.value for slope in kernel.slopes), *stored)
+        return (*picked, *sides, *(side for sum_ in kernel.sums for side in (sum_.weight, sum_.value)), *stored)
     return (*picked, kernel.lhs, kernel.rhs, *stored) if isinstance(kernel, Product) else (*picked, *stored)
 
 
@@ -429,6 +395,9 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.front, kernel.column)
     if isinstance(kernel, Scatter):
         return (*kernel.rows, *kernel.columns, *kernel.updates)
+    if isinstance(kernel, Statistics | Chain):
+        columns = [loop for sum_ in kernel.sums for loop in sum_.n] if isinstance(kernel, Chain) else []
+        return (*kernel.batch, *kernel.rows, *columns, *kernel.summed, *(loop for dot in kernel.dots for loop in dot.k))
     inner = (*kernel.keys, *kernel.k) if isinstance(kernel, Attention) else kernel.k
     return (*kernel.batch, *kernel.m, *kernel.n, *inner)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
 from coset.ir.term import Term
-from coset.ir.types import TensorType
+from coset.ir.types import DTYPES, F32, I32, DType, TensorType
 from coset.lowering.grouped import FLOATS, is_grouped
 from coset.lowering.indexing import ALTERNATIVES, MOVEMENTS, merges_and_splits
 from coset.lowering.picking import PICKED
@@ -36,6 +36,7 @@ class Limits:
 
 
 WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
+STATISTICAL = tuple(f"kernel.softmax_{word}" for word in ("top", "share", "slope"))  # of each row, of gradients of attention
 LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
 NOTHING = frozenset({"builtin.absent", "builtin.token"})
 FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
@@ -137,8 +138,17 @@ def is_convolution_gradient(term: Term) -> bool:
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
     computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term) or is_sorted(term)
-    known = term in light or computed or term.op.name == WEIGHTS
+    known = term in light or computed or term.op.name in (WEIGHTS, *STATISTICAL)
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
+
+
+def wide(dtype: DType) -> DType:
+    """The type that values of `dtype` are summed in: f32 and 32-bit integers at least."""
+    if dtype.kind == "float":
+        return F32 if dtype.bits < 32 else dtype
+    if dtype.kind in ("int", "uint") and dtype.bits < 32:
+        return I32 if dtype.kind == "int" else DTYPES["u32"]
+    return dtype
 
 
 def bytes_of(term: Term, binding: dict[str, int]) -> int:

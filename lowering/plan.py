@@ -16,8 +16,10 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, GET, INPUT, Term, topological
 from coset.ir.types import DType, TensorType, TupleType
-from coset.lowering.attention import Attended, Attentions, Unattended, attending, attends, shared
-from coset.lowering.emission import Emission, emit
+from coset.lowering.attention import Attentions, Found, attending, attends, shared
+from coset.lowering.attention_gradients import Unattended
+from coset.lowering.emission import emit
+from coset.lowering.emission_body import Emission
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
@@ -65,7 +67,7 @@ def plan(
         try:
             return _planned(program, roots, attended, limits, binding or {}, computes)
         except Unattended as found:
-            opened.add(found.number)
+            opened |= found.numbers
 
 
 def _is_kept(term: Term) -> bool:
@@ -90,7 +92,7 @@ def _in_rows(roots: tuple[Term, ...], inputs: Iterable[Term], limits: Limits, bi
 def _planned(
     program: Program,
     roots: Sequence[Term],
-    attended: Sequence[Attended],
+    attended: Found,
     limits: Limits,
     binding: Mapping[str, int],
     computes: Computes | None,
@@ -102,9 +104,9 @@ def _planned(
     """
     order = [term for term in topological(roots) if term.op is not INPUT or isinstance(term.type, TensorType)]
     numbers = _numbers(order, program.inputs, binding)
-    needed = shared(attended, order, roots)
+    needed = shared(attended.attentions, order, roots)
     if needed is not None:
-        raise Unattended(needed)
+        raise Unattended({needed.number})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
     grouper = Grouper(order, light, _required(roots, order, light), numbers, limits, Attentions(attended))
     grouper.found.brings |= introduced(order, program.inputs, light)
@@ -167,7 +169,7 @@ class _Builder:
     grouping: Grouping
     stored: Stored
     numbers: dict[str, int]
-    attended: Sequence[Attended]
+    attended: Found
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: dict[Term, str] = field(default_factory=dict)
     results: dict[Term, tuple[str, ...]] = field(default_factory=dict)
@@ -180,8 +182,9 @@ class _Builder:
         for group in groups:
             self._name_stored(group, outputs)
         self._name_constants()
-        attended = {each.dot: each for each in self.attended}
-        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended)
+        attended = {each.dot: each for each in self.attended.attentions}
+        traced = {dot: each for each in self.attended.gradients for dot in each.dots}
+        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended, traced)
         made = [emit(emission, group, self.stored.live[group]) for group in groups]
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])

@@ -9,6 +9,7 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Buffer,
+    Chain,
     Choose,
     Grouped,
     IndexValue,
@@ -24,6 +25,7 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     Store,
     operands_of,
     scalars,
@@ -108,6 +110,8 @@ def show_kernel(kernel: Kernel) -> list[str]:
         found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
         head = f"{head} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
         return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
+    if isinstance(kernel, Statistics | Chain):
+        return _retraced(kernel, text, picks)
     parts = (
         (f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.m), ("", kernel.n)) if loops
     )
@@ -133,7 +137,30 @@ def _attention(kernel: Attention, text: _Text) -> list[str]:
     seen = "" if kernel.seen is None else f" below {_dim(kernel.seen)}"
     lines += [*text.flush(), f"  weight: {kernel.accumulator} = {'safe ' if kernel.safe else ''}softmax of {score} over the keys{seen}"]
     value = text.named(kernel.value)
-    return [*lines, *text.flush(), f"  sum: {kernel.accumulator} = sum of weight * {_bracketed(value)}", *text.stores(kernel.stores)]
+    lines += [*text.flush(), f"  sum: {kernel.accumulator} = sum of weight * {_bracketed(value)}"]
+    return [*lines, *text.stores(kernel.stores)]
+
+
+def _retraced(kernel: Statistics | Chain, text: _Text, picks: list[str]) -> list[str]:
+    """A kernel that makes scores anew."""
+    parts = [(f"{role} " if role else "") + _loops(loops) for role, loops in (("batch", kernel.batch), ("", kernel.rows)) if loops]
+    ends = [f" {word} {_dim(end)}" for word, end in (("from", kernel.low), ("below", kernel.high)) if end is not None]
+    lines = [f"{type(kernel).__name__.lower()} {kernel.name} for {'; '.join(parts)} along {_loops(kernel.summed)}{''.join(ends)}:", *picks]
+    for dot in kernel.dots:
+        left, right = text.named(dot.lhs), text.named(dot.rhs)
+        lines += [*text.flush(), f"  {dot.name}: {dot.dtype} = sum of {_bracketed(left)} * {_bracketed(right)} along {_loops(dot.k)}"]
+    if isinstance(kernel, Statistics):
+        score = text.named(kernel.score)
+        lines += [*text.flush(), f"  top, share: {kernel.accumulator} = of the {'safe ' if kernel.safe else ''}softmax of {score}"]
+        for slope in kernel.slopes:
+            value = text.named(slope.value)
+            lines += [*text.flush(), f"  {slope.name}: {kernel.accumulator} = sum of the softmax * {_bracketed(value)}"]
+        return [*lines, *text.stores(kernel.stores)]
+    for each in kernel.sums:
+        weight, value = text.named(each.weight), text.named(each.value)
+        total = f"sum of {_bracketed(weight)} * {_bracketed(value)} for {_loops(each.n)}"
+        lines += [*text.flush(), f"  {each.name}: {kernel.accumulator} = {total}"]
+    return [*lines, *text.stores(kernel.stores)]
 
 
 def _bracketed(text: str) -> str:

@@ -14,6 +14,7 @@ from coset.lowering.identifier import identifier
 from coset.lowering.kernel import (
     Attention,
     Buffer,
+    Chain,
     Fold,
     Kernel,
     Library,
@@ -24,6 +25,8 @@ from coset.lowering.kernel import (
     Product,
     Result,
     Rows,
+    Scalar,
+    Statistics,
     Store,
     reads,
     scalars,
@@ -130,6 +133,8 @@ def _read_early(kernel: Kernel) -> set[str]:
         values += [kernel.lhs, kernel.rhs]
     elif isinstance(kernel, Attention):
         values += [kernel.query, kernel.key, kernel.score, kernel.value]
+    elif isinstance(kernel, Statistics | Chain):
+        values += values_of(replace(kernel, stores=()))
     elif not isinstance(kernel, Pointwise | Rows):
         return set(reads(kernel))
     return {value.buffer for value in scalars(*values) if isinstance(value, Load)}
@@ -219,17 +224,35 @@ def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
         kernel = replace(kernel, folds=_used_folds(kernel))
     else:
         kernel = replace(kernel, stores=stored(kernel.stores))
+        if isinstance(kernel, Statistics | Chain):
+            kernel = _with_used_products(kernel)
     values = values_of(replace(kernel, picks=()))
     return replace(kernel, picks=used_picks(kernel.picks, values, [dim for store in stores_of(kernel) for dim in store.index]))
 
 
 def _used_folds(kernel: Rows) -> tuple[Fold, ...]:
     """The folds that the stores need, themselves or through later folds."""
-    wanted = {value.name for store in stores_of(kernel) for value in scalars(store.value) if isinstance(value, Result)}
+    wanted = _results(*(store.value for store in stores_of(kernel)))
     for fold in reversed(kernel.folds):
         if fold.name in wanted:
-            wanted |= {value.name for value in scalars(fold.value) if isinstance(value, Result)}
+            wanted |= _results(fold.value)
     return tuple(fold for fold in kernel.folds if fold.name in wanted)
+
+
+def _with_used_products(kernel: Statistics | Chain) -> Statistics | Chain:
+    """The kernel with the slopes or sums that its stores need, and the products that these are made of."""
+    wanted = _results(*(store.value for store in kernel.stores))
+    if isinstance(kernel, Statistics):
+        kernel = replace(kernel, slopes=tuple(slope for slope in kernel.slopes if slope.name in wanted))
+        made = [kernel.score, *(slope.value for slope in kernel.slopes)]
+    else:
+        kernel = replace(kernel, sums=tuple(each for each in kernel.sums if each.name in wanted))
+        made = [each.weight for each in kernel.sums]
+    return replace(kernel, dots=tuple(dot for dot in kernel.dots if dot.name in _results(*made)))
+
+
+def _results(*values: Scalar) -> set[str]:
+    return {value.name for value in scalars(*values) if isinstance(value, Result)}
 
 
 # ---------------------------------------------------------------- products without what stands behind them

@@ -8,6 +8,7 @@ from dataclasses import replace
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Chain,
     Choose,
     Grouped,
     Kernel,
@@ -21,6 +22,7 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     Store,
     scalars,
     values_of,
@@ -80,6 +82,13 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     if isinstance(kernel, Attention):
         query, key, score, value = (done[id(side)] for side in (kernel.query, kernel.key, kernel.score, kernel.value))
         return replace(kernel, query=query, key=key, score=score, value=value, stores=stored(kernel.stores))
+    if isinstance(kernel, Statistics | Chain):
+        dots = tuple(replace(dot, lhs=done[id(dot.lhs)], rhs=done[id(dot.rhs)]) for dot in kernel.dots)
+        if isinstance(kernel, Statistics):
+            slopes = tuple(replace(slope, value=done[id(slope.value)]) for slope in kernel.slopes)
+            return replace(kernel, dots=dots, score=done[id(kernel.score)], slopes=slopes, stores=stored(kernel.stores))
+        sums = tuple(replace(each, weight=done[id(each.weight)], value=done[id(each.value)]) for each in kernel.sums)
+        return replace(kernel, dots=dots, sums=sums, stores=stored(kernel.stores))
     return replace(kernel, stores=stored(kernel.stores))
 
 

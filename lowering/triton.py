@@ -13,6 +13,7 @@ from coset.ir.errors import CosetError
 from coset.lowering.kernel import (
     Apply,
     Attention,
+    Chain,
     Grouped,
     Kernel,
     Library,
@@ -23,11 +24,13 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     scalars,
     values_of,
 )
 from coset.lowering.triton_alternatives import alternatives
 from coset.lowering.triton_attention import emit_attention
+from coset.lowering.triton_chain import emit_chain
 from coset.lowering.triton_grouped import emit_grouped
 from coset.lowering.triton_helpers import helper_text, helpers_of
 from coset.lowering.triton_key import key_of
@@ -39,6 +42,7 @@ from coset.lowering.triton_scalars import can_emit, kind_of
 from coset.lowering.triton_scan import emit_scan
 from coset.lowering.triton_scatter import emit_scatter
 from coset.lowering.triton_sort import emit_sort
+from coset.lowering.triton_statistics import emit_statistics
 
 __all__ = ["Emission", "Launch", "Options", "Rounding", "can_emit", "emit", "kernel_source", "module_source", "refusal"]
 
@@ -46,13 +50,14 @@ HEAD = "import triton\nimport triton.language as tl\n\n\n"
 _WIDTH = 110
 _EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
     Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
-    Scatter: emit_scatter, Attention: emit_attention,
+    Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
 }  # fmt: skip
 
 
 def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emission:
     """The Triton functions of a kernel and their launches; a library's kernel has none. They have the numbers of `options.choice`, or those
-    that `options.choices` have for this kernel, where these are of its alternatives; else the default's.
+    that `options.choices` have for this kernel, where these are of its alternatives; else the default's. (Of kernels of
+    attention's gradients nothing is chosen.)
 
     Raises:
         CosetError: the kernel has an op or an element type without a Triton form (`refusal`).
@@ -65,9 +70,8 @@ def emit(kernel: Kernel, plan: Plan, *, options: Options | None = None) -> Emiss
         return Emission("", ())
     comment = describe(kernel.terms)
     emission = _EMITTERS[type(kernel)](kernel, plan, options, comment)
-    if options.choices is None or options.choice is not None:
+    if options.choices is None or options.choice is not None or emission.choice is None:
         return emission
-    assert emission.choice is not None
     sizes = options.choices.sizes
     chosen = options.choices.kernels.get(key_of(emission, plan, sizes))
     if chosen is None or chosen.choice not in alternatives(kernel, emission.choice, options, sizes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from coset.ir.dims import Atom, Dim, Poly, Shape, add, multiply, product, substitute, subtract, symbol, symbols
-from coset.lowering.index_arithmetic import joined
+from coset.lowering.index_arithmetic import joined, linear
 from coset.lowering.kernel import Buffer, Loop
 
 _FUNCTIONS = {"max": "tl.maximum", "min": "tl.minimum"}
@@ -83,20 +83,6 @@ def span(buffer: Buffer) -> Dim:
 
 
 # ---------------------------------------------------------------- joining loops
-
-
-def linear(dim: Dim, name: str) -> Dim | None:
-    """The factor of the symbol `name` in `dim` when it occurs to the first power and outside quotients, else None."""
-    total: Dim = 0
-    for monomial, coefficient in terms_of(dim):
-        count = sum(atom.name == name and not atom.args for atom in monomial)
-        inside = any(name in symbols(arg) for atom in monomial for arg in atom.args)
-        if count > 1 or inside:
-            return None
-        if count:
-            rest = tuple(atom for atom in monomial if atom.args or atom.name != name)
-            total = add(total, Poly(((rest, coefficient),)) if rest else coefficient)
-    return total
 
 
 def _joins(dim: Dim, outer: str, inner: str, extent: Dim) -> bool:

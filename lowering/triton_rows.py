@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
+from coset.lowering.index_arithmetic import linear
 from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_dims import address, join_loops, linear
+from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
 from coset.lowering.triton_pointwise import index_limits

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coset.ir.dims import Dim, ceildiv, product, substitute
+from coset.lowering.index_arithmetic import linear
 from coset.lowering.kernel import Load, Loop, Plan, Pointwise, scalars
 from coset.lowering.triton_body import Body, function_text
 from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_dims import address, linear
+from coset.lowering.triton_dims import address
 from coset.lowering.triton_launch import Emission, Launch
 from coset.lowering.triton_values import Axis, Scope, Space
 

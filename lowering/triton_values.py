@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.ir.types import BOOL
+from coset.lowering.index_arithmetic import linear
 from coset.lowering.kernel import (
     Apply,
     Bound,
@@ -28,7 +29,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
-from coset.lowering.triton_dims import address, dim_text, is_natural, linear, split_index
+from coset.lowering.triton_dims import address, dim_text, is_natural, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
 from coset.lowering.triton_scalars import (

@@ -74,7 +74,8 @@ def tunables(plans: Sequence[Plan], options: Options, target: Target, sizes: Map
             if isinstance(kernel, Library) or refusal(kernel):
                 continue
             emission = emit(kernel, plan, options=allowed)
-            assert emission.choice is not None
+            if emission.choice is None:
+                continue
             key = key_of(emission, plan, sizes)
             if key in found:
                 found[key] = replace(found[key], count=found[key].count + 1)

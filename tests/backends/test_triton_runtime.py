@@ -17,7 +17,7 @@ from coset.lowering.plan import plan as planned
 from coset.lowering.triton import Launch, Options, Rounding, can_emit, emit, kernel_source
 from coset.lowering.triton_launch import Argument
 from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
-from tests.lowering.test_triton_attention import Case
+from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.test_triton_pointwise import chain, transposed
 from tests.lowering.test_triton_product import matmul
 from tests.lowering.test_triton_rows import layer_norm, softmax
@@ -135,6 +135,19 @@ def test_attention_compiles_ahead_of_time(target: str, case: Case, compiler: Com
         assert compiled.spilled <= 64 and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
     if target == "sm_90" and case.dtype.bits == 16 and case.length != 1:
         assert "wgmma" in compiled.text
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize("dtype, width", [("f16", 128), ("f32", 64)])
+def test_gradients_of_attention_compile_ahead_of_time(target: str, dtype: str, width: int, compiler: Compiler) -> None:
+    case = Case((8,), (4,), 2048, 2048, width, width, DTYPES[dtype], "causal", 0.125)
+    made = planned(Backward(case, alone=True).program(), computes=can_emit)
+    assert len(made.kernels) == 3
+    for kernel in made.kernels:
+        (compiled,) = compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {})
+        assert compiled.spilled <= 64 and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
+        if target == "sm_90" and dtype == "f16":
+            assert "wgmma" in compiled.text
 
 
 @pytest.mark.slow

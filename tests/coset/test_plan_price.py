@@ -14,7 +14,7 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make, topological
-from coset.ir.types import F32, I32, TensorType
+from coset.ir.types import F16, F32, I32, TensorType
 from coset.lower import EVERY_OPSET
 from coset.lowering.plan import plan
 from coset.lowering.primitive import primitive
@@ -25,6 +25,7 @@ from coset.rules.definition import evaluate_defined
 from coset.targets.document import target_files
 from coset.targets.target import get_target
 from coset.task import Job, Task, phases_for, solve_task
+from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.plan_cases import CASES, scatter_rows
 
 A100 = get_target("nvidia-a100")
@@ -221,6 +222,37 @@ def test_the_choice_is_never_dearer_than_the_input(name: str) -> None:
     assert found.planned is not None
     assert 0 <= found.planned.lower_bound <= found.cost <= found.input_cost
     assert (found.cost, found.input_cost) == (found.planned.cost, found.planned.input_cost)
+
+
+def gradients_of_attention(length: int, mask: str, offset: int = 0) -> dict[str, float]:
+    """Seconds of the work of each kernel of attention and its gradients, 64 heads of 64, by name."""
+    program = Backward(Case((64,), (), length, length, 64, 64, F16, mask, offset=offset)).program()
+    planned = plan(program, A100, binding={}, computes=can_emit)
+    launch = A100.kernels["matmul"].launch.value
+    return {kernel.name.split("_", 1)[1]: prices().kernel(planned, kernel) - launch for kernel in planned.kernels}
+
+
+def test_kernels_of_attention_cost_their_products_and_exponentials() -> None:
+    """All products of a kernel are its work: its share of the rate is looked up once."""
+    length = 4096
+    own, functions = A100.kernels["matmul"], A100.kernels["fused"].rate("f32")
+    assert functions is not None
+    found = gradients_of_attention(length, "none")
+    for name, products in {"attention": 2, "softmax_rows": 2, "gradient": 3, "gradients": 4}.items():
+        work = own.multiplying("f16", products * 2 * 64 * 64 * length**2, length)
+        assert found[name] == pytest.approx(work + 64 * length**2 / functions.value), name
+    few = gradients_of_attention(256, "none")
+    assert few["gradients"] < 2 * few["softmax_rows"], "twice the work fills the processors better"
+
+
+def test_what_masks_hide_is_not_paid_for() -> None:
+    """A causal mask ends the loop over keys for the queries and begins that over queries for the keys; what the row in the middle looks
+    at is paid for, and with such an offset that is all."""
+    whole, causal = gradients_of_attention(4096, "none"), gradients_of_attention(4096, "causal")
+    far = gradients_of_attention(4096, "causal", 2048)
+    for name in ("softmax_rows", "gradient", "gradients"):
+        assert causal[name] == pytest.approx(whole[name] / 2, rel=0.01), name
+        assert far[name] == pytest.approx(whole[name], rel=0.01), name
 
 
 def test_the_same_program_is_chosen_twice() -> None:

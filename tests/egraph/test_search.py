@@ -145,14 +145,16 @@ def test_the_iteration_limit_of_an_earlier_phase_is_told() -> None:
 def test_a_phase_that_seeks_is_left_out_where_it_can_find_nothing() -> None:
     """Its movement alone would only make more of what is there."""
     trained = [rule for rule in definition_of(get_op("kernel.swiglu")).rules[1] if rule.recognises]
-    seeking = Phase("kernel", (*rules(), *trained), seeks=True)
+    seeking = Phase("kernel", (*rules(), *trained), frozenset({"kernel.swiglu"}))
     gate, up = x(4, 4, name="gate"), x(4, 4, name="up")
     plain = transposed(transposed(gate, 1, 0), 1, 0)
     gated = make("stablehlo.multiply", (make("stablehlo.multiply", (gate, make("stablehlo.logistic", (gate,)))), up))
     assert saturate([plain], [seeking], Limits()).iterations == 0
-    assert saturate([plain], [replace(seeking, seeks=False)], Limits()).iterations > 0
+    assert saturate([plain], [replace(seeking, seeks=None)], Limits()).iterations > 0
     found = saturate([gated], [seeking], Limits())
     assert any(node.op.name == "kernel.swiglu" for nodes in found.graph.nodes for node in nodes)
+    wider = replace(seeking, seeks=frozenset({"kernel.attention"}))
+    assert saturate([gated], [wider], Limits()).iterations == 0, "what can be found is at most a part"
 
 
 def test_the_time_limit_ends_the_search_with_what_is_there() -> None:

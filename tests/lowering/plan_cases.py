@@ -339,6 +339,16 @@ def attention_that_is_shown() -> tuple[list[Term], list[Term]]:
     return [q, k, v, w], [attention_of(q, k, v), attention_of(q, k, w)]
 
 
+@case
+def gradients_of_attention() -> tuple[list[Term], list[Term]]:
+    """Beside the attention: none of the four kernels keeps its scores, and what a causal mask hides bounds their loops."""
+    q, k, v, g = x_("q", F32, 2, 3, 20, 8), x_("k", F32, 2, 24, 8), x_("v", F32, 2, 24, 4), x_("g", F32, 2, 3, 20, 4)
+    result = attention_of(q, k, v, causal=True, offset=4)
+    given = {name: (q, k, v, g) if name != "value" else (q, k, g) for name in ("query", "key", "value")}
+    made = [op(f"kernel.attention_gradient_{name}", *each, absent(), **dict(result.attributes)) for name, each in given.items()]
+    return [q, k, v, g], [result, *made]
+
+
 # ---------------------------------------------------------------- scans
 
 

@@ -19,6 +19,7 @@ from coset.ir.types import DType, TensorType
 from coset.lowering.kernel import (
     Attention,
     Bound,
+    Chain,
     Choose,
     Computed,
     Grouped,
@@ -35,9 +36,12 @@ from coset.lowering.kernel import (
     Scan,
     Scatter,
     Sort,
+    Statistics,
     Store,
+    loops_of,
     operands_of,
     scalars,
+    stores_by_sum,
 )
 from coset.lowering.memory import released
 from coset.rules.definition import evaluate_defined
@@ -129,7 +133,11 @@ class _Run:
         elif isinstance(kernel, Grouped):
             self._grouped(kernel)
         elif isinstance(kernel, Attention):
+            self._last = self._extent(kernel.keys)
             self._attention(kernel)
+        elif isinstance(kernel, Statistics | Chain):
+            self._last = self._extent(kernel.summed)
+            self._retraced(kernel)
         else:
             outer = (*kernel.batch, *kernel.m, *kernel.n)
             self._begin((*outer, *kernel.k))
@@ -143,44 +151,76 @@ class _Run:
 
     def _attention(self, kernel: Attention) -> None:
         """The scores as a whole, in f64."""
-        groups = (kernel.batch, kernel.m, kernel.n, kernel.keys, kernel.k)
-        self._begin([loop for group in groups for loop in group])
-        ends = np.cumsum([0, *map(len, groups)]).tolist()
-        axes = dict(zip("bmnsk", (list(range(a, b)) for a, b in pairwise(ends)), strict=True))
-
-        def matrix(value: Scalar, rows: str, columns: str) -> Array:
-            own = [*axes["b"], *axes[rows], *axes[columns]]
-            found = self._wide(value, kernel.accumulator)
-            assert all(size == 1 for axis, size in enumerate(found.shape) if axis not in own)
-            whole = np.broadcast_to(found, [size if axis in own else 1 for axis, size in enumerate(self.shape)])
-            order = [*own, *(axis for axis in range(len(self.shape)) if axis not in own)]
-            sizes = [int(np.prod([self.shape[axis] for axis in axes[role]])) for role in ("b", rows, columns)]
-            return whole.transpose(order).reshape(sizes)
-
-        def back(value: Array, rows: str, columns: str, dtype: DType) -> Array:
-            own = [*axes["b"], *axes[rows], *axes[columns]]
-            inverse = np.argsort([*own, *(axis for axis in range(len(self.shape)) if axis not in own)])
-            return narrow(
-                value.reshape([*(self.shape[axis] for axis in own), *[1] * (len(self.shape) - len(own))]).transpose(inverse), dtype
-            )
-
+        self._begin(loops_of(kernel))
+        batch, rows, keys = kernel.batch, kernel.m, kernel.keys
         with np.errstate(all="ignore"):
-            dot = np.matmul(matrix(kernel.query, "m", "k"), matrix(kernel.key, "s", "k").swapaxes(1, 2))
-            self.results["dot"] = back(dot, "m", "s", kernel.dtype)
-            scores = matrix(kernel.score, "m", "s")
-            top = scores.max(axis=2, keepdims=True, initial=-np.inf)
-            weights = np.exp(scores - top)
-            weights /= weights.sum(axis=2, keepdims=True)
-            if kernel.safe:
-                weights = np.where((scores == -np.inf).all(axis=2, keepdims=True), 0.0, weights)
-            value = matrix(kernel.value, "s", "n")
+            both = ((kernel.query, rows), (kernel.key, keys))
+            sides = (self._matrix(side, batch, own, kernel.k, kernel.accumulator) for side, own in both)
+            self.results["dot"] = self._back(_product(*sides), batch, rows, keys, kernel.dtype)
+            scores = self._matrix(kernel.score, batch, rows, keys, kernel.accumulator)
+            weights, _, _ = _softmax(scores, kernel.safe)
+            value = self._matrix(kernel.value, batch, keys, kernel.n, kernel.accumulator)
             if kernel.seen is not None:  # what is not seen is not read
-                seen = np.broadcast_to(self.dim(kernel.seen), [n if i in (*axes["b"], *axes["m"]) else 1 for i, n in enumerate(self.shape)])
-                unseen = np.arange(scores.shape[2]) >= seen.reshape(*scores.shape[:2], 1)
-                assert not (weights * unseen > 0).any(), "a key that is said to be unseen has a weight"
-            self.results["sum"] = back(np.matmul(weights, value), "m", "n", kernel.accumulator)
+                self._unseen(weights, None, kernel.seen, batch, rows)
+            self.results["sum"] = self._back(np.matmul(weights, value), batch, rows, kernel.n, kernel.accumulator)
         self.values.clear()
-        self._stores(kernel.stores, rows=ends[3])
+        self._stores(kernel.stores, own=(*batch, *rows, *kernel.n))
+
+    def _retraced(self, kernel: Statistics | Chain) -> None:
+        """The products as wholes, in f64."""
+        self._begin(loops_of(kernel))
+        batch, rows, summed, accumulator = kernel.batch, kernel.rows, kernel.summed, kernel.accumulator
+        with np.errstate(all="ignore"):
+            for dot in kernel.dots:
+                sides = (self._matrix(side, batch, own, dot.k, accumulator) for side, own in ((dot.lhs, rows), (dot.rhs, summed)))
+                self.results[dot.name] = self._back(_product(*sides), batch, rows, summed, dot.dtype)
+            if isinstance(kernel, Statistics):
+                weights, top, share = _softmax(self._matrix(kernel.score, batch, rows, summed, accumulator), kernel.safe)
+                found = {"top": top, "share": share}
+                for slope in kernel.slopes:
+                    reached = self._matrix(slope.value, batch, rows, summed, accumulator)
+                    found[slope.name] = (weights * reached).sum(axis=2, keepdims=True)
+                self._unseen(weights, kernel.low, kernel.high, batch, rows)
+                self.results |= {name: self._back(value, batch, rows, (), accumulator) for name, value in found.items()}
+                self.values.clear()
+                return self._stores(kernel.stores, own=(*batch, *rows))
+            for each in kernel.sums:
+                weights = self._matrix(each.weight, batch, rows, summed, accumulator)
+                value = self._matrix(each.value, batch, summed, each.n, accumulator)
+                self._unseen(weights, kernel.low, kernel.high, batch, rows)
+                self.results[each.name] = self._back(np.matmul(weights, value), batch, rows, each.n, accumulator)
+            self.values.clear()
+            for store, each in stores_by_sum(kernel):
+                self._stores([store], own=(*batch, *rows, *each.n))
+        return None
+
+    def _matrix(self, value: Scalar, batch: Sequence[Loop], rows: Sequence[Loop], columns: Sequence[Loop], dtype: DType) -> Array:
+        """A value over these loops as matrices, in f64."""
+        axes = [[self.loops.index(loop) for loop in group] for group in (batch, rows, columns)]
+        own = [axis for group in axes for axis in group]
+        found = self._wide(value, dtype)
+        assert all(size == 1 for axis, size in enumerate(found.shape) if axis not in own)
+        whole = np.broadcast_to(found, [size if axis in own else 1 for axis, size in enumerate(self.shape)])
+        order = [*own, *(axis for axis in range(len(self.shape)) if axis not in own)]
+        return whole.transpose(order).reshape([int(np.prod([self.shape[axis] for axis in group])) for group in axes])
+
+    def _back(self, value: Array, batch: Sequence[Loop], rows: Sequence[Loop], columns: Sequence[Loop], dtype: DType) -> Array:
+        """Matrices over these loops as a value, rounded to `dtype`."""
+        own = [self.loops.index(loop) for loop in (*batch, *rows, *columns)]
+        rest = len(self.shape) - len(own)
+        inverse = np.argsort([*own, *(axis for axis in range(len(self.shape)) if axis not in own)])
+        return narrow(value.reshape([*(self.shape[axis] for axis in own), *[1] * rest]).transpose(inverse), dtype)
+
+    def _unseen(self, weights: Array, low: Dim | None, high: Dim | None, batch: Sequence[Loop], rows: Sequence[Loop]) -> None:
+        """See that what is said to have no weight has none: of the last loop of what is summed."""
+        own = [self.loops.index(loop) for loop in (*batch, *rows)]
+        last = 1 if not weights.shape[2] else self._last
+        place = np.arange(weights.shape[2]) % last
+        for end, outside in ((low, np.less), (high, np.greater_equal)):
+            if end is not None:
+                ends = np.broadcast_to(self.dim(end), [size if axis in own else 1 for axis, size in enumerate(self.shape)])
+                hidden = outside(place, ends.reshape(*weights.shape[:2], 1))
+                assert not ((np.abs(weights) > 0) & hidden).any(), "what is said to be unseen has a weight"
 
     def _scatter(self, kernel: Scatter) -> None:
         """By the hub's own meaning, over rows and columns as two dims."""
@@ -238,6 +278,9 @@ class _Run:
         rhs = np.broadcast_to(rhs, (*batch, *(1,) * len(m), *n, *k)).reshape([int(np.prod(s)) for s in (batch, n, k)])
         with np.errstate(all="ignore"):
             return np.matmul(lhs, rhs.swapaxes(1, 2)).reshape((*batch, *m, *n, *(1,) * len(k)))
+
+    def _extent(self, loops: Sequence[Loop]) -> int:
+        return evaluate(loops[-1].extent, self.binding) if loops else 1
 
     def _begin(self, loops: Sequence[Loop]) -> None:
         self.loops = loops
@@ -310,11 +353,13 @@ class _Run:
             return np.zeros((), memory.dtype)
         return np.asarray(memory[tuple(index)])
 
-    def _stores(self, stores: Sequence[Store], rows: int | None = None) -> None:
+    def _stores(self, stores: Sequence[Store], rows: int | None = None, own: Sequence[Loop] | None = None) -> None:
         for store in stores:
             buffer = self.plan.buffers[store.buffer]
             shape = tuple(evaluate(dim, self.binding) for dim in buffer.shape)
             whole = self.shape if rows is None else (*self.shape[:rows], *(1,) * (len(self.shape) - rows))
+            if own is not None:
+                whole = tuple(size if loop in own else 1 for loop, size in zip(self.loops, self.shape, strict=True))
             count = np.zeros(shape, np.int64)
             place = tuple(np.broadcast_to(self.dim(dim), whole) for dim in store.index)
             value = np.broadcast_to(self.value(store.value), whole)
@@ -329,6 +374,21 @@ class _Run:
             self.memory[store.buffer] = result
             if store.buffer in self.plan.over:
                 self.memory[self.plan.over[store.buffer]] = result
+
+
+def _product(lhs: Array, rhs: Array) -> Array:
+    return np.matmul(lhs, rhs.swapaxes(1, 2))
+
+
+def _softmax(scores: Array, safe: bool) -> tuple[Array, Array, Array]:
+    """The softmax of rows, what was taken off first, and one over the sum."""
+    top = scores.max(axis=2, keepdims=True, initial=-np.inf)
+    if safe:
+        top = np.where(top == -np.inf, 0.0, top)
+    powers = np.exp(scores - top)
+    total = powers.sum(axis=2, keepdims=True)
+    total = np.where(total == 0, 1.0, total) if safe else total
+    return powers / total, top, 1 / total
 
 
 def _unmoved(value: Array, axes: range) -> None:

@@ -15,13 +15,19 @@ from torch_programs import run_package  # noqa: E402
 
 import coset.dialects  # noqa: F401, E402
 from coset.dialects.hub_scalars import widen  # noqa: E402
+from coset.ir.dims import symbol  # noqa: E402
 from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import make  # noqa: E402
-from coset.ir.types import DTYPES, I32  # noqa: E402
+from coset.ir.types import (  # noqa: E402
+    DTYPES,
+    F32,
+    I32,
+)
 from coset.lowering.package_plan import planned_package  # noqa: E402
 from coset.lowering.plan import plan  # noqa: E402
 from coset.rules.definition import evaluate_defined  # noqa: E402
+from tests.lowering.attention_cases import Backward, Case, drawn_case, values_for  # noqa: E402
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -61,6 +67,21 @@ def test_sorts_are_stable_in_every_direction(name: str, direction: str) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_drawn_programs_compute_what_they_mean(seed: int) -> None:
     check(*drawn(seed, symbolic=seed % 2 == 1))
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_gradients_of_attention(batch: int) -> None:
+    for seed in range(batch * 8, batch * 8 + 8):
+        case, binding = drawn_case(seed)
+        given = Backward(case, alone=seed % 2 == 1)
+        check(given.program(), values_for(given, binding, seed))
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_gradients_of_attention_to_no_keys(safe: bool) -> None:
+    """Rows of no elements have no largest one."""
+    given = Backward(Case((2,), (), 3, symbol("S"), 8, 8, F32, safe=safe), alone=True, sides=("query",))
+    check(given.program(), values_for(given, {"S": 0}, 1))
 
 
 def check(program: Program, feeds: dict[str, Any]) -> None:

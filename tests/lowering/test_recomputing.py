@@ -6,13 +6,38 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from coset.dialects.hub_terms import dot
 from coset.ir.dims import symbol
-from coset.ir.types import BOOL, F32, F64
-from coset.lowering.kernel import Buffer, Kernel, Library, Load, Loop, Plan, Pointwise, Product, Result, Rows, Store, reads, writes
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import BOOL, F32, F64, TensorType
+from coset.lowering.kernel import (
+    Apply,
+    Buffer,
+    Chain,
+    Dot,
+    Kernel,
+    Library,
+    Load,
+    Loop,
+    Plan,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Statistics,
+    Store,
+    Sum,
+    reads,
+    writes,
+)
 from coset.lowering.memory import live_bytes
 from coset.lowering.plan import plan
 from coset.lowering.recomputing import fewest_bytes, in_place, recomputed
+from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.drawn_programs import program as drawn
 from tests.lowering.plan_cases import CASES
 from tests.lowering.plan_numpy import run
@@ -79,6 +104,39 @@ def test_a_training_step_takes_half_of_its_memory() -> None:
     same(found, whole, feeds)
 
 
+def used_twice(given: Backward) -> Program:
+    """Each gradient is needed before and behind a row of products that take more memory than it."""
+    program = given.program()
+    weight = input_term("w", TensorType(F32, (given.case.depth, given.case.depth)))
+    outputs = []
+    for name, gradient in program.outputs:
+        behind = gradient
+        for _ in range(3):
+            behind = dot(behind, weight, lhs_contract=(gradient.tensor.rank - 1,), rhs_contract=(0,))
+        outputs.append((name, make("stablehlo.multiply", (behind, gradient))))
+    return Program((*program.inputs, weight), tuple(outputs), None)
+
+
+@pytest.mark.parametrize("lengths, parts", [((6, 40), {(1, 1), (2, 1), (1, 0)}), ((40, 6), {(2, 1)})])
+def test_gradients_of_attention_under_every_limit(lengths: tuple[int, int], parts: set[tuple[int, int]]) -> None:
+    """What is launched again finds only what is missing: rows without slopes have no product for them, gradients of values alone none of
+    what reached the weights."""
+    program = used_twice(Backward(Case((2,), (), *lengths, 8, 8, F32, "causal", 0.5), alone=True))
+    draw = np.random.default_rng(5)
+    feeds = {str(term.attribute("name")): draw.normal(size=term.tensor.dims).astype(np.float32) for term in program.inputs}
+    whole = plan(program)
+    most = live_bytes(replace(whole, offsets={}, arena=0), size_of)
+    made: set[tuple[int, int]] = set()
+    for limit in range(most, fewest_bytes(whole, one, size_of) - 1, -max(1, most // 16)):
+        found = within(whole, limit)
+        assert found is not None
+        same(found, whole, feeds)
+        again = [kernel for kernel in found.kernels if "_again" in kernel.name]
+        made |= {(len(kernel.dots), len(kernel.sums)) for kernel in again if isinstance(kernel, Chain)}
+        made |= {(len(kernel.dots), len(kernel.slopes)) for kernel in again if isinstance(kernel, Statistics)}
+    assert made >= parts, made
+
+
 def test_what_is_launched_again_stores_only_what_is_missing() -> None:
     program, _ = CASES["training_step"]()
     whole = plan(program)
@@ -120,6 +178,23 @@ def test_a_result_takes_the_memory_of_what_is_read_at_its_own_place() -> None:
     assert pairs(Pointwise("p", (ROW, COLUMN), both), z=(F64, SQUARE)) == [], "another store reads elsewhere"
     assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *here, dtype=BOOL)),)), x=(BOOL, SQUARE)) == [], "other bytes"
     assert pairs(Pointwise("p", (ROW, COLUMN), (Store("y", here, load("x", *here)),)), y=(F32, (4, symbol("N")))) == [], "another shape"
+
+
+def test_gradients_of_attention_take_the_memory_of_what_is_added_to_them() -> None:
+    """A residual that stands behind a gradient, and none of what its weights and products read."""
+    here, all_keys = (ROW.index, COLUMN.index), (DEPTH.index, COLUMN.index)
+    scores = Dot("dot0", (COLUMN,), load("q", *here), load("k", *all_keys), F32)
+    total = Sum("sum0", (COLUMN,), Result("dot0", F32), load("v", *all_keys))
+    buffers = {"q": (F32, SQUARE), "k": (F32, (8, 4)), "v": (F32, (8, 4)), "x": (F32, SQUARE)}
+
+    def added(buffer: str) -> tuple[Store]:
+        return (Store("y", here, Apply(get_op("stablehlo.add"), (Result("sum0", F32), load(buffer, *here)), F32)),)
+
+    chain = Chain("c", (), (ROW,), (DEPTH,), (scores,), (total,), F32, None, None, added("x"))
+    assert pairs(chain, **buffers) == [("y", "x")]
+    assert pairs(replace(chain, stores=added("q")), **buffers) == [], "a tile of columns reads all of it"
+    weighed = replace(total, weight=load("x", *here))
+    assert pairs(replace(chain, sums=(weighed,)), **buffers) == [], "weights are made of it"
 
 
 def test_what_other_programs_read_stays() -> None:

@@ -22,6 +22,7 @@ from coset.ir.types import F16, F32
 from coset.lowering.kernel import (
     Attention,
     Buffer,
+    Chain,
     Computed,
     Grouped,
     Library,
@@ -33,6 +34,7 @@ from coset.lowering.kernel import (
     Rows,
     Scan,
     Sort,
+    Statistics,
     Store,
 )
 from coset.lowering.kernel import Scatter as ScatterKernel
@@ -56,12 +58,15 @@ SAMPLE = 5  # alternatives of a kernel that are run
 
 def choices_of(kernel: Computed, made: Plan, options: Options, sizes: dict[str, int]) -> tuple[Choice, ...]:
     default = emit(kernel, made, options=options).choice
-    assert default is not None
+    if default is None:
+        assert isinstance(kernel, Chain | Statistics), "of all others something is chosen"
+        return ()
     return alternatives(kernel, default, options, sizes)
 
 
 def computed(made: Plan) -> Iterator[Computed]:
-    return (kernel for kernel in made.kernels if not isinstance(kernel, Library) and not refusal(kernel))
+    """The kernels of which something is chosen."""
+    return (kernel for kernel in made.kernels if not isinstance(kernel, Library | Chain | Statistics) and not refusal(kernel))
 
 
 def sample(found: tuple[Choice, ...], seed: int) -> list[Choice]:

@@ -3,7 +3,6 @@ groups of heads, lengths that are not known, few queries over many keys, rows th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,21 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast
-from coset.ir.dims import Dim, evaluate, product, symbol
+from coset.ir.dims import evaluate, product, symbol
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import BF16, BOOL, F16, F32, F64, DType, TensorType
+from coset.ir.term import make
+from coset.ir.types import BOOL, F16, F32, F64, DType
 from coset.lowering.kernel import Apply, Attention, Number, Plan, Result, Scalar
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit
+from tests.lowering.attention_cases import FLOATS, Case, drawn_case
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import FINEST, assert_near, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
 EACH = Options(rounding=Rounding.EACH)
-FLOATS = (F16, BF16, F32, F32, F64)
 SIZES = (1, 2, 3, 5, 8, 17, 33)
 
 
@@ -79,89 +78,6 @@ def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
 
 
 # ---------------------------------------------------------------- programs with kernel.attention
-
-
-@dataclass(frozen=True)
-class Case:
-    """An attention of queries [batch, groups, length, depth] over keys [batch, keys, depth]."""
-
-    batch: tuple[Dim, ...]
-    groups: tuple[Dim, ...]
-    length: Dim
-    keys: Dim
-    depth: int
-    width: int
-    dtype: DType
-    mask: str = "none"
-    scale: float = 1.0
-    offset: int = 0
-    fill: float = -np.inf
-    safe: bool = False
-
-    def program(self) -> Program:
-        rows = (*self.groups, self.length)
-        query = input_term("q", TensorType(self.dtype, (*self.batch, *rows, self.depth)))
-        key = input_term("k", TensorType(self.dtype, (*self.batch, self.keys, self.depth)))
-        value = input_term("v", TensorType(self.dtype, (*self.batch, self.keys, self.width)))
-        precision = F64 if self.dtype is F64 else F32
-        mask: Term = absent()
-        inputs: tuple[Term, ...] = (query, key, value)
-        if self.mask in ("boolean", "additive"):
-            own = BOOL if self.mask == "boolean" else precision
-            given = input_term("mask", TensorType(own, (self.length, self.keys)))
-            inputs = (*inputs, given)
-            shape = (*self.batch, *rows, self.keys)
-            mask = make("stablehlo.broadcast_in_dim", (given,), {"shape": shape, "broadcast_dimensions": (len(shape) - 2, len(shape) - 1)})
-        attributes = {
-            "scale": self.scale, "precision": precision, "causal": self.mask == "causal", "offset": self.offset,
-            "fill": self.fill, "safe": self.safe,
-        }  # fmt: skip
-        result = make("kernel.attention", (query, key, value, mask), attributes)
-        return Program(inputs, (("y", result),), None)
-
-    def reference(self, values: dict[str, Array]) -> Array:
-        """The definition in f64, with its mask and softmax written out."""
-        query, key, value = (values[name].astype(np.float64) for name in "qkv")
-        for _ in self.groups:
-            key, value = key[..., None, :, :], value[..., None, :, :]
-        with np.errstate(all="ignore"):
-            scores = self.scale * (query @ key.swapaxes(-1, -2))
-            if self.mask == "additive":
-                scores = scores + values["mask"]
-            if self.mask == "boolean":
-                scores = np.where(values["mask"], scores, self.fill)
-            if self.mask == "causal":
-                seen = np.arange(scores.shape[-2])[:, None] + self.offset >= np.arange(scores.shape[-1])
-                scores = np.where(seen, scores, self.fill)
-            weights = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
-            weights = weights / weights.sum(axis=-1, keepdims=True)
-            if self.safe:
-                weights = np.where((scores == -np.inf).all(axis=-1, keepdims=True), 0.0, weights)
-            return weights @ value
-
-
-def drawn_case(seed: int) -> tuple[Case, dict[str, int]]:
-    draw = np.random.default_rng(seed)
-    binding: dict[str, int] = {}
-
-    def size(name: str, *choices: int) -> Dim:
-        count = int(draw.choice(choices))
-        if draw.random() < 0.25:
-            binding[name] = count
-            return symbol(name)
-        return count
-
-    batch = tuple(size(f"B{place}", 1, 2, 3) for place in range(int(draw.integers(0, 3))))
-    groups = (size("G", 1, 2, 4),) if draw.random() < 0.3 else ()
-    length = size("L", 1, 2, 3, 7, 16, 33, 65)
-    keys = size("S", 1, 2, 5, 16, 31, 64, 100, 130) if draw.random() < 0.9 else size("S", 520, 777)
-    mask = str(draw.choice(["none", "boolean", "additive", "causal"]))
-    fill = float(draw.choice([-np.inf, -1e4, -3e38 if seed % 2 else -np.inf])) if mask in ("boolean", "causal") else -np.inf
-    depth, width = int(draw.choice([1, 8, 16, 20, 40, 64])), int(draw.choice([1, 8, 16, 24, 64]))
-    dtype = FLOATS[int(draw.integers(len(FLOATS)))]
-    offset = int(draw.choice([0, 0, 3, 60, -2])) if mask == "causal" else 0
-    scale = float(draw.choice([1.0, 0.125, 0.3]))
-    return Case(batch, groups, length, keys, depth, width, dtype, mask, scale, offset, fill, bool(draw.random() < 0.3)), binding
 
 
 def values_for(case: Case, binding: dict[str, int], seed: int, *, special: bool) -> dict[str, Array]:

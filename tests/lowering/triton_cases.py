@@ -84,7 +84,7 @@ def assert_same(found: Array, expected: Array, dtype: DType, what: str = "") -> 
     assert not wrong.any(), f"{what}: {found[wrong][:4]} instead of {expected[wrong][:4]} at {np.argwhere(wrong)[:4].tolist()}"
 
 
-def assert_near(found: Array, expected: Array, dtype: DType, relative: float, absolute: float = 0.0, what: str = "") -> None:
+def assert_near(found: Array, expected: Array, dtype: DType, relative: float, absolute: float | Array = 0.0, what: str = "") -> None:
     """Within `relative` of the expected magnitude plus `absolute`, plus one unit in the last place and one subnormal of `dtype`; NaN and
     infinities are the same."""
     if dtype.kind != "float":

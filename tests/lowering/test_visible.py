@@ -1,0 +1,101 @@
+"""Which places a mask leaves a weight is read off scalars: only what hides a place whatever else is added counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.ir.dims import Dim, add, multiply, subtract, symbol
+from coset.ir.op import get_op
+from coset.ir.types import BOOL, F16, F32, I32, DType
+from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Result, Scalar
+from coset.lowering.visible import ends_of
+
+ROW, KEY, PART = Loop("loop:m0", 40), Loop("loop:s0", 56), Loop("loop:s1", 4)
+DOT = Result("dot0", F32)
+MANY = {loop.name: loop.extent for loop in (ROW, KEY, PART)} | {"pick:0": 40}
+INFINITE = float("-inf")
+LAST = add(ROW.index, 1)  # where a causal mask ends
+
+
+def apply(name: str, *operands: Scalar, dtype: DType = F32) -> Scalar:
+    return Apply(get_op(f"stablehlo.{name}"), operands, dtype)
+
+
+def causal(inside: Scalar, fill: float, *, row: Dim = ROW.index, dtype: DType = F32) -> Scalar:
+    """`inside` for the keys up to `row`."""
+    return Choose((Bound(subtract(row, KEY.index), 0, 40),), inside, Number(fill, dtype), inside.dtype)
+
+
+def hidden(fill: float, offset: int) -> Scalar:
+    """A product without the keys from `row` + `offset` + 1 on."""
+    distance = add(subtract(ROW.index, KEY.index), 60)  # 0 or more
+    return Choose((Bound(distance, 0, 60 - offset),), Number(fill, F32), DOT, F32)
+
+
+SCALED = apply("multiply", DOT, Number(0.5, F32))
+BIASED = apply("add", DOT, Load("bias", (KEY.index,), F32))
+ADDED = apply("select", Load("mask", (KEY.index,), BOOL), DOT, Number(INFINITE, F32))
+SCORES: dict[str, tuple[Scalar, Dim | None]] = {
+    "infinite": (causal(DOT, INFINITE), LAST),
+    "scaled": (causal(SCALED, INFINITE), LAST),
+    "low": (causal(SCALED, -3e38), LAST),
+    "not so low": (causal(DOT, -1e4), None),
+    "the lowest f16": (apply("convert", causal(Result("dot0", F16), -65504.0, dtype=F16)), None),
+    "infinite f16": (apply("convert", causal(Result("dot0", F16), INFINITE, dtype=F16)), LAST),
+    "low under a cast": (causal(apply("convert", Result("dot0", F16)), -3e38), LAST),
+    "low over a bias": (causal(BIASED, -3e38), None),
+    "infinite over a bias": (causal(BIASED, INFINITE), LAST),
+    "low over another mask": (causal(ADDED, -3e38), None),
+    "infinite over another mask": (causal(ADDED, INFINITE), LAST),
+    "low over another low mask": (causal(causal(DOT, -3e38), -2e38), None),
+    "low over a power": (causal(apply("exponential", DOT), -3e38), None),
+    "low that is added": (apply("add", DOT, causal(Number(0.0, F32), -3e38)), None),
+    "infinite that is added": (apply("add", DOT, causal(Number(0.0, F32), INFINITE)), LAST),
+    "infinite that is multiplied": (apply("multiply", DOT, causal(Number(1.0, F32), INFINITE)), None),
+    "of no index": (DOT, None),
+    "up to a place that is read": (causal(DOT, INFINITE, row=symbol("pick:0")), None),
+    "up to another key": (causal(DOT, INFINITE, row=PART.index), None),
+    "of every second key": (
+        Choose((Bound(subtract(ROW.index, multiply(KEY.index, 2)), 0, 40),), DOT, Number(INFINITE, F32), F32), None,
+    ),
+    "of integers": (
+        apply("convert", causal(IndexValue(KEY.index, I32), INFINITE, dtype=F32)), None,
+    ),
+    "the other way about": (hidden(INFINITE, 0), LAST),
+    "between two places": (
+        Choose((Bound(subtract(KEY.index, ROW.index), 1, 100),), Number(INFINITE, F32), DOT, F32), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_ends_of_keys(name: str) -> None:
+    score, high = SCORES[name]
+    assert ends_of(score, (PART, KEY), (PART, KEY), MANY, safe=True) == (None, high)
+    if high is not None:  # the rows of each key begin where the keys of each row end
+        assert ends_of(score, (ROW,), (PART, KEY), MANY, safe=True) == (KEY.index, None)
+    assert ends_of(score, (), (PART, KEY), MANY, safe=True) == (None, None)
+
+
+@pytest.mark.parametrize("about", [False, True])
+@pytest.mark.parametrize("fill", [INFINITE, -3e38])
+def test_a_row_that_sees_nothing_looks_at_everything(fill: float, about: bool) -> None:
+    """Unless it is safe and the fill infinite: with a large number every key of such a row has a weight, and else it is NaN."""
+    none = hidden(fill, -2) if about else causal(DOT, fill, row=subtract(ROW.index, 2))
+    safe = ends_of(none, (KEY,), (KEY,), MANY, safe=True)
+    assert safe == ((None, subtract(ROW.index, 1)) if np.isinf(fill) else (None, None))
+    assert ends_of(none, (KEY,), (KEY,), MANY, safe=False) == (None, None)
+    assert ends_of(causal(DOT, fill), (KEY,), (KEY,), MANY, safe=False) == (None, LAST)
+
+
+def test_of_an_infinite_and_a_low_mask_both_must_leave_a_key() -> None:
+    """The low one fills a whole row: its keys would all have a weight, were they not hidden by the other."""
+    low = causal(DOT, -3e38, row=subtract(ROW.index, 2))
+    assert ends_of(causal(low, INFINITE), (KEY,), (KEY,), MANY, safe=True) == (None, None)
+
+
+def test_a_window_has_two_ends() -> None:
+    near = Choose((Bound(subtract(KEY.index, ROW.index), -8, 40),), DOT, Number(INFINITE, F32), F32)
+    assert ends_of(causal(near, INFINITE), (KEY,), (KEY,), MANY, safe=True) == (add(ROW.index, -8), LAST)
