@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -189,9 +189,13 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    opened = primitive(original, _is_kept, product=lambda term: chosen_matrix(term) or dot(term))
-    program = original.with_roots(rewritten(opened, lambda term: gradient_of_convolution(term) or term))
+    program = _with_gradients(original, primitive(original, _is_kept, product=lambda term: chosen_matrix(term) or dot(term)))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
+
+
+def _with_gradients(program: Program, roots: Iterable[Term]) -> Program:
+    """The program with these roots, in which gradients of convolutions are calls of what they are."""
+    return program.with_roots(rewritten(roots, lambda term: gradient_of_convolution(term) or term))
 
 
 def _is_kept(term: Term) -> bool:
@@ -327,7 +331,8 @@ def _kernels(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class _Plain:
-    """The program as it came, op by op in torch: written and opened where a comparison asks for it."""
+    """The program as it came, op by op in torch: written and opened where a comparison asks for it. Gradients of convolutions are torch's
+    own there too, which do not multiply the zeros between elements: a NaN of the filters is not everywhere then."""
 
     program: Program
     folder: Path
@@ -337,7 +342,8 @@ class _Plain:
     def run(self, feed: Feed) -> Feed:
         """The outputs by name."""
         if self.package is None:
-            write_package(aten_package(self.program, title="The program as it came, op by op."), self.folder)
+            program = _with_gradients(self.program, primitive(self.program, is_convolution_gradient))
+            write_package(aten_package(program, title="The program as it came, op by op."), self.folder)
             self.package = self.opened(self.folder)
         return self.package.run(feed)
 

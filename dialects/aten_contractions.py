@@ -7,11 +7,11 @@ from typing import Any
 
 from coset.dialects import kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data
 from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, wide
-from coset.dialects.hub_terms import convert, dot, reshape
+from coset.dialects.hub_terms import broadcast, convert, dot, reshape
 from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, padded, unsqueeze
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
-from coset.ir.term import Term, absent, make
+from coset.ir.term import ABSENT, Term, absent, make
 from coset.ir.types import I32
 
 PRIMITIVES = (kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here
@@ -119,7 +119,8 @@ def _transposed(windows: Windows, x: Term, w: Term, bias: Term, wanted: Sequence
             x, (0, 0, *(low for low, _ in pairs)), (0, 0, *(high for _, high in pairs)), 0, (0, 0, *(s - 1 for s in windows.strides))
         )
         attributes |= {"strides": (1,) * windows.count, "padding": ((0, 0),) * windows.count}
-    return make("onnx.ConvTranspose", (x, w, bias), attributes)
+    found = make("kernel.transposed_convolution", (x, w), attributes)
+    return found if bias.op is ABSENT else make("stablehlo.add", (found, broadcast(bias, found.tensor.dims, (1,))))
 
 
 @aten("convolution_backward.default")

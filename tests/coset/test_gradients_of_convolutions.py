@@ -25,7 +25,7 @@ from coset.ir.evaluate import evaluate_program  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
 from coset.ir.term import Term, input_term, make  # noqa: E402
 from coset.ir.types import F32, TensorType  # noqa: E402
-from coset.lower import searched  # noqa: E402
+from coset.lower import Lowering, lower, searched  # noqa: E402
 from coset.lowering.convolution_gradients import gradient_of_convolution  # noqa: E402
 from coset.machine import find_target  # noqa: E402
 from coset.reference import read_program  # noqa: E402
@@ -86,6 +86,21 @@ def test_what_jax_writes(case: str, layout: str, tmp_path: Path) -> None:
     assert convolutions(lowered) == {TRANSPOSED: 1, FILTERS: 1}
     assert "stablehlo.reverse" not in {term.op.name for term in lowered.terms()}, "filters are read as they lie"
     require_equal(program, lowered)
+
+
+def test_they_pass_the_comparison_where_filters_are_inputs(tmp_path: Path) -> None:
+    """Among its inputs are filters with NaN, which the definition would spread by the zeros between elements."""
+    pytest.importorskip("torch")
+    x, w = np.zeros((2, 4, 7, 6), np.float32), np.zeros((5, 4, 3, 3), np.float32)
+
+    def forward(x: Any, w: Any) -> Any:
+        return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=LAYOUTS["channels first"])
+
+    g = jnp.zeros(jax.eval_shape(forward, x, w).shape, jnp.float32)
+    written(lambda x, w, g: jax.vjp(forward, x, w)[1](g), (x, w, g), tmp_path)
+    report = lower(Lowering(tmp_path / "m.mlir", find_target("nvidia-h200"), code="torch"), tmp_path / "out")
+    assert report["check"]["ok"] and "nan" in report["check"]["inputs"] and "a NaN is lost" in report["check"]["apart"]
+    assert {op for kernel in report["kernels"] for op in kernel["ops"]} >= {"transposed_convolution", "filter_gradient"}
 
 
 @pytest.mark.parametrize("groups", [2, 4])

@@ -500,9 +500,9 @@ def test_attention_that_is_trained_is_one_kernel_forward(way: str) -> None:
     found, wanted = coset.compile(attend, dynamic=False, **options)(q, k, v), attend(q, k, v)
     torch.testing.assert_close(found, wanted)
     torch.testing.assert_close(*(torch.autograd.grad(each.square().sum(), (q, k, v)) for each in (found, wanted)))
-    forward, backward = compiled_graphs()
+    forward = compiled_graphs()[0]
     assert [kernel["name"].split("_", 1)[1] for part in forward.parts for kernel in part.kernels][-1] == "attention"
-    assert not forward.fallbacks and not backward.fallbacks
+    assert not forward.fallbacks
 
 
 @pytest.mark.parametrize(("options", "why"), [({"max_memory": 0}, "1 or more"), ({"max_memory": 9, "code": "aten"}, "no plan")])
