@@ -30,16 +30,18 @@ def partition(joint: GraphModule, inputs: Any, **given: Any) -> tuple[GraphModul
 
 
 def _scores(joint: GraphModule, forward: set[Node]) -> set[Node]:
-    """What is made of a product until the next products, where a softmax is among it: if nothing of it is drawn or a result."""
+    """What is made of a product until the next products, where a softmax is among it: if nothing of it is a result, or made of what is
+    drawn or of another product."""
     (output,) = (node for node in joint.graph.nodes if node.op == "output")
     found: set[Node] = set()
     for softmax in (node for node in forward if node.target in _SOFTMAXES):
         above = _reached([softmax], lambda node: [each for each in node.all_input_nodes if each in forward])
         products = [node for node in above if node.target in _PRODUCTS]
         below = _reached(products, lambda node: [each for each in node.users if each in forward or each is output])
-        made = {node for node in below if node.target not in _PRODUCTS} | set(products)
-        if output not in below and not any(_is_drawn(operand) for node in made for operand in node.all_input_nodes):
-            found |= made
+        made = {node for node in below if node.target not in _PRODUCTS}
+        beside = {operand for node in made for operand in node.all_input_nodes} - made - set(products)
+        if output not in below and not any(map(_draws, made)) and not any(map(_is_costly, beside)):
+            found |= made | set(products)
     return found
 
 
@@ -74,9 +76,10 @@ def _reached(starts: Iterable[Node], steps: Callable[[Node], Iterable[Node]]) ->
     return found
 
 
-def _is_drawn(node: Node) -> bool:
-    """True where a random op is behind a value, without a product between."""
-    return any(map(_draws, _reached([node], lambda each: each.all_input_nodes)))
+def _is_costly(node: Node) -> bool:
+    """True where a random op is behind a value, or a product."""
+    behind = _reached([node], lambda each: each.all_input_nodes)
+    return any(each.target in _PRODUCTS or _draws(each) for each in behind)
 
 
 def _draws(node: Node) -> bool:

@@ -90,6 +90,19 @@ def test_scores_that_are_results_are_kept() -> None:
     assert scores(saved(both, q, k, v))
 
 
+def test_weights_of_what_is_no_value_are_left_to_torch() -> None:
+    """Of a mixture of experts: behind the weights comes all that the experts gave, up to the next product."""
+    torch.manual_seed(0)
+    x, router, experts, after = torch.randn(5, 8), torch.randn(8, 3), torch.randn(3, 8, 9), torch.randn(9, 4)
+    given = [each.requires_grad_() for each in (x, router, experts, after)]
+
+    def mixed(x: Any, router: Any, experts: Any, after: Any) -> Any:
+        given = torch.einsum("tk,ekn->ten", x, experts)
+        return ((x @ router).softmax(-1)[..., None] * given).sum(1).tanh() @ after
+
+    assert (5, 3) in saved(mixed, *given)
+
+
 def test_a_softmax_without_a_second_product_is_left_to_torch() -> None:
     """Of a classifier: its product is not computed twice."""
     x, w = torch.randn(5, 8, requires_grad=True), torch.randn(8, 9, requires_grad=True)
