@@ -34,7 +34,7 @@ def decompositions() -> dict[Any, Any]:
     return {**core_aten_decompositions(), **get_decompositions(packets)}
 
 
-def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, fuses: bool) -> Callable[..., Any]:
+def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, fuses: bool = False) -> Callable[..., Any]:
     """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph. `fuses`: attention may be a kernel,
     whose scores are not kept.
 
