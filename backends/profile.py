@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,14 +56,33 @@ class Profile:
 
     def put(self, place: Place, op: str, dtype: str, shape: str, seconds: float, rounds: int) -> None:
         """Keep a measurement, in place of an older one."""
-        row = (place.device, place.versions, op, dtype, shape, seconds, rounds, time.strftime("%Y-%m-%dT%H:%M:%S"))
-        with self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO measured VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        put_row(self._connection, "measured", place.device, place.versions, op, dtype, shape, seconds, rounds)
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[Profile]:
     """The profile of a file, which is made where there is none.
+
+    Raises:
+        CosetError: as `database`.
+    """
+    with database(path, (_TABLE,)) as connection:
+        yield Profile(connection)
+
+
+# ---------------------------------------------------------------- for all that a profile keeps
+
+
+def put_row(connection: sqlite3.Connection, table: str, *values: str | float) -> None:
+    """Keep a row in place of an older one, with the local time as its last value; it is there when this returns."""
+    row = (*values, time.strftime("%Y-%m-%dT%H:%M:%S"))
+    with connection:
+        connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+
+@contextmanager
+def database(path: Path, tables: Iterable[str]) -> Iterator[sqlite3.Connection]:
+    """A profile's file, which is made where there is none, with the tables that these statements create.
 
     Raises:
         CosetError: the file cannot be opened or written, or is no profile.
@@ -73,8 +92,9 @@ def opened(path: Path) -> Iterator[Profile]:
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path)
         with connection:
-            connection.execute(_TABLE)
-        yield Profile(connection)
+            for table in tables:
+                connection.execute(table)
+        yield connection
     except (sqlite3.Error, OSError) as error:
         raise CosetError(f"the profile `{path}` cannot be used: {error}", help="give another file with --profile, or remove it") from None
     finally:

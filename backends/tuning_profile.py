@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from coset.backends.profile import Place
+from coset.backends.profile import Place, database, put_row
 from coset.ir.errors import CosetError
 
 _TABLES = (
@@ -87,7 +86,7 @@ class Tunings:
     def put_facts(self, architecture: str, versions: str, kernel: str, choice: str, facts: Facts) -> None:
         """Keep what a compiler says."""
         told = (facts.registers, facts.spilled, facts.shared, facts.refused)
-        self._put("compiled", architecture, versions, kernel, choice, *told)
+        put_row(self._connection, "compiled", architecture, versions, kernel, choice, *told)
 
     # ------------------------------------------------------------ clocks
 
@@ -106,7 +105,7 @@ class Tunings:
     def put_timed(self, target: str, place: Place, kernel: str, choice: str, timed: Timed) -> None:
         """Keep a time, in place of an older one."""
         told = (timed.seconds, timed.ratio, timed.low, timed.high, timed.rounds, timed.problem)
-        self._put("tuned", target, place.device, place.versions, kernel, choice, *told)
+        put_row(self._connection, "tuned", target, place.device, place.versions, kernel, choice, *told)
 
     def places(self, target: str) -> list[Place]:
         """Where anything was timed for a target, the place of the latest time first."""
@@ -136,12 +135,7 @@ class Tunings:
         """Keep the time of a program."""
         timed = raced.timed
         told = (timed.seconds, timed.ratio, timed.low, timed.high, timed.rounds, timed.problem)
-        self._put("raced", target, place.device, place.versions, model, raced.program, raced.strayed, *told)
-
-    def _put(self, table: str, *values: str | float) -> None:
-        row = (*values, time.strftime("%Y-%m-%dT%H:%M:%S"))
-        with self._connection:
-            self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        put_row(self._connection, "raced", target, place.device, place.versions, model, raced.program, raced.strayed, *told)
 
 
 @contextmanager
@@ -149,21 +143,10 @@ def opened(path: Path) -> Iterator[Tunings]:
     """The tunings of a file, which is made where there is none, beside whatever `coset calibrate` keeps there.
 
     Raises:
-        CosetError: the file cannot be opened or written, or is no profile.
+        CosetError: as `database`.
     """
-    connection: sqlite3.Connection | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path)
-        with connection:
-            for table in _TABLES:
-                connection.execute(table)
+    with database(path, _TABLES) as connection:
         yield Tunings(connection)
-    except (sqlite3.Error, OSError) as error:
-        raise CosetError(f"the profile `{path}` cannot be used: {error}", help="give another file with --profile, or remove it") from None
-    finally:
-        if connection is not None:
-            connection.close()
 
 
 @contextmanager

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from coset.lowering.aten import Writer
 
 
+def _said(named: Sequence[tuple[str, Sequence[int], int]], groups: int) -> str:
+    """Keywords of a call: those that are not what they are by default, and the groups where there are several."""
+    text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
+    return text + (f", groups={groups}" if groups != 1 else "")
+
+
 def convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
     """cuDNN's convolution through torch where it says the op; see the function for the rest."""
     lhs, rhs = (operand.tensor for operand in term.operands[:2])
@@ -29,15 +35,11 @@ def convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
     usual = not dynamic and 1 <= spatial <= 3 and batches == 1 and filled and set(spread) == {1} and dtype.kind == "float"
     if usual and all(low == high >= 0 for low, high in padding):
         named = [("stride", strides, 1), ("padding", tuple(low for low, _ in padding), 0), ("dilation", dilation, 1)]
-        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
-        text += f", groups={groups}" if groups != 1 else ""
-        return narrowed(f"torch.nn.functional.conv{spatial}d({x[0]}, {x[1]}{text})", dtype)
+        return narrowed(f"torch.nn.functional.conv{spatial}d({x[0]}, {x[1]}{_said(named, groups)})", dtype)
     if usual:
         first = f"torch.nn.functional.pad({x[0]}, {tuple_text(ends(*zip(*padding, strict=True)))})"
         named = [("stride", strides, 1), ("dilation", dilation, 1)]
-        text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
-        text += f", groups={groups}" if groups != 1 else ""
-        return narrowed(f"torch.nn.functional.conv{spatial}d({first}, {x[1]}{text})", dtype)
+        return narrowed(f"torch.nn.functional.conv{spatial}d({first}, {x[1]}{_said(named, groups)})", dtype)
     amounts = f"{x[2]}.tolist()" if dynamic else tuple_text(tuple_text(pair) for pair in padding)
     text = f"strides={tuple_text(strides)}, padding={amounts}, lhs_dilation={tuple_text(spread)}, rhs_dilation={tuple_text(dilation)}"
     bits = {"float": 0, "complex": 0, "bool": 1}.get(dtype.kind, dtype.bits)
@@ -55,14 +57,10 @@ def transposed_convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
     usual = all(isinstance(dim, int) for dim in term.tensor.dims[2:]) and all(cut >= 0 for cut in cuts)
     usual = usual and all(0 <= rest < max(s, d) for rest, s, d in zip(more, strides, dilations, strict=True))
     named = [("stride", strides, 1), ("padding", cuts, 0), ("output_padding", more, 0), ("dilation", dilations, 1)]
-    if not usual:
-        pairs = tuple_text(tuple_text(pair) for pair in padding)
-        named = [("stride", strides, 1), ("dilation", dilations, 1)]
-    text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
-    text += f", groups={groups}" if groups != 1 else ""
     if usual:
-        return f"torch.nn.functional.conv_transpose{w.rank - 2}d({x[0]}, {x[1]}{text})"
-    return f"transposed_convolution({x[0]}, {x[1]}, {pairs}{text})"
+        return f"torch.nn.functional.conv_transpose{w.rank - 2}d({x[0]}, {x[1]}{_said(named, groups)})"
+    pairs = tuple_text(tuple_text(pair) for pair in padding)
+    return f"transposed_convolution({x[0]}, {x[1]}, {pairs}{_said([named[0], named[-1]], groups)})"
 
 
 def filter_gradient(writer: Writer, term: Term, x: Sequence[str]) -> str:

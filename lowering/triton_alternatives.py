@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, product
-from math import prod
 
-from coset.ir.dims import evaluate
 from coset.ir.types import F64, I8
-from coset.lowering.kernel import Attention, Computed, Grouped, Loop, Pointwise, Product, Rows, Scan, Scatter, Sort
+from coset.lowering.kernel import Attention, Computed, Grouped, Pointwise, Product, Rows, Scan, Scatter, Sort
 from coset.lowering.scattering import ATOMIC
 from coset.lowering.triton_attention import SPLITS as PARTS
 from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
-from coset.lowering.triton_product import SPLITS, narrowest, unit_of
+from coset.lowering.triton_product import SPLITS, narrowest, unit_of, unit_side
 from coset.lowering.triton_rows import WHOLE_ROW, power_of_two
 
 MOST = 64  # alternatives of a kernel
@@ -46,10 +45,6 @@ def alternatives(kernel: Computed, default: Choice, options: Options, sizes: Siz
     return tuple(islice(dict.fromkeys((default, *found)), MOST))
 
 
-def _count(loops: tuple[Loop, ...], sizes: Sizes) -> int:
-    return prod(evaluate(loop.extent, sizes) for loop in loops)
-
-
 def _per_thread(elements: int, warps: int, least: int, most: int) -> bool:
     return least <= elements / (32 * warps) <= most
 
@@ -59,7 +54,7 @@ def _per_thread(elements: int, warps: int, least: int, most: int) -> bool:
 
 def _pointwise(kernel: Pointwise, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
     if "BLOCK" in dict(default.numbers):
-        yield from _flat(_count(kernel.loops, sizes))
+        yield from _flat(number_of(kernel.loops, sizes))
         return
     sides = (16, 32, 64, 128)
     for height, width, warps in product(sides, sides, (2, 4, 8)):
@@ -76,11 +71,11 @@ def _flat(total: int) -> Iterator[Choice]:
 def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
     columns = kernel.columns if isinstance(kernel, Rows) else (kernel.column,)
     free = any(not isinstance(loop.extent, int) for loop in columns)
-    whole = not free and _count(columns, sizes) <= default["BLOCK_COLUMNS"]
+    whole = not free and number_of(columns, sizes) <= default["BLOCK_COLUMNS"]
     many = default["BLOCK_ROWS"] > 1  # and short pieces of columns: neighbours in memory are neighbouring rows
     widths = (default["BLOCK_COLUMNS"],) if whole else (16, 32, 64) if many else (512, 1024, 2048, 4096)
     heights = _HEIGHTS if whole else (4, 16, 32, 64, 128) if many else (1, 2, 4)
-    most = power_of_two(_count(kernel.rows, sizes))
+    most = power_of_two(number_of(kernel.rows, sizes))
     for height, width, warps in product(heights, widths, _WARPS):
         area = height * width
         if height <= most and area <= _TILE and _per_thread(area, warps, 1 if width < 64 else 2, 32 if width < WHOLE_ROW else 64):
@@ -88,20 +83,20 @@ def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Ite
 
 
 def _sort(kernel: Sort, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
-    width = power_of_two(_count((kernel.column,), sizes))
-    most = power_of_two(_count(kernel.rows, sizes))
+    width = power_of_two(number_of((kernel.column,), sizes))
+    most = power_of_two(number_of(kernel.rows, sizes))
     for height, warps in product(_HEIGHTS, _WARPS):
         if height <= most and height * width <= 4096 and _per_thread(height * width, warps, 1, 32):
             yield Choice((("BLOCK_ROWS", height),), warps)
 
 
 def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
-    columns = _count(kernel.columns, sizes)
+    columns = number_of(kernel.columns, sizes)
     if kernel.form == ATOMIC:
-        yield from _flat(_count(kernel.updates, sizes) * columns)
+        yield from _flat(number_of(kernel.updates, sizes) * columns)
         return
     (name, some), (_name, width) = default.numbers
-    least, most = (16, 1024) if name == "BLOCK_UPDATES" else (1, power_of_two(_count(kernel.rows, sizes)))
+    least, most = (16, 1024) if name == "BLOCK_UPDATES" else (1, power_of_two(number_of(kernel.rows, sizes)))
     heights = [height for height in (some // 4, some // 2, some, some * 2, some * 4) if least <= height <= most]
     widths = [each for each in (width // 4, width // 2, width, width * 2) if 1 <= each <= power_of_two(columns)]
     for height, each, warps in product(heights, widths, (1, 2, 4, 8)):
@@ -114,11 +109,11 @@ def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iter
 
 def _products(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
     unit = unit_of(narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype, kernel.accumulator)
-    m, n, k, batch = (_count(loops, sizes) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
+    m, n, k, batch = (number_of(loops, sizes) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     split = isinstance(kernel, Product)
     if unit is None:  # without the matrix unit k is gone through one by one
         for height, width, warps in product((16, 32, 64), (32, 64, 128), (4, 8)):
-            yield _tile(_side(m, height), _side(n, width), 1, warps, default.stages, 1 if split else 0)
+            yield _tile(unit_side(m, height), unit_side(n, width), 1, warps, default.stages, 1 if split else 0)
         return
     least = 32 if unit is I8 else 16
     most = 64 if unit is F64 else 256
@@ -126,7 +121,7 @@ def _products(kernel: Product | Grouped, default: Choice, options: Options, size
     def tile(row: tuple[int, ...], splits: int) -> Choice:
         height, width, bytes_, warps, stages = row
         depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k)))
-        return _tile(_side(m, min(height, most)), _side(n, min(width, most)), depth, warps, stages, splits)
+        return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
 
     yield from (tile(row, 1 if split else 0) for row in _PRODUCTS)
     if (
@@ -148,12 +143,8 @@ def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choic
     return Choice((("BLOCK_M", m), ("BLOCK_N", n), ("BLOCK_K", k), *more), warps, stages)
 
 
-def _side(count: int, most: int) -> int:
-    return max(16, min(most, power_of_two(count)))
-
-
 def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
-    batch, m, keys, width = (_count(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
+    batch, m, keys, width = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
     splits = default["SPLITS"]
 
     def choice(height: int, block: int, splits: int, warps: int, stages: int) -> Choice:
@@ -166,7 +157,7 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
             if parts == 1 or (parts * _LEAST_PART <= keys and parts * programs <= 4 * options.processors):
                 yield choice(default["BLOCK_M"], default["BLOCK_N"], parts, default.warps, default.stages)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (2, 3)):
-        fits = height <= _side(m, 128) and block <= _side(keys, 128)
+        fits = height <= unit_side(m, 128) and block <= unit_side(keys, 128)
         if fits and _per_thread(height * power_of_two(width), warps, 1, 128):
             yield choice(height, block, splits, warps, stages)
 

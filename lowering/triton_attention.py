@@ -7,10 +7,9 @@ What is done to queries, keys, values and scores before, and to the result after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute
+from coset.ir.dims import Dim, add, ceildiv, multiply, substitute
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, I64, DType
 from coset.lowering.kernel import (
@@ -35,10 +34,10 @@ from coset.lowering.kernel import (
 from coset.lowering.renaming import replaced
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_dims import join_loops
+from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of
+from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of, unit_side
 from coset.lowering.triton_rows import emit_rows, power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
@@ -76,14 +75,14 @@ class Tiling:
 
 def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     """The tiles: as large as shared memory and registers of a datacenter GPU hold two stages of."""
-    batch, m, keys, k, n = (_count(loops) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.k, kernel.n))
+    batch, m, keys, k, n = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.k, kernel.n))
     assert isinstance(k, int) and isinstance(n, int), "an attention's rows have sizes that are known"
     d, e = max(16, power_of_two(k)), max(16, power_of_two(n))
     bits = max(kernel.key.dtype.bits, kernel.value.dtype.bits, 16)
     narrow = bits == 16 and d + e <= 256
     most, block = (32, 16) if bits == 64 else (128, 64) if narrow else (64, 32)
-    rows = max(16, min(most, power_of_two(m))) if isinstance(m, int) else 64 if narrow else most
-    block = max(16, min(block, power_of_two(keys))) if isinstance(keys, int) else block
+    rows = unit_side(m, most) if isinstance(m, int) else 64 if narrow else most
+    block = unit_side(keys, block)
     warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
     whole = Tiling(rows, block, d, e, warps)
     if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
@@ -94,10 +93,6 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
         most_parts = min(most_parts, keys // SPLIT_KEYS)
     splits = min(options.processors // programs, most_parts)
     return replace(whole, splits=splits) if splits > 1 else whole
-
-
-def _count(loops: Sequence[Loop]) -> Dim:
-    return product(loop.extent for loop in loops)
 
 
 def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: list[str]) -> Emission:
@@ -143,7 +138,7 @@ def _joined(kernel: Attention, parts: Loop, loads: dict[str, Load]) -> Rows:
     folds = [Fold("top", "maximum", loads["top"], dtype)]
     folds += [Fold(role, "add", apply("multiply", loads[role], scale), dtype) for role in ("total", "sums")]
     total: Scalar = Result("total", dtype)
-    keys = _count(kernel.keys)
+    keys = count_of(kernel.keys)
     if kernel.safe or not isinstance(keys, int):
         none = apply("compare", total, Number(0.0, dtype), to=BOOL, direction="EQ")
         if not kernel.safe:  # the sum over no key is 0, but the mean over keys of which none is seen is NaN
@@ -166,7 +161,7 @@ class _Writer:
             fewer, more = join_loops(loops, [substitute(dim, binding) for dim in dims])
             binding |= more
             joined.append(fewer)
-        self.batch, self.m, self.n, self.keys, self.k = map(_count, joined)
+        self.batch, self.m, self.n, self.keys, self.k = map(count_of, joined)
         self.programs = multiply(multiply(ceildiv(self.m, tiling.m), self.batch), tiling.splits)
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
         ends = [add(self.m, tiling.m), tiling.d, tiling.e, add(self.keys, tiling.n), self.programs]

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute
+from coset.ir.dims import Dim, add, ceildiv, multiply, substitute
 from coset.ir.types import DType
 from coset.lowering.kernel import Chain, Dot, Loop, Plan, Scalar, Statistics, extents_of, reads, stores_by_sum, values_of, writes
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_dims import join_loops
+from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of
+from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of, unit_side
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
@@ -35,11 +35,6 @@ class Tiling:
 
     rows: int
     block: int
-
-
-def count_of(loops: Sequence[Loop]) -> Dim:
-    """How many places loops have together."""
-    return product(loop.extent for loop in loops)
 
 
 def room(loops: Sequence[Loop]) -> int:
@@ -64,11 +59,7 @@ def choose_tiling(kernel: Statistics | Chain) -> Tiling:
         most, block = (64, 32) if width <= 128 else (32, 16)
     else:
         most, block = 32, 32 if width <= 64 else 16
-    return Tiling(_side(count_of(kernel.rows), most), _side(count_of(kernel.summed[-1:]), block))
-
-
-def _side(count: Dim, most: int) -> int:
-    return max(16, min(most, power_of_two(count))) if isinstance(count, int) else most
+    return Tiling(unit_side(count_of(kernel.rows), most), unit_side(count_of(kernel.summed[-1:]), block))
 
 
 def emit_chain(kernel: Chain, plan: Plan, options: Options, comment: list[str]) -> Emission:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from coset.ir.dims import Atom, Dim, Poly, Shape, add, multiply, product, substitute, subtract, symbol, symbols
+from coset.ir.dims import Atom, Dim, Poly, Shape, add, evaluate, multiply, product, substitute, subtract, symbol, symbols
 from coset.lowering.index_arithmetic import joined, linear
 from coset.lowering.kernel import Buffer, Loop
 
@@ -153,3 +153,13 @@ def _largest_atom(atom: Atom, extents: Mapping[str, Dim]) -> Dim:
         return extents.get(atom.name, symbol(atom.name))
     first, second = (largest_index(arg, extents) for arg in atom.args)
     return first if atom.name in ("floordiv", "min") else second if atom.name == "mod" else add(first, second)
+
+
+def count_of(loops: Iterable[Loop]) -> Dim:
+    """How many places loops have together."""
+    return product(loop.extent for loop in loops)
+
+
+def number_of(loops: Iterable[Loop], sizes: Mapping[str, int]) -> int:
+    """The same as a number, for these sizes of free dims."""
+    return evaluate(count_of(loops), sizes)

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from coset.ir.dims import evaluate
-from coset.lowering.kernel import Attention, Computed, Grouped, Loop, Plan, Pointwise, Product, Rows, Scan, Scatter, loops_of
+from coset.lowering.kernel import Attention, Computed, Grouped, Plan, Pointwise, Product, Rows, Scan, Scatter, loops_of
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_product import narrowest, unit_of
 from coset.lowering.triton_rows import power_of_two
@@ -48,19 +48,19 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
     joined = 0.0
     if dict(choice.numbers).get("SPLITS", 1) > 1:
         assert isinstance(kernel, (Product, Attention))
-        parts = choice["SPLITS"] * _count((*kernel.batch, *kernel.m, *kernel.n), sizes)
+        parts = choice["SPLITS"] * number_of((*kernel.batch, *kernel.m, *kernel.n), sizes)
         joined = 2 * parts * kernel.accumulator.bytes / _bandwidth(target) + (launch.value if launch else 0.0)
     return (launch.value if launch else 0.0) + joined + ceil(share.programs / slots) * slots * share.seconds
 
 
 def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
     """A program of a product or an attention; None where no rate of products is known."""
-    batch, m, n, k = (_count(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
+    batch, m, n, k = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
     numbers, splits = dict(choice.numbers), dict(choice.numbers).get("SPLITS", 1)
     height = numbers["BLOCK_M"]
     if isinstance(kernel, Attention):
         lhs, rhs = kernel.key.dtype, kernel.value.dtype
-        keys = _padded(-(-_count(kernel.keys, sizes) // splits), numbers["BLOCK_N"])
+        keys = _padded(-(-number_of(kernel.keys, sizes) // splits), numbers["BLOCK_N"])
         width = power_of_two(k) + power_of_two(n)
         flop, bytes_ = 2 * height * keys * width, keys * (k * lhs.bytes + n * rhs.bytes)
         programs = batch * -(-m // height) * splits
@@ -83,21 +83,21 @@ def _moving(kernel: Computed, plan: Plan, choice: Choice, target: Target, sizes:
     """A program of a kernel that waits for memory: its share of the bytes is that of its tile in the index space."""
     numbers = dict(choice.numbers)
     if isinstance(kernel, (Rows, Scan)):
-        columns = _count(kernel.columns if isinstance(kernel, Rows) else (kernel.column,), sizes)
-        rows = _count(kernel.rows, sizes)
+        columns = number_of(kernel.columns if isinstance(kernel, Rows) else (kernel.column,), sizes)
+        rows = number_of(kernel.rows, sizes)
         tile, programs = numbers["BLOCK_ROWS"] * _padded(columns, numbers["BLOCK_COLUMNS"]), -(-rows // numbers["BLOCK_ROWS"])
         total = rows * columns
     elif isinstance(kernel, Scatter) and "BLOCK" not in numbers:
-        rows, columns = _count(kernel.rows, sizes), _count(kernel.columns, sizes)
+        rows, columns = number_of(kernel.rows, sizes), number_of(kernel.columns, sizes)
         height, width = numbers.get("BLOCK_ROWS", 1), numbers["BLOCK_COLUMNS"]
         tile, total, programs = height * width, rows * columns, -(-rows // height) * -(-columns // width)
     elif isinstance(kernel, Pointwise) or "BLOCK" in numbers:
         loops = kernel.loops if isinstance(kernel, Pointwise) else (*kernel.updates, *kernel.columns)  # type: ignore[union-attr]
-        tile, total = prod(numbers.values()), _count(loops, sizes)
+        tile, total = prod(numbers.values()), number_of(loops, sizes)
         programs = -(-total // tile)
     else:  # a sort: whole rows
-        total = _count(loops_of(kernel), sizes)
-        rows = _count(kernel.rows, sizes)  # type: ignore[union-attr]
+        total = number_of(loops_of(kernel), sizes)
+        rows = number_of(kernel.rows, sizes)  # type: ignore[union-attr]
         tile, programs = numbers["BLOCK_ROWS"] * (total // max(rows, 1)), -(-rows // numbers["BLOCK_ROWS"])
     seconds = kernel_traffic(plan, kernel, sizes) * tile / max(total, 1) / _bandwidth(target)
     return _Share(seconds, programs, max(1, THREADS // (32 * choice.warps)))
@@ -107,10 +107,6 @@ def _bandwidth(target: Target) -> float:
     """B/s of memory; where a target says none, seconds are bytes."""
     found = target.numbers.get("bandwidth")
     return found.value if found is not None else 1.0
-
-
-def _count(loops: tuple[Loop, ...], sizes: Mapping[str, int]) -> int:
-    return prod(evaluate(loop.extent, sizes) for loop in loops)
 
 
 def _padded(count: int, block: int) -> int:

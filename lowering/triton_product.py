@@ -93,12 +93,12 @@ def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
 def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
     """The tiles of a product of these sizes."""
     if unit is None:
-        return Tiling(_side(m, 32), _side(n, 64), 1, None, 4)
+        return Tiling(unit_side(m, 32), unit_side(n, 64), 1, None, 4)
     wide = unit in (F32, F64) and not (unit is F32 and options.tf32)
     side, depth = (64, 32) if wide else (128, 128 // unit.bits * 8)
     if unit is F64:
         side, depth = 32, 16
-    sides = _side(m, side), _side(n, side)
+    sides = unit_side(m, side), unit_side(n, side)
     if not all(isinstance(dim, int) for dim in (m, n, batch)):
         return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
     count = _tiles(m, n, batch, sides)
@@ -113,7 +113,8 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
     return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
 
 
-def _side(dim: Dim, most: int) -> int:
+def unit_side(dim: Dim, most: int) -> int:
+    """A side of a matrix unit's tile for a dim of this size, at most `most`."""
     return max(16, min(most, power_of_two(dim))) if isinstance(dim, int) else most
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,13 @@ from coset.backends.torch_package import TorchPackage
 from coset.backends.triton_runtime import Interpreter, Lost, OnDevice, Runner
 from coset.backends.tuning_profile import Timed
 from coset.feeds import Feed
-from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
 from coset.lower import Runs
 from coset.lowering.kernel import Attention, Grouped, Loop, Product, Rows, Scan, Scatter, reads, writes
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_dims import number_of
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
 
@@ -173,7 +172,7 @@ def summed(kernel: Tunable) -> int:
         sums = (each.keys, each.keys, each.k)
     elif isinstance(each, Scatter):
         sums = (each.updates,)
-    return max(1, sum(prod(evaluate(loop.extent, kernel.sizes) for loop in loops) for loops in sums))
+    return max(1, sum(number_of(loops, kernel.sizes) for loops in sums))
 
 
 def differs(found: Array, expected: Array, dtype: DType, depth: int) -> str:
