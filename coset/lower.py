@@ -167,7 +167,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
-        "cost": picked.cost(_cost(first)), "profile": advised.told(manifest.get("kernels", []), picked),
+        "cost": picked.cost(_cost(first, chosen.memory)), "profile": advised.told(manifest.get("kernels", []), picked),
         "memory": chosen.memory, "rules": facts["rules"], "folded": chosen.folded,
         "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
@@ -179,8 +179,8 @@ def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> Planned:
     if asked.code == "aten":
         return unplanned(task, solve_at(0.0))
     if asked.max_memory is None:
-        return unlimited(task, solve_at(0.0), atomics=asked.atomics)
-    return limited(task, solve_at, asked.max_memory, atomics=asked.atomics)
+        return unlimited(task, solve_at(0.0), atomics=asked.atomics, windows=asked.code == "triton")
+    return limited(task, solve_at, asked.max_memory, atomics=asked.atomics, windows=asked.code == "triton")
 
 
 def searched(job: Job, original: Program) -> Task:
@@ -268,8 +268,11 @@ def _title(asked: Lowering) -> str:
     return f"{name}, lowered for {asked.target.title} by coset."
 
 
-def _cost(solved: Solved) -> dict[str, Any]:
-    return {"input": solved.input_cost, "output": solved.cost, "lower_bound": solved.lower_bound, "gap": solved.gap,
+def _cost(solved: Solved, memory: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What extraction reports; its prices are those of a library's convolutions, of which a plan may have made cheaper kernels."""
+    output = solved.cost if memory is None else min(solved.cost, memory["default"]["seconds"])
+    gap = max(0.0, (output - solved.lower_bound) / output) if output else 0.0
+    return {"input": solved.input_cost, "output": output, "lower_bound": min(solved.lower_bound, output), "gap": gap,
             "method": solved.method}  # fmt: skip
 
 

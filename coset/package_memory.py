@@ -10,13 +10,12 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.lowering.kernel import Plan
 from coset.lowering.memory import live_bytes
-from coset.lowering.plan import plan
 from coset.lowering.recomputing import fewest_bytes, recomputed
-from coset.lowering.triton import can_emit
 from coset.memory import PRICES
 from coset.plan_price import PlanPrices
 from coset.regionwise import Solved
 from coset.task import Task, finish
+from coset.windows import Planning
 
 Solve = Callable[[float], Solved]
 
@@ -38,15 +37,17 @@ def unplanned(task: Task, solved: Solved) -> Planned:
     return Planned(solved, program, folded, None, None)
 
 
-def unlimited(task: Task, solved: Solved, *, atomics: bool = False) -> Planned:
-    """The cheapest program and its plan; `atomics` as in `Lowering`."""
+def unlimited(task: Task, solved: Solved, *, atomics: bool = False, windows: bool = True, by: PlanPrices | None = None) -> Planned:
+    """The cheapest program and its plan; `atomics` as in `Lowering`. `windows`: convolutions may be kernels (which are slow as torch code),
+    chosen by the prices `by`, which are the target's own if none are given."""
     program, folded = finish(task, solved)
-    planned = plan(program, task.job.target, binding=task.binding, computes=can_emit, atomics=atomics)
     prices = PlanPrices(task.job.target, task.binding)
+    planning = Planning(program, task.job.target, task.binding, atomics)
+    planned = planning.cheapest(by or prices) if windows else planning.library()
     return Planned(solved, program, folded, planned, {"default": _taken(planned, prices)})
 
 
-def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False) -> Planned:
+def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False, windows: bool = True) -> Planned:
     """The cheapest plan found whose temporaries take at most `limit` bytes at once, for the sizes that the task has for dims.
 
     The programs tried are the cheapest ones where each byte that an op writes costs so much more (s/B), beginning at nothing.
@@ -55,14 +56,14 @@ def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False) -
         CosetError: none was found; the least that the plans tried can take is named.
     """
     prices = PlanPrices(task.job.target, task.binding)
-    first = unlimited(task, solve_at(0.0), atomics=atomics)
+    first = unlimited(task, solve_at(0.0), atomics=atomics, windows=windows)
     assert first.memory is not None
     default = first.memory["default"]
     scale = first.solved.cost / max(1, default["bytes"])
     found: list[tuple[float, Planned]] = []
     tried: list[Plan] = []
     for price in (0.0, *(share * scale for share in PRICES)):
-        each = first if price == 0.0 else unlimited(task, solve_at(price), atomics=atomics)
+        each = first if price == 0.0 else unlimited(task, solve_at(price), atomics=atomics, windows=windows)
         assert each.plan is not None
         kept = recomputed(each.plan, limit, prices.kernel, prices.bytes)
         if kept is None:

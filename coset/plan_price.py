@@ -46,6 +46,7 @@ from coset.lowering.plan import plan
 from coset.lowering.scattering import LOOP
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
+from coset.lowering.windows import has_windows, is_thin
 from coset.targets.target import Target
 
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
@@ -62,7 +63,7 @@ class PlanPrices:
         self.pricer = Pricer(target, self.sizes.binding)
 
     def seconds(self, program: Program) -> float:
-        """Of one run of the program, as it would be lowered.
+        """Of one run of the program, as it would be lowered with a library's convolutions: which are kernels is chosen of one program.
 
         Raises:
             CosetError: as `plan`.
@@ -104,6 +105,24 @@ class PlanPrices:
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
         return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)
 
+    def may_be_windowed(self, term: Term) -> bool:
+        """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
+        work takes at most so much longer as the kernels before and behind it, which it may take in."""
+        if not has_windows(term) or "windows" not in self.target.numbers:
+            return False
+        if is_thin(term):
+            return True
+        types = tuple(operand.type for operand in term.operands)
+        sides = CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, self.sizes)
+        own, beside = (self.target.kernels[name] for name in (self.fusion.product, self.fusion.pointwise))
+        saved = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in (types[0], term.type))
+        return own.launch.value + self._convolving(sides, term.tensor.dtype.name) < self._library(term) + saved
+
+    def _convolving(self, sides: Sides, dtype: str) -> float:
+        """Of the sums of a kernel over windows, which reach a share of what plain products do, and fill their tiles as these do."""
+        tiled = Sides(sides.batch, sides.rows, sides.depth, sides.columns)
+        return self._product(tiled, dtype) / self.target.numbers["windows"].value
+
     # ------------------------------------------------------------ kernels
 
     def _computing(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> tuple[str, float]:
@@ -144,6 +163,8 @@ class PlanPrices:
     def _multiplying(self, kernel: Product | Grouped) -> float:
         """Of a grouped product as if all groups had equally many rows."""
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
+        if isinstance(kernel, Product) and kernel.windowed:
+            return self._convolving(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
         if isinstance(kernel, Grouped):
             batch = min(batch, rows)
             rows /= max(batch, 1.0)

@@ -26,7 +26,7 @@ from coset.lowering.kernel import (
     Scatter,
     Sort,
 )
-from coset.lowering.kinds import wide
+from coset.lowering.kinds import WINDOWED, wide
 from coset.lowering.scanning import prefix_of
 from coset.lowering.sorting import results_of
 
@@ -53,7 +53,8 @@ def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, fro
         batch, m, n, k = by_role(group, "bmnk")
         ((lhs, rhs),) = steps
         accumulator = wide(folds[0].tensor.dtype)
-        return Product(name, batch, m, n, k, lhs, rhs, accumulator, stores, words, picks), frozenset(body.used)
+        windowed = folds[0].op.name == WINDOWED
+        return Product(name, batch, m, n, k, lhs, rhs, accumulator, stores, words, picks, windowed), frozenset(body.used)
     if group.kind != ROWS:
         return Pointwise(name, tuple(group.loops.values()), stores, words, picks), frozenset(body.used)
     is_row = [group.is_row(group.at[term]) for term in stored]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import reduce
 
 from coset.ir.dims import Dim, add, multiply, symbol
 from coset.ir.op import get_op
@@ -15,16 +16,17 @@ from coset.lowering.group import SCAN, SCATTER, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
-from coset.lowering.kinds import is_arithmetic, wide
+from coset.lowering.kinds import SUMMED, is_arithmetic, wide
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
-     "kernel.grouped_product"}
+     "kernel.grouped_product", "kernel.windowed_product", SUMMED}
 )  # fmt: skip
 SHORT = {
     "dot_general": "dot", "broadcast_in_dim": "broadcast", "exponential": "exp", "maximum": "max", "minimum": "min", "multiply": "mul",
     "reduce_window": "scan", "subtract": "sub", "divide": "div", "concatenate": "concat", "negate": "neg",
+    "windowed_product": "conv", "windowed_sum": "conv",
 }  # fmt: skip
 
 
@@ -169,6 +171,8 @@ class Body:
         if is_arithmetic(term) or term.op.name == "stablehlo.bitcast_convert":
             known = folded(term.op, values, term.tensor.dtype, term.attributes, self.extents)
             return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes) if known is None else known
+        if term.op.name == SUMMED:
+            return _summed(values, term.tensor.dtype)
         if len(values) == 1:
             return values[0]
         assert term.op.name in ALTERNATIVES or term.op.name in PICKED
@@ -180,6 +184,15 @@ class Body:
 
 def _converted(value: Scalar, dtype: DType) -> Scalar:
     return value if value.dtype == dtype else Apply(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
+
+
+def _summed(values: Sequence[Scalar], dtype: DType) -> Scalar:
+    """The first half of `values` times the second half, added up one after the other in f32 at least."""
+    inner = wide(dtype)
+    factors = [_converted(value, inner) for value in values]
+    half = len(factors) // 2
+    parts = [Apply(get_op("stablehlo.multiply"), pair, inner) for pair in zip(factors[:half], factors[half:], strict=True)]
+    return _converted(reduce(lambda total, part: Apply(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
 
 
 def _dims(term: Term, index: Index) -> Scalar:

@@ -23,6 +23,8 @@ from coset.lowering.kinds import (
     FREE,
     LEAVES,
     NOTHING,
+    SUMMED,
+    WINDOWED,
     Limits,
     cost_of,
     is_arithmetic,
@@ -38,6 +40,7 @@ from coset.lowering.picking import PICKED
 from coset.lowering.scanning import place_scan
 from coset.lowering.scattering import ATOMIC, place_scatter
 from coset.lowering.sorting import place_sort
+from coset.lowering.windows import place_sum, place_windows
 
 
 class Grouper:
@@ -80,7 +83,9 @@ class Grouper:
                 home = self.home[term.operands[0]]
                 self.add(home, term, home.at[term.operands[0]] if home.kind == SORT else ())
             return
-        if term in self.light:
+        if term.op.name == SUMMED:
+            place_sum(self, term)
+        elif term in self.light:
             self._light(term)
         elif term in self.attentions:
             self.attentions.place(self, term)
@@ -96,6 +101,8 @@ class Grouper:
             self._fold(term)
         elif is_product(term):
             self._product(term)
+        elif term.op.name == WINDOWED:
+            place_windows(self, term)
         else:
             group = self.open(LIBRARY, term)
             group.heavy.append(term)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product as iterated
 
 from coset.ir.dims import Dim, Shape, add, multiply, product, subtract
 from coset.ir.term import Term
@@ -105,6 +106,8 @@ def sources(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
     move = _MOVES.get(name)
     if move is not None:
         return move(term, index, extents)
+    if name == "kernel.windowed_sum":
+        return _windows(term, index)
     rank = len(index)
     return tuple(Source(i, index if operand.tensor.rank == rank else ()) for i, operand in enumerate(term.operands))
 
@@ -182,6 +185,15 @@ def _pad(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
         return (outside,)
     inside = Source(0, tuple(inner), left)
     return (inside, outside) if left else (inside,)
+
+
+def _windows(term: Term, index: Index) -> tuple[Source, ...]:
+    """The elements of a window, then those of its weights."""
+    at, feature, *place = index
+    moves = list(zip(place, term.attribute("strides"), term.attribute("dilations"), strict=True))
+    taps = list(iterated(*(range(dim) for dim in term.operands[1].tensor.dims[2:] if isinstance(dim, int))))
+    elements = [(at, feature, *(add(multiply(i, s), k * d) for k, (i, s, d) in zip(tap, moves, strict=True))) for tap in taps]
+    return (*(Source(0, element) for element in elements), *(Source(1, (feature, 0, *tap)) for tap in taps))
 
 
 def _none(_: Term, __: Index, ___: Extents) -> tuple[Source, ...]:

@@ -107,7 +107,8 @@ class Scan:
 @dataclass(frozen=True)
 class Product:
     """Sums over `k` of lhs(batch, m, k) * rhs(batch, k, n), accumulated in `accumulator` (f32, f64 or i32), then stored by `stores`,
-    which read it as `Result("sum")`. Operands are scalars: a prologue (cast, scale, transpose) is part of them."""
+    which read it as `Result("sum")`. Operands are scalars: a prologue (cast, scale, transpose) is part of them. `windowed`: it is a
+    convolution, whose lhs is read in windows."""
 
     name: str
     batch: tuple[Loop, ...]
@@ -120,6 +121,7 @@ class Product:
     stores: tuple[Store, ...]
     terms: tuple[str, ...] = ()
     picks: tuple[Pick, ...] = ()
+    windowed: bool = False
 
 
 @dataclass(frozen=True)

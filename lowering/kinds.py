@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from math import prod
 
 from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
@@ -36,7 +37,9 @@ class Limits:
 
 
 WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
+WINDOWED = "kernel.windowed_product"  # a convolution that is one
 STATISTICAL = tuple(f"kernel.softmax_{word}" for word in ("top", "share", "slope"))  # of each row, of gradients of attention
+SUMMED = "kernel.windowed_sum"  # one whose sums are written out
 LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
 NOTHING = frozenset({"builtin.absent", "builtin.token"})
 FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
@@ -62,7 +65,7 @@ def is_light(term: Term) -> bool:
         return False
     if term.op.name == "stablehlo.bitcast_convert":
         return term.tensor.rank == term.operands[0].tensor.rank
-    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE or term.op.name in PICKED
+    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE or term.op.name in (*PICKED, SUMMED)
 
 
 def is_arithmetic(term: Term) -> bool:
@@ -82,6 +85,8 @@ def cost_of(term: Term) -> int:
         return 4 if merges_and_splits(term.tensor.dims, term.operands[0].tensor.dims) else 16
     if name in MOVEMENTS:
         return 0
+    if name == SUMMED:  # each element is read where it is inside
+        return 4 * prod(dim for dim in term.operands[1].tensor.dims[2:] if isinstance(dim, int))
     return 0 if term.operands and all(is_splat(operand) is not None for operand in term.operands) else 1
 
 
@@ -138,7 +143,7 @@ def is_convolution_gradient(term: Term) -> bool:
 def is_library(term: Term, light: Set[Term]) -> bool:
     """True for a term that has operands or results in memory as wholes: none of `light`, and nothing that kernels fold or tile."""
     computed = is_fold(term) or is_scanned(term) or is_scattered(term) or is_product(term) or is_grouped(term) or is_sorted(term)
-    known = term in light or computed or term.op.name in (WEIGHTS, *STATISTICAL)
+    known = term in light or computed or term.op.name in (WEIGHTS, WINDOWED, *STATISTICAL)
     return not known and term.op.name not in (*LEAVES, *NOTHING, "builtin.get", "builtin.tuple")
 
 
@@ -165,7 +170,7 @@ def narrow_cut(
     for _ in range(limits.product_scalars + 4):
         if top not in light or (top in required and top is not term) or top.op.name in FREE:
             return None
-        if top.op.name in PICKED:
+        if top.op.name in PICKED or top.op.name == SUMMED:
             return None
         large = [x for x in dict.fromkeys(top.operands) if 8 * bytes_of(x, binding) > size and is_splat(x) is None]
         work += limits.product_scalars + 1 if tiled and is_costly(top) else cost_of(top)

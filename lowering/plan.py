@@ -33,6 +33,7 @@ from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
+from coset.lowering.windows import Windows, over_windows
 from coset.targets.target import Target
 
 ASSUMED = 128  # the number that a dim symbol is taken as where only estimates depend on it
@@ -48,10 +49,12 @@ def plan(
     binding: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     computes: Computes | None = None,
+    windows: Windows | None = None,
     atomics: bool = False,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
-    elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all.
+    elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
+    convolutions are kernels over windows. None: none, a library does all.
     `atomics`: scattered sums of floats may be added in any order, so that two runs differ.
 
     Raises:
@@ -60,14 +63,21 @@ def plan(
     _require_ranks(program.terms())
     limits = _limits(target, limits)
     limits = replace(limits, atomics=limits.atomics or atomics)
-    kept = _in_rows(primitive(program, _is_kept), program.inputs, limits, binding or {})
-    opened: set[int] = set()  # attentions that are no kernel
+    kept = _in_rows(opened(program), program.inputs, limits, binding or {})
+    if windows is not None:
+        kept = over_windows(kept, windows)
+    written: set[int] = set()  # attentions that are no kernel
     while True:
-        roots, attended = attending(kept, opened)
+        roots, attended = attending(kept, written)
         try:
             return _planned(program, roots, attended, limits, binding or {}, computes)
         except Unattended as found:
-            opened |= found.numbers
+            written |= found.numbers
+
+
+def opened(program: Program) -> tuple[Term, ...]:
+    """The program's roots over what kernels are planned of."""
+    return primitive(program, _is_kept)
 
 
 def _is_kept(term: Term) -> bool:

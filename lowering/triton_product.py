@@ -40,9 +40,10 @@ from coset.lowering.triton_scalars import TYPES, conversion, number, typed_numbe
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
+_STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
-_NAMES = """rows columns left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first height
-    tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
+_NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
+    height tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
 SPLIT_DEPTH = 1024  # k of one part at least, where k is split
 SPLITS = 32  # parts at most
 
@@ -113,6 +114,15 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
     return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
 
 
+def _for_windows(tiling: Tiling, features: Dim) -> Tiling:
+    """Shallower blocks of k where only such divide the features, so that each lies in one place of its windows. Where none does, every
+    element has an address and bounds of its own: twice the threads hold them."""
+    for depth in (tiling.k, 32, 16):
+        if depth <= tiling.k and isinstance(features, int) and features % depth == 0:
+            return replace(tiling, k=depth)
+    return replace(tiling, k=min(tiling.k, 32), warps=8)
+
+
 def unit_side(dim: Dim, most: int) -> int:
     """A side of a matrix unit's tile for a dim of this size, at most `most`."""
     return max(16, min(most, power_of_two(dim))) if isinstance(dim, int) else most
@@ -131,6 +141,8 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
         kernel = replace(kernel, lhs=lhs, rhs=rhs)
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     tiling = choose_tiling(m, n, k, batch, unit, options)
+    if kernel.windowed and len(kernel.k) > 1:
+        tiling = _for_windows(tiling, kernel.k[-1].extent)
     choice = options.choice or tiling.choice()
     tiling, options = tiling.chosen(choice, k), options.plain()
     name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
@@ -180,7 +192,7 @@ class ProductWriter:
         self.body = body = Body(plan, options, wide=wide)
         for name in _NAMES.split():
             body.name(name)
-        self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH)
+        self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH | _STEP)
         row = Axis("rows", self.row_mask())
         column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
         left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
@@ -196,8 +208,17 @@ class ProductWriter:
             space.number(joined[1], "rows", _ROW)
         for space in (self.right, self.result):
             space.number(joined[2], "columns", _COLUMN)
-        self.left.number(joined[3], "left_k", _DEPTH)
-        self.right.number(joined[3], "right_k", _DEPTH)
+        self.stride = joined[3][-1].extent if len(joined[3]) > 1 and self._divides(joined[3][-1].extent) else None
+        for space, index in ((self.left, "left_k"), (self.right, "right_k")):
+            if self.stride is None:
+                space.number(joined[3], index, _DEPTH)
+            else:
+                space.number(joined[3][:-1], "step", _STEP)
+                space.index(joined[3][-1].name, index, _DEPTH)
+
+    def _divides(self, extent: Dim) -> bool:
+        """True where each block of k lies in one pass of its last loop, so that the other loops have one index in it."""
+        return isinstance(extent, int) and extent % self.tiling.k == 0 and self.tiling.k > 1
 
     def row_mask(self) -> str | None:
         return self._mask("row_mask", self.m, self.tiling.m)
@@ -274,9 +295,12 @@ class ProductWriter:
         return f"for start in range(0, {end}, BLOCK_K):"
 
     def _depth(self) -> None:
-        end, lines = self.body.text(self.k), self.inner.lines
-        lines.append("left_k = start + tl.arange(0, BLOCK_K)[None, :]")
-        lines.append("right_k = start + tl.arange(0, BLOCK_K)[:, None]")
+        end, lines, start = self.body.text(self.k), self.inner.lines, "start"
+        if self.stride is not None:
+            lines.append(f"step = start // {self.stride}")
+            start = f"start % {self.stride}"
+        lines.append(f"left_k = {start} + tl.arange(0, BLOCK_K)[None, :]")
+        lines.append(f"right_k = {start} + tl.arange(0, BLOCK_K)[:, None]")
         if self.left.axes["depth"].mask is not None:
             lines.append(f"left_mask = left_k < {end}")
             lines.append(f"right_mask = right_k < {end}")
@@ -301,7 +325,7 @@ def operand_tile(
     if mask is not None and not loaded:
         text = f"tl.where({mask}, {value.text}, {zero or typed_number(0, unit)})"
         value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
-    if value.axes != axes and matrix:
+    if axes - value.axes and matrix:
         value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
     return value
 

@@ -19,6 +19,7 @@ from coset.lowering.triton import emit, refusal
 from coset.lowering.triton_key import key_of
 from coset.lowering.triton_launch import Options
 from coset.package_memory import Planned, unlimited
+from coset.plan_price import PlanPrices
 from coset.task import Searched, Task, refuse_idle, solve_task
 
 
@@ -60,11 +61,12 @@ def alternatives_of(task: Task, count: int, options: Options, *, atomics: bool =
 
 
 def extracted(task: Task, number: int, options: Options, known: Searched | None = None, *, atomics: bool = False) -> Alternative:
-    """The program at the prices `number`; it is planned with the target's own."""
+    """The program at the prices `number`, by which convolutions are kernels or a library's too."""
     prices = strayed(task.job.target, number) if number else None
     solved, _ = solve_task(task, task.phases, prices=prices, known=known)
     refuse_idle(task.job.target, solved)
-    planned = unlimited(task, solved, atomics=atomics)
+    by = PlanPrices(prices, task.binding) if prices is not None else None
+    planned = unlimited(task, solved, atomics=atomics, by=by)
     assert planned.plan is not None
     return Alternative(number, planned, plan_digest(planned.plan, options, task.binding))
 

@@ -1,0 +1,66 @@
+"""Which convolutions of a program are kernels over windows, and which a library's: by the price of the whole plan, for what a kernel saves
+is what it takes in of those beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Set
+from dataclasses import dataclass
+
+from coset.ir.program import Program
+from coset.ir.term import Term, topological
+from coset.lowering.kernel import Plan
+from coset.lowering.plan import opened, plan
+from coset.lowering.triton import can_emit
+from coset.plan_price import PlanPrices
+from coset.targets.target import Target
+
+MOST = 48  # kinds of convolutions of a program that are looked at one by one
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What plans of one program are made for. `binding` and `atomics`: as `plan` takes them."""
+
+    program: Program
+    target: Target
+    binding: Mapping[str, int]
+    atomics: bool = False
+
+    def library(self) -> Plan:
+        """The plan in which a library does every convolution.
+
+        Raises:
+            CosetError: as `plan`.
+        """
+        return self._plan(frozenset())
+
+    def cheapest(self, by: PlanPrices) -> Plan:
+        """The cheapest plan that is found `by` some prices: convolutions of one shape are all kernels or none, one shape after the other is
+        tried out the other way.
+
+        Raises:
+            CosetError: as `plan`.
+        """
+        best = self.library()
+        kinds = list(dict.fromkeys(_kind(term) for term in topological(opened(self.program)) if by.may_be_windowed(term)))
+        if not kinds:
+            return best
+        least, chosen = by.plan_seconds(best), frozenset[Hashable]()
+        for change in (frozenset(kinds), *(frozenset({kind}) for kind in kinds[:MOST])):
+            trial = self._plan(chosen ^ change)
+            seconds = by.plan_seconds(trial)
+            if seconds < least:
+                best, least, chosen = trial, seconds, chosen ^ change
+        return best
+
+    def _plan(self, kinds: Set[Hashable]) -> Plan:
+        def windows(term: Term) -> bool:
+            return _kind(term) in kinds
+
+        wanted = windows if kinds else None
+        return plan(self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, atomics=self.atomics)
+
+
+def _kind(term: Term) -> Hashable:
+    return (term.op, term.attributes, *(operand.type for operand in term.operands))
