@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,9 @@ from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.rules.definition import evaluate_defined
+
+KNOWN = ("builtin.constant", "builtin.absent")  # values already
+LARGE = 1 << 22  # bytes for which threads are begun
 
 
 def fallback_for(source: Mapping[str, Any]) -> Fallback:
@@ -40,8 +45,11 @@ def fold(
 
     def value(term: Term) -> Term:
         if term not in values:
-            values[term] = computed(term, fallback) if value_of is None else value_of(term)
+            values[term] = _spread(term, known) if value_of is None else value_of(term)
         return values[term]
+
+    read = [operand for term in order if term not in storable for operand in term.operands if operand in storable]
+    known = _computed([*read, *(root for root in roots if root in storable)], fallback) if value_of is None else {}
 
     count = 0
     for term in order:
@@ -62,12 +70,38 @@ def fold(
 
 def computed(term: Term, fallback: Fallback) -> Term:
     """A constant `term` as its value, under the broadcasts that it ends in."""
-    if term.op.name in ("builtin.constant", "builtin.absent"):
-        return term
-    if term.op.name == "stablehlo.broadcast_in_dim":
-        return rebuild(term, [computed(term.operands[0], fallback)])
+    return _spread(term, _computed([term], fallback))
+
+
+def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
+    """The values of what is under the broadcasts that `terms` end in. Large ones are put in order and named on all processors: NumPy and
+    the hashes let go of Python's lock there."""
+    inner = list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
+    arrays = []
     with np.errstate(all="ignore"):
-        (value,) = evaluate([term], {}, fallback=fallback)
-    folded = constant(constant_of(value, term.tensor.dtype))
-    assert folded.type == term.type, f"folding {term.op.name} gave {folded.type}, not {term.type}"
-    return folded
+        for term in inner:
+            arrays += evaluate([term], {}, fallback=fallback)
+    dtypes = [term.tensor.dtype for term in inner]
+    if sum(array.nbytes for array in arrays) < LARGE:
+        constants = [*map(constant_of, arrays, dtypes)]
+    else:
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None) as pool:
+            constants = [*pool.map(constant_of, arrays, dtypes)]
+    found: dict[Term, Term] = {}
+    for term, value in zip(inner, constants, strict=True):
+        found[term] = constant(value)
+        assert found[term].type == term.type, f"folding {term.op.name} gave {found[term].type}, not {term.type}"
+    return found
+
+
+def _base(term: Term) -> Term:
+    while term.op.name == "stablehlo.broadcast_in_dim":
+        term = term.operands[0]
+    return term
+
+
+def _spread(term: Term, known: Mapping[Term, Term]) -> Term:
+    """`term` over the value that is known of what it spreads."""
+    if term.op.name == "stablehlo.broadcast_in_dim":
+        return rebuild(term, [_spread(term.operands[0], known)])
+    return term if term.op.name in KNOWN else known[term]

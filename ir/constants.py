@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from coset.ir.errors import CosetError
 from coset.ir.types import DType, TensorType, dtype_of
 
 PIECE = 1 << 20  # bytes that are read at a time
+BLOCK = 64  # elements on a side of what is copied at once
 INLINE_ELEMENTS = 16  # small constants are values: their elements are part of their key, and rules may look at them
 
 
@@ -127,7 +129,7 @@ def constant_of(array: object, dtype: DType | None = None) -> Constant:
     value = np.asarray(array)
     element = dtype or dtype_of(value.dtype)
     value = np.asarray(value, element.numpy)
-    value = value if value.flags.c_contiguous else value.copy()
+    value = _in_order(value)
     view = value.view()
     view.flags.writeable = False
     digest = hashlib.blake2b(digest_size=16)
@@ -139,6 +141,22 @@ def constant_of(array: object, dtype: DType | None = None) -> Constant:
     elif value.size:
         digest.update(value.reshape(-1).view(np.uint8).data)
     return Constant(TensorType(element, tuple(value.shape)), digest.hexdigest(), view)
+
+
+def _in_order(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements in row-major order. A large transposed array is copied in blocks that stay in the cache."""
+    if value.flags.c_contiguous:
+        return value
+    steps = [abs(step) if dim > 1 else sys.maxsize for step, dim in zip(value.strides, value.shape, strict=True)]
+    nearest = steps.index(min(steps))
+    if value.nbytes < PIECE or nearest == value.ndim - 1:
+        return value.copy()
+    result = np.empty(value.shape, value.dtype)
+    for first in range(0, value.shape[nearest], BLOCK):
+        for last in range(0, value.shape[-1], 8 * BLOCK):
+            block: tuple[Any, ...] = (*(slice(None),) * nearest, slice(first, first + BLOCK), ..., slice(last, last + 8 * BLOCK))
+            result[block] = value[block]
+    return result
 
 
 def _read(span: FileSpan, type: TensorType) -> np.ndarray[Any, Any]:
