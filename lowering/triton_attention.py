@@ -245,9 +245,9 @@ class _Writer:
         if self.batch != 1:
             lines.append(f"batch = {rest} // tiles")
         lines.append("rows = tile * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]")
-        lines.append("columns = tl.arange(0, BLOCK_E)[None, :]")
-        lines.append("query_depth = tl.arange(0, BLOCK_D)[None, :]")
-        lines.append("key_depth = tl.arange(0, BLOCK_D)[:, None]")
+        lines.append(f"columns = {body.places('BLOCK_E')}[None, :]")
+        lines.append(f"query_depth = {body.places('BLOCK_D')}[None, :]")
+        lines.append(f"key_depth = {body.places('BLOCK_D')}[:, None]")
         axes = {**self.query.axes, **self.result.axes}
         for name, end in (("row", self.m), ("column", self.n), ("depth", self.k)):
             axis = axes[name]
@@ -273,8 +273,8 @@ class _Writer:
     def _step(self) -> None:
         """One block of keys."""
         kernel, lines, accumulator = self.kernel, self.inner.lines, self.kernel.accumulator
-        lines.append("keys = start + tl.arange(0, BLOCK_N)[None, :]")
-        lines.append("value_keys = start + tl.arange(0, BLOCK_N)[:, None]")
+        lines.append(f"keys = start + {self.body.places('BLOCK_N')}[None, :]")
+        lines.append(f"value_keys = start + {self.body.places('BLOCK_N')}[:, None]")
         mask = self.key.axes["key"].mask
         if mask is not None:
             lines.append("key_mask = keys < end")

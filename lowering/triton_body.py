@@ -51,6 +51,10 @@ class Body:
         """A dim over the program's symbols as text."""
         return factor_text(dim, {name: self.symbol(name) for name in symbols(dim)})
 
+    def places(self, block: str) -> str:
+        """0 to `block` - 1, as wide as offsets: what is multiplied by a stride may need it."""
+        return f"tl.arange(0, {block})" + ("" if self.wide is False else f".to({self.index_type})")
+
     def arguments(self) -> tuple[Argument, ...]:
         """The run-time arguments in the order of the parameters."""
         pointers = []

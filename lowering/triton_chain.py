@@ -130,7 +130,7 @@ class Tiles:
         """A new axis over all of `loops`, as a row, or `down` as a column, whose lines are written; `block` is its size."""
         count, size = count_of(loops), room(loops)
         index = self.body.name(name)
-        self.outer.lines.append(f"{index} = tl.arange(0, {block}){'[:, None]' if down else '[None, :]'}")
+        self.outer.lines.append(f"{index} = {self.body.places(block)}{'[:, None]' if down else '[None, :]'}")
         if count == size:
             return Axis(index, None)
         mask = self.body.name(f"{name}_mask")
@@ -174,7 +174,7 @@ class Tiles:
             lines.append("blocks = tl.cdiv(end - begin, BLOCK_N)")
         head = ["part = step // blocks", "start = begin + step % blocks * BLOCK_N"] if several else []
         ways = [("keys", "key_mask", "None, :")] + [("value_keys", "value_mask", ":, None")] * isinstance(base, Chain)
-        head += [f"{keys} = start + tl.arange(0, BLOCK_N)[{way}]" for keys, _, way in ways]
+        head += [f"{keys} = start + {body.places('BLOCK_N')}[{way}]" for keys, _, way in ways]
         head += [] if self.whole else [f"{mask} = {keys} < end" for keys, mask, _ in ways]
         self.inner.lines[:0] = head
         if several:

@@ -297,10 +297,11 @@ class ProductWriter:
     def _depth(self) -> None:
         end, lines, start = self.body.text(self.k), self.inner.lines, "start"
         if self.stride is not None:
-            lines.append(f"step = start // {self.stride}")
+            step = f"start // {self.stride}"
+            lines.append(f"step = {step if self.body.wide is False else f'tl.cast({step}, {self.body.index_type})'}")
             start = f"start % {self.stride}"
-        lines.append(f"left_k = {start} + tl.arange(0, BLOCK_K)[None, :]")
-        lines.append(f"right_k = {start} + tl.arange(0, BLOCK_K)[:, None]")
+        lines.append(f"left_k = {start} + {self.body.places('BLOCK_K')}[None, :]")
+        lines.append(f"right_k = {start} + {self.body.places('BLOCK_K')}[:, None]")
         if self.left.axes["depth"].mask is not None:
             lines.append(f"left_mask = left_k < {end}")
             lines.append(f"right_mask = right_k < {end}")

@@ -156,7 +156,7 @@ class _Writer:
         return Emission(source, (launch,), choice=choice)
 
     def _columns(self, scope: Scope, start: str) -> None:
-        scope.lines.append(f"columns = {start}tl.arange(0, BLOCK_COLUMNS)[None, :]")
+        scope.lines.append(f"columns = {start}{self.body.places('BLOCK_COLUMNS')}[None, :]")
         if self.space.axes["column"].mask is not None:
             scope.lines.append(f"column_mask = columns < {self.body.text(self.length)}")
 

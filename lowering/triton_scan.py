@@ -46,7 +46,7 @@ def emit_scan(kernel: Scan, plan: Plan, options: Options, comment: list[str]) ->
     outer.lines.append(f"rows = {program} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
     outer.lines += [f"row_mask = rows < {body.text(count)}"] * (masks[0] is not None)
     lines = scopes[-1].lines
-    lines.append(f"columns = {'' if tiles.whole else 'start + '}tl.arange(0, BLOCK_COLUMNS)[None, :]")
+    lines.append(f"columns = {'' if tiles.whole else 'start + '}{body.places('BLOCK_COLUMNS')}[None, :]")
     lines += [f"column_mask = columns < {body.text(length)}"] * (masks[1] is not None)
     boolean = kernel.dtype is BOOL  # its elements are folded as integers
     dtype = I32 if boolean else kernel.dtype

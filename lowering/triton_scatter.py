@@ -106,7 +106,8 @@ class _Writer:
         self.space = Space(self.body, axes, [self.outer], binding, self.kernel.picks)
         self.space.number(self.kernel.rows, "rows", own)
         self.space.number(columns, "columns", frozenset({"column"}))
-        self.space.number(self.kernel.updates, "update", self.moving)
+        update = "update" if self.body.wide is False else f"tl.cast(update, {self.body.index_type})"
+        self.space.number(self.kernel.updates, update, self.moving)
 
     def emission(self) -> Emission:
         kernel, lines = self.kernel, self.outer.lines
@@ -138,7 +139,7 @@ class _Writer:
         if self.across != 1:
             row, column = f"(program // {body.text(self.across)})", f"program % {body.text(self.across)} * BLOCK_COLUMNS + "
         lines.append(f"rows = {row}" if self.deep else f"rows = {row} * BLOCK_ROWS + tl.arange(0, BLOCK_ROWS)[:, None]")
-        lines.append(f"columns = {column}tl.arange(0, BLOCK_COLUMNS)[None, :]")
+        lines.append(f"columns = {column}{self.body.places('BLOCK_COLUMNS')}[None, :]")
         masks = (("row_mask", "rows", self.count), ("column_mask", "columns", self.width))
         wanted = {axis.mask for axis in self.space.axes.values()}
         lines += [f"{mask} = {index} < {body.text(size)}" for mask, index, size in masks if mask in wanted]
@@ -178,7 +179,7 @@ class _Writer:
         """Blocks of the updates of the one row."""
         self._bounds()
         with self._step("for start in range(first, end, BLOCK_UPDATES):") as inner:
-            inner.lines += ["update = start + tl.arange(0, BLOCK_UPDATES)[:, None]", "inside = update < end"]
+            inner.lines += [f"update = start + {self.body.places('BLOCK_UPDATES')}[:, None]", "inside = update < end"]
             value = self._value(None)
             kept = f"tl.where(inside, {value}, {identity_number(self.combiner, self.dtype)})"
             inner.lines.append(f"part = tl.broadcast_to({kept}, [BLOCK_UPDATES, BLOCK_COLUMNS])")

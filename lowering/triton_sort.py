@@ -56,9 +56,10 @@ class _Writer:
         )
         for space in (self.keys, self.result):
             space.number(rows, "rows", frozenset({"row"}))
-        self.keys.number((kernel.column,), "columns", frozenset({"column"}))
-        self.result.number((kernel.column,), "order", _BOTH)
-        self.result.number(kernel.front, "front", frozenset({"column"}))
+        wider = "" if wide is False else f".to({self.body.index_type})"  # ranks stay as they are
+        self.keys.number((kernel.column,), f"columns{wider}", frozenset({"column"}))
+        self.result.number((kernel.column,), f"order{wider}", _BOTH)
+        self.result.number(kernel.front, f"front{wider}", frozenset({"column"}))
 
     def emission(self) -> Emission:
         kernel, lines = self.kernel, self.scope.lines

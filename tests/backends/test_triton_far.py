@@ -11,10 +11,27 @@ from dataclasses import replace
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.ir.dims import Dim, evaluate, multiply, symbol
+from coset.ir.dims import Dim, add, evaluate, multiply, symbol
 from coset.ir.op import get_op
 from coset.ir.types import F32, I32, U8
-from coset.lowering.kernel import Apply, Buffer, Fold, Kernel, Load, Loop, Number, Plan, Pointwise, Product, Result, Rows, Scalar, Store
+from coset.lowering.kernel import (
+    Apply,
+    Buffer,
+    Fold,
+    Kernel,
+    Load,
+    Loop,
+    Number,
+    Plan,
+    Pointwise,
+    Product,
+    Result,
+    Rows,
+    Scalar,
+    Scan,
+    Sort,
+    Store,
+)
 from coset.lowering.triton import emit, kernel_source
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -27,7 +44,7 @@ from pathlib import Path
 import numpy as np
 from coset.backends.triton_child import imported, interpret
 request = json.loads(sys.stdin.read())
-x = np.zeros(3 * request["row"], np.uint8)  # reserved, not touched
+x = np.zeros(request["size"], np.uint8)  # reserved, not touched
 for i in range(3):
     for j in range(4):
         x[i * request["row"] + j * request["step"]] = 10 * i + j
@@ -78,11 +95,56 @@ def test_offsets_past_32_bits(family: str, dynamic: bool) -> None:
         "grid": [evaluate(dim, numbers) for dim in launch.grid],
         "constexprs": launch.numbers(numbers),
     }
-    request = {"source": kernel_source(kernel, plan), "launches": [start], "row": ROW, "step": STEP}
+    found = interpreted({"source": kernel_source(kernel, plan), "launches": [start], "row": ROW, "step": STEP, "size": 3 * ROW})
+    assert found[: len(expected)] == expected and set(found[len(expected) :]) == {77}
+
+
+def interpreted(request: dict[str, object]) -> list[int]:
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run([sys.executable, "-c", SCRIPT], input=json.dumps(request), capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-600:]
-    found = json.loads(done.stdout)
+    return list(json.loads(done.stdout))
+
+
+def down(summed: Dim) -> dict[str, tuple[Kernel, list[int]]]:
+    """Kernels over x[j, i] of u8, i < 3 and j < 4, in which j alone passes 2^31; what is summed goes along it."""
+    i, j = Loop("loop:i", 3), Loop("loop:j", summed)
+    x = wide(Load("x", (j.index, i.index), U8))
+    one = wide(Number(1, U8))
+    sums = [40 * a + 6 for a in range(3)]
+    total = Store("y", (i.index,), Result("total", I32))
+    first = Store("y", (i.index, j.index), Result("scan", I32))
+    front = Loop("loop:f", summed)
+    place = Store("y", (i.index, front.index), Result("sorted0", I32))
+    halves = (Loop("loop:h", 2), Loop("loop:r", 2))
+    parted = wide(Load("x", (add(multiply(2, halves[0].index), halves[1].index), i.index), U8))
+    last = replace(total, value=Result("sum", I32))
+    return {
+        "rows": (Rows("far", (i,), (j,), (Fold("total", "add", x, I32),), (total,), ()), sums),
+        "product": (Product("far", (), (i,), (), (j,), x, one, I32, (last,)), sums),
+        "parted product": (Product("far", (), (i,), (), halves, parted, one, I32, (last,)), sums),
+        "scan": (Scan("far", (i,), j, x, "add", I32, (first,)), [10 * a * (b + 1) + b * (b + 1) // 2 for a in range(3) for b in range(4)]),
+        "sort": (Sort("far", (i,), j, (front,), x, (x,), "GT", False, (place,)), [10 * a + 3 - b for a in range(3) for b in range(4)]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("family", "dynamic"), [*((family, False) for family in down(4)), *((family, True) for family in ("rows", "product", "scan"))]
+)
+def test_offsets_of_what_is_summed_past_32_bits(family: str, dynamic: bool) -> None:
+    summed: Dim = symbol("k") if dynamic else 4
+    kernel, expected = down(summed)[family]
+    shape: tuple[Dim, ...] = (3,) if len(expected) == 3 else (3, summed)
+    plan = Plan({"x": Buffer("x", U8, (summed, ROW), "input"), "y": Buffer("y", I32, shape, "output")}, (kernel,), (), ())
+    (launch,) = emit(kernel, plan).launches
+    numbers = {"k": 4}
+    start = {
+        "function": launch.function,
+        "arguments": [[each.type, ("x", "y").index(each.buffer) if each.buffer else numbers[str(each.dim)]] for each in launch.arguments],
+        "grid": [evaluate(dim, numbers) for dim in launch.grid],
+        "constexprs": launch.numbers(numbers),
+    }
+    found = interpreted({"source": kernel_source(kernel, plan), "launches": [start], "row": 1, "step": ROW, "size": 4 * ROW})
     assert found[: len(expected)] == expected and set(found[len(expected) :]) == {77}
 
 

@@ -214,8 +214,8 @@ def test_the_text_of_a_matmul() -> None:
     column_mask = columns < 1000
     total = tl.full([BLOCK_M, BLOCK_N], 0.0, tl.float32)
     for start in range(0, 96, BLOCK_K):
-        left_k = start + tl.arange(0, BLOCK_K)[None, :]
-        right_k = start + tl.arange(0, BLOCK_K)[:, None]
+        left_k = start + tl.arange(0, BLOCK_K).to(INDEX)[None, :]
+        right_k = start + tl.arange(0, BLOCK_K).to(INDEX)[:, None]
         left_mask = left_k < 96
         right_mask = right_k < 96
         x = tl.load(x_ptr + left_k + rows * 96, mask=row_mask & left_mask, other=0.0)
