@@ -60,6 +60,27 @@ def test_a_kernel_pays_by_what_it_takes_in() -> None:
     assert kinds(made(block(32, 8), with_share(1e-4))) == ["other", "library", "other"]
 
 
+def test_each_shape_is_chosen_by_itself() -> None:
+    """All as kernels would be dearer than none."""
+    x = input_term("x", TensorType(F16, (8, 256, 56, 56)))
+    w, v, b = (input_term(name, TensorType(F16, shape)) for name, shape in (("w", (256, 256, 3, 3)), ("v", (256, 1, 3, 3)), ("b", (256,))))
+
+    def active(y: Term) -> Term:
+        shape = y.tensor.dims
+        return op("maximum", op("add", y, broadcast(b, shape, (1,))), splat(0, F16, shape))
+
+    y = active(convolution(active(convolution(x, w, **SAME)), v, feature_group_count=256, **SAME))
+    planned = made(Program((x, w, v, b), (("y", y),)), with_share(0.9))
+    assert [kernel.terms[-1] for kernel in planned.kernels if "convolution" in kernel.terms] == ["convolution"]
+    assert any("windowed_sum" in kernel.terms for kernel in planned.kernels)
+
+
+def test_other_prices_choose_otherwise() -> None:
+    """As autotuning's other programs do, planned for the same target."""
+    planning = Planning(block(512, 64, F16), H200, {})
+    assert kinds(planning.cheapest(PlanPrices(with_share(2.0), {}))) == ["windows"] != kinds(planning.cheapest(PlanPrices(H200, {})))
+
+
 def test_a_target_that_says_nothing_of_windows_has_none() -> None:
     assert kinds(made(block(32, 8), with_share(None))) == ["other", "library", "other"]
     assert not PlanPrices(with_share(None), {}).may_be_windowed(simple((1, 32, 8, 8), (32, 32, 3, 3)).roots[0])

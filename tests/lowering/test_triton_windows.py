@@ -229,6 +229,24 @@ def test_padding_is_never_written() -> None:
     assert isinstance(second, Product) and any(isinstance(item, Choose) for item in scalars(second.lhs)) and "tanh" in first.terms
 
 
+def test_what_is_cheap_is_done_where_it_is_read() -> None:
+    """A batch normalization and an activation, with the padding around them: three operations for each element."""
+    x, w, b = (input_term(name, TensorType(F32, shape)) for name, shape in (("x", (2, 8, 6, 6)), ("w", (32, 8, 3, 3)), ("b", (8,))))
+    y = op("multiply", x, broadcast(b, x.tensor.dims, (1,)))
+    y = op("maximum", op("add", y, broadcast(b, x.tensor.dims, (1,))), splat(0, F32, x.tensor.dims))
+    (kernel,) = planned(Program((x, w, b), (("y", convolution(y, w, **SAME)),))).kernels
+    assert isinstance(kernel, Product) and kernel.windowed
+
+
+def test_sums_that_are_written_out_are_in_32_bits_at_least() -> None:
+    """In f16 a one that is added to 2048 is lost."""
+    x = np.ones((1, 1, 3, 3), np.float16)
+    x[0, 0, 0, 0] = 2048
+    program = simple((1, 1, 3, 3), (1, 1, 3, 3), F16)
+    assert is_thin(program.roots[0])
+    assert plan_numpy.run(planned(program), {"x": x, "w": np.ones((1, 1, 3, 3), np.float16)})["y"].item() == 2056
+
+
 def test_what_is_no_product_over_windows() -> None:
     plain = simple((2, 4, 6, 6), (4, 4, 3, 3)).roots[0]
     assert has_windows(plain)
@@ -254,6 +272,13 @@ def test_what_each_feature_has_by_itself_is_written_out(interpreter: Runner) -> 
     ):
         made = planned(Program((x, w, b, v), (("y", last),)))
         assert [kernel.terms[-1] for kernel in made.kernels] == kernels
+    same = convolution(x, w, feature_group_count=8, **SAME)
+    assert [kernel.terms[-1] for kernel in planned(Program((x, w, v), (("y", convolution(same, v)),))).kernels] == [
+        "windowed_sum",
+        "windowed_product",
+    ]
+    dear = convolution(op("tanh", x), w, feature_group_count=8, **SAME)
+    assert [kernel.terms[-1] for kernel in planned(Program((x, w), (("y", dear),))).kernels] == ["tanh", "windowed_sum"]
     big = convolution(input_term("x", TensorType(F32, (1, 4, 9, 9))), input_term("w", TensorType(F32, (4, 1, 7, 7))), feature_group_count=4)
     assert has_windows(big) and not is_thin(big)
 
