@@ -31,9 +31,13 @@ def shrunk(program: Program, fails: Callable[[Program], bool]) -> Program:
 
 
 def smaller(program: Program) -> Iterator[Program]:
-    """Programs with one thing less: an output, an op whose operand stands in its place, an op that is an input."""
+    """Programs with one thing less: an output, the op of the only output, an op whose operand or an input stands in its place."""
     for place in range(len(program.outputs) if len(program.outputs) > 1 else 0):
         yield pruned([program.roots[place]], program)
+    if len(program.outputs) == 1:
+        for operand in dict.fromkeys(program.roots[0].operands):
+            if isinstance(operand.type, TensorType):
+                yield pruned([operand], program)
     taken = {term.attribute("name") for term in program.inputs}
     for term in reversed(list(program.terms())):
         if not term.operands or not isinstance(term.type, TensorType):
