@@ -20,7 +20,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Splice, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.pattern import Application, Variable, applications
@@ -161,6 +161,8 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     spreads = {name: spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
     elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
+    if search.random is not None:
+        elements = _possible(rule, dtypes, elements)
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
@@ -310,6 +312,11 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         for name in unknown:
             if name not in bound_rest:
                 search.guess(f"`{name}` of {node.op.name}")
+        if search.random is not None and _hopeless(rule, values, scope.variables, scope.left):
+            search.spent += 1  # rules that can never fire must come to an end, too
+            if search.spent > search.budget:
+                return found
+            continue
         try:
             given = {name: evaluate(value, attempt) for name, value in plain}
         except (Undefined, Unbound):
@@ -353,6 +360,36 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
             if len(found) > 40 and not search.exhaustive:
                 return found
     return found
+
+
+def _possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
+    """The choices of element types of which no condition about element types alone is false."""
+    left = list(elements)
+    for condition in rule.compiled.conditions:
+        names = {part.name for part in parts(condition) if isinstance(part, Ref)}
+        if names and names <= set(dtypes) and not any(isinstance(part, TypeOf) for part in parts(condition)):
+            own = [place for place, name in enumerate(dtypes) if name in names]
+            wrong: dict[tuple[DType, ...], bool] = {}  # of few names there are few choices
+            for chosen in left:
+                few = tuple(chosen[place] for place in own)
+                if few not in wrong:
+                    wrong[few] = _is_false(condition, Scope({dtypes[place]: chosen[place] for place in own}))
+            left = [chosen for chosen in left if not wrong[tuple(chosen[place] for place in own)]]
+    return left
+
+
+def _hopeless(rule: Rule, values: dict[str, Any], variables: Mapping[str, Type], left: Sequence[Type | None]) -> bool:
+    """Whether a condition of `rule` is false already, whatever the names get that have no value yet."""
+    scope = Scope(values, variables, left, [None] * len(rule.compiled.right), rule.numerics.word)
+    return any(_is_false(condition, scope) for condition in rule.compiled.conditions)
+
+
+def _is_false(condition: Expression, scope: Scope) -> bool:
+    """Whether `condition` has a value already, which is false."""
+    try:
+        return not evaluate(condition, scope)
+    except (Unbound, Undefined, CosetError):
+        return False
 
 
 def _of_functions(attribute: Attribute, op: Op) -> bool:
