@@ -78,7 +78,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
 
     A side that the evaluator cannot compute (an opaque op) counts as no case.
     """
-    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=DTYPES)
+    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=DTYPES, firing=True)
     generator = np.random.default_rng([seed, len(rule.name)])
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
@@ -128,7 +128,7 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
     """Both sides of up to `count` small instances of `rule`, the same ones for one seed."""
     found: list[tuple[Term, Term]] = []
     for round in range(count):
-        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1)
+        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True)
         for instance in instances(rule, search):
             pair = sides(rule, instance) if _small(instance) else None
             if pair is not None:

@@ -73,6 +73,7 @@ class Search:
     numbers: Mapping[str, float] = field(default_factory=dict)  # names that stand for any number, and the number that marks them
     turn: int = 0  # of many draws at random: each begins with another choice of element types
     rare: bool = False  # whether a number was drawn that constants seldom hold
+    firing: bool = False  # whether what conditions refuse is passed over at once, instead of being left to `decide`
     uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
@@ -128,7 +129,7 @@ class Search:
 
 
 def instances(rule: Rule, search: Search) -> Iterator[Instance]:
-    """Instances whose left side types; conditions are for `decide` to judge. A rule that recognises an op is also tried on what
+    """Instances whose left side types; whether conditions hold is for `decide` to judge. A rule that recognises an op is also tried on what
     the op expands to."""
     sources = [_drawn(rule, search), *(_expansions(rule, mirror, search) for mirror in rule.mirrors)]
     while sources:
@@ -161,7 +162,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     spreads = {name: spread_only(rule, name) for name in lone}
     ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
     elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
-    if search.random is not None:
+    if search.firing:
         elements = _possible(rule, dtypes, elements)
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
@@ -312,7 +313,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
         for name in unknown:
             if name not in bound_rest:
                 search.guess(f"`{name}` of {node.op.name}")
-        if search.random is not None and _hopeless(rule, values, scope.variables, scope.left):
+        if search.firing and _hopeless(rule, values, scope.variables, scope.left):
             search.spent += 1  # rules that can never fire must come to an end, too
             if search.spent > search.budget:
                 return found

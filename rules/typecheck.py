@@ -116,7 +116,7 @@ def _check_direction(forms: Sequence[Rule]) -> RuleError | None:
     for rule in forms:
         search = Search(budget=BUDGET)
         first = first or (rule, search)
-        numeric = (Search(random.Random(seed), attempts=2000, budget=BUDGET) for seed in range(1 + FURTHER))
+        numeric = (Search(random.Random(seed), attempts=2000, budget=BUDGET, firing=seed >= HOPELESS) for seed in range(1 + FURTHER))
         draws = itertools.chain([(search, SYMBOLIC)], ((own, NUMERIC) for own in numeric))
         for number, (own, count) in enumerate(draws):
             if number > 1 and (fired or (number > HOPELESS and not typed)):
