@@ -31,6 +31,7 @@ FRUITLESS = 7  # draws without an instance, after which none is expected
 IDLE = 4000  # instances one after the other on which a rule does not fire; of the library's the rarest fires after 2,433
 FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
 SAFETY = 4.0  # on the first-order bounds
+_WHOLE = "biu?O"  # kinds of arrays whose elements are equal or not: integers, booleans, strings
 FINE, LOST = 1e-6, 2.0**12  # of the roundoff of a float type, and how many of them a result without a bound may be off
 
 
@@ -210,7 +211,7 @@ def difference_of(
         return (), f"the left side is {left.dtype}{list(left.shape)}, the right side {right.dtype}{list(right.shape)}"
     if numerics.word == "lossy":
         return None
-    if numerics.word == "exact" or left.dtype.kind in "biu?":
+    if numerics.word == "exact" or left.dtype.kind in _WHOLE:
         unequal = _unequal(numerics, left, right) & ~_excused(numerics, left, right, sides, inputs)
         return _first(unequal, "the sides are not bit-equal")
     excused = _excused(numerics, left, right, sides, inputs)
@@ -246,7 +247,7 @@ def _wide(array: Array) -> Array:
 def _excused(numerics: Numerics, left: Array, right: Array, sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> Array:
     """Elements that an exception of the promise covers. A NaN is that of an overflow where something left the range on the way."""
     excused = np.zeros(left.shape, bool)
-    if left.dtype.kind in "biu?" or left.dtype.name in ("int4", "uint4", "int2", "uint2") or not numerics.exceptions:
+    if left.dtype.kind in _WHOLE or left.dtype.name in ("int4", "uint4", "int2", "uint2") or not numerics.exceptions:
         return excused
     a, b = _wide(left), _wide(right)
     unknown = np.isnan(a) | np.isnan(b)
@@ -275,7 +276,7 @@ def _is_float(term: Term) -> bool:
 
 
 def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
-    if left.dtype.kind in "biu?" or left.dtype.name in ("int4", "uint4", "int2", "uint2"):
+    if left.dtype.kind in _WHOLE or left.dtype.name in ("int4", "uint4", "int2", "uint2"):
         return np.asarray(left != right)
     if left.dtype.kind == "c":
         parts = [(left.real, right.real), (left.imag, right.imag)]
