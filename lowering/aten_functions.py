@@ -27,6 +27,19 @@ def wrapped(x: Tensor, bits: int) -> Tensor:
     return ((x & (2 * top - 1)) ^ top) - top
 
 
+def unpacked(x: Tensor, axis: int, name: str) -> Tensor:
+    """Elements of the type `name` that share bytes along a dim, apart; the first has the lowest bits."""
+    bits = int(name[1])
+    below = torch.arange(0, 8, bits, dtype=torch.uint8, device=x.device).reshape(-1, *[1] * (x.ndim - axis - 1))
+    values = ((x.unsqueeze(axis + 1) >> below) & ((1 << bits) - 1)).flatten(axis, axis + 1)
+    if name.startswith("i"):
+        return wrapped(values.to(torch.int8), bits)
+    if name.startswith("f"):
+        numbers = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], device=x.device)
+        return torch.copysign(numbers[(values & 7).long()], 7.5 - values)
+    return values
+
+
 def rounded(x: Tensor, name: str) -> Tensor:
     """Floats as f32 that the float type `name` below 16 bits holds; ties to even."""
     x = x.float()

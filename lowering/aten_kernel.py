@@ -73,6 +73,10 @@ class _Function:
 
     def text(self) -> str:
         kernel = self.kernel
+        for name in reads(kernel):
+            buffer = self.plan.buffers[name]
+            if buffer.packed is not None:
+                self.lines.append(f"{name} = unpacked({name}, {buffer.packed}, {buffer.dtype.name!r})")
         if isinstance(kernel, Pointwise):
             self._begin(kernel.loops)
             self._stores(kernel.stores, len(kernel.loops))

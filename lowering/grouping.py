@@ -34,6 +34,7 @@ from coset.lowering.kinds import (
     is_scanned,
     is_scattered,
     is_sorted,
+    is_widening,
     narrow_cut,
 )
 from coset.lowering.picking import PICKED
@@ -418,7 +419,7 @@ class Grouper:
                 loads += top.op is not CONSTANT and 2 * evaluate(top.tensor.elements, self.binding) >= elements
                 continue
             if is_arithmetic(top):
-                work += 0 if cost_of(top) == 0 else self.limits.product_scalars + 1 if is_costly(top) else 1
+                work += 0 if cost_of(top) == 0 or is_widening(top) else self.limits.product_scalars + 1 if is_costly(top) else 1
             if top.op.name in PICKED:
                 return False  # each place would be read again for each tile
             if top.op.name in ALTERNATIVES:

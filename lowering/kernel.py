@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Union
 
-from coset.ir.dims import Dim, Shape, symbols
+from coset.ir.dims import Dim, Shape, floordiv, symbols
 from coset.ir.term import Term
-from coset.ir.types import DType
+from coset.ir.types import DTYPES, DType
 from coset.lowering.scalar import (
     Apply,
     Bound,
@@ -39,6 +39,7 @@ class Buffer:
     """Memory of one tensor: row-major without gaps, unless `strides` (in elements) say otherwise.
 
     `role`: input, constant, output or temporary. A constant's `value` is the term that it is (read by reference, never copied).
+    Elements below a byte have one each, unless they are `packed`: then neighbours along that dim share one, the first in its lowest bits.
     """
 
     name: str
@@ -47,6 +48,22 @@ class Buffer:
     role: str
     strides: Shape | None = None
     value: Term | None = None
+    packed: int | None = None
+
+    @property
+    def sharing(self) -> int:
+        """How many elements a byte has; 1 where elements are apart."""
+        return 1 if self.packed is None else 8 // self.dtype.bits
+
+    @property
+    def held(self) -> DType:
+        """The element type of the memory."""
+        return self.dtype if self.packed is None else DTYPES["u8"]
+
+    @property
+    def extents(self) -> Shape:
+        """The dims of the memory."""
+        return tuple(floordiv(dim, self.sharing) if axis == self.packed else dim for axis, dim in enumerate(self.shape))
 
 
 @dataclass(frozen=True)

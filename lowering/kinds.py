@@ -48,6 +48,7 @@ COSTLY = frozenset(
      "divide", "remainder", "cbrt", "atan2", "sqrt", "rsqrt", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"}
 )  # fmt: skip
 CONVOLUTION_GRADIENTS = frozenset({"kernel.transposed_convolution", "kernel.filter_gradient"})
+SMALL = frozenset({"i4", "u4", "i2", "u2", "f4e2m1fn"})
 _UNUSUAL = frozenset({"f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"})
 
 
@@ -57,20 +58,38 @@ def is_plain(type: TensorType) -> bool:
     return type.shape is not None and dtype.kind in ("float", "int", "uint", "bool") and dtype.bits >= 8 and dtype.name not in _UNUSUAL
 
 
+def is_readable(type: TensorType) -> bool:
+    """True for element types that a GPU kernel loads: those below a byte it moves and converts."""
+    return is_plain(type) or (type.shape is not None and type.dtype.name in SMALL)
+
+
 def is_light(term: Term) -> bool:
     """True for a term that a kernel can compute at any index from its operands at some index."""
     if not isinstance(term.type, TensorType) or not all(isinstance(operand.type, TensorType) for operand in term.operands):
         return False
+    if not all(is_readable(operand.tensor) for operand in term.operands):
+        return False
+    moves = term.op.name in MOVEMENTS or term.op.name in PICKED
+    if moves or (term.op.name == "stablehlo.convert" and is_plain(term.tensor)):
+        return is_readable(term.tensor)
     if not all(map(is_plain, (term.tensor, *(operand.tensor for operand in term.operands)))):
         return False
     if term.op.name == "stablehlo.bitcast_convert":
         return term.tensor.rank == term.operands[0].tensor.rank
-    return term.op.has("elementwise") or term.op.name in MOVEMENTS or term.op.name in FREE or term.op.name in (*PICKED, SUMMED)
+    return term.op.has("elementwise") or term.op.name in FREE or term.op.name == SUMMED
 
 
 def is_arithmetic(term: Term) -> bool:
     """True for a light term that computes; a movement only moves."""
     return term.op.has("elementwise")
+
+
+def is_widening(term: Term) -> bool:
+    """True for integers that become wider ones, which loads do in passing."""
+    if term.op.name != "stablehlo.convert":
+        return False
+    given, made = term.operands[0].tensor.dtype, term.tensor.dtype
+    return made.kind in ("int", "uint") and given.kind in (made.kind, "uint") and given.bits < made.bits
 
 
 def cost_of(term: Term) -> int:

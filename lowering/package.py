@@ -43,11 +43,12 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Package:
-    """The files of a package: texts by name, and the constants of its weights file by name."""
+    """The files of a package: texts by name, and the constants of its weights file by name; those of `packed` share bytes along a dim."""
 
     texts: Mapping[str, str]
     weights: Mapping[str, Constant]
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    packed: Mapping[str, int] = field(default_factory=dict)
 
 
 def aten_package(program: Program, *, title: str, facts: Mapping[str, Any] | None = None) -> Package:
@@ -178,17 +179,18 @@ def _write_files(package: Package, folder: Path) -> dict[str, Any]:
         (folder / name).write_text(text)
         files[name] = hashlib.sha256(text.encode()).hexdigest()
     if package.weights:
-        files[WEIGHTS] = write_safetensors(folder / WEIGHTS, package.weights)
-    manifest = {"writer": "coset", "format": FORMAT, **package.manifest, "weights": _weights_facts(package.weights), "files": files}
+        files[WEIGHTS] = write_safetensors(folder / WEIGHTS, package.weights, package.packed)
+    manifest = {"writer": "coset", "format": FORMAT, **package.manifest, "weights": _weights_facts(package), "files": files}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
 
 
-def _weights_facts(weights: Mapping[str, Constant]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "dtype": str(constant.type.dtype), "shape": list(constant.type.static or ()), "key": constant.key}
-        for name, constant in weights.items()
-    ]
+def _weights_facts(package: Package) -> list[dict[str, Any]]:
+    facts = []
+    for name, constant in package.weights.items():
+        fact = {"name": name, "dtype": str(constant.type.dtype), "shape": list(constant.type.static or ()), "key": constant.key}
+        facts.append(fact | ({"packed": package.packed[name]} if name in package.packed else {}))
+    return facts
 
 
 def _move(source: Path, folder: Path) -> None:

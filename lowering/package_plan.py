@@ -55,7 +55,7 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     weights = {name: term.attribute("value") for name, term in host.weights.items()}
     code = "triton" if host.emissions else "torch"
     facts = {**interface(program), **(facts or {}), "code": code, "kernels": host.launch_table(), "arena": plan.arena}
-    return Package(texts, weights, facts)
+    return Package(texts, weights, facts, {name: buffer.packed for name, buffer in plan.buffers.items() if buffer.packed is not None})
 
 
 def _renamed(plan: Plan) -> Plan:
@@ -181,7 +181,7 @@ class _Host:
             if argument.buffer is None:
                 arguments.append(self._dim(argument.dim))
                 continue
-            dtype = self._dtype(argument.buffer)
+            dtype = self._held(argument.buffer)
             bytes_ = argument.type == "*u8" and STORED[plain(dtype).name] != "uint8"
             arguments.append(f"{argument.buffer}.view(torch.uint8)" if bytes_ else argument.buffer)
         numbers = [f"{name}={value}" for name, value in launch.constexprs]
@@ -193,9 +193,9 @@ class _Host:
         self._line(f"start(kernels.{launch.function}, {grid}, {', '.join(arguments)},")
         self._line(f"      {', '.join(numbers)})")
 
-    def _dtype(self, name: str) -> DType:
+    def _held(self, name: str) -> DType:
         if name in self.plan.buffers:
-            return self.plan.buffers[name].dtype
+            return self.plan.buffers[name].held
         return next(buffer.dtype for emission in self.emissions for buffer in emission.scratch if buffer.name == name)
 
     def _library(self, kernel: Library) -> None:

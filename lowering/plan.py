@@ -2,7 +2,8 @@
 
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
 `grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
-puts launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena.
+puts launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena, and `packing` puts
+several constants below a byte into one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
+from coset.lowering.packing import packed
 from coset.lowering.primitive import primitive
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
@@ -203,7 +205,7 @@ class _Builder:
         notes = tuple(f"{name}: {why}" for name, why in long if why)
         plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
         offsets, size = arena(plan)
-        return replace(plan, offsets=offsets, arena=size)
+        return packed(replace(plan, offsets=offsets, arena=size))
 
     # ------------------------------------------------------------ buffers
 

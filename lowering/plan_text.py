@@ -51,7 +51,8 @@ def show(plan: Plan) -> str:
 def _buffer(buffer: Buffer, offset: int | None) -> str:
     place = "" if offset is None else f" at {offset}"
     steps = "" if buffer.strides is None else f" strides ({_dims(buffer.strides)})"
-    return f"{buffer.role} {buffer.name}: {buffer.dtype}[{_dims(buffer.shape)}]{steps}{place}"
+    shared = "" if buffer.packed is None else f" packed along {buffer.packed}"
+    return f"{buffer.role} {buffer.name}: {buffer.dtype}[{_dims(buffer.shape)}]{steps}{shared}{place}"
 
 
 def _dims(dims: tuple[Dim, ...]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from coset.ir.constants import Constant
 from coset.ir.types import DType
 from coset.lowering.aten_dtypes import STORED, plain
+from coset.lowering.packing import packed_pieces
 
 _CODES = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
@@ -24,19 +25,24 @@ _PIECE = 16 << 20
 _ALIGNMENT = 64  # bytes at which the data begins: the header is padded with spaces, as the format allows
 
 
-def write_safetensors(path: Path, weights: Mapping[str, Constant]) -> str:
-    """Write the constants by name, in the order given; the SHA-256 of the file. Nothing of their size is held in memory.
+def write_safetensors(path: Path, weights: Mapping[str, Constant], packed: Mapping[str, int] | None = None) -> str:
+    """Write the constants by name, in the order given; the SHA-256 of the file. Nothing of their size is held in memory. Elements of those
+    that are `packed` share bytes along a dim (`coset.lowering.packing`).
 
     Raises:
         CosetError: a weight's file is gone or has changed.
     """
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    packed = packed or {}
     offset = 0
     for name, constant in weights.items():
-        dtype = plain(constant.type.dtype)
-        end = offset + _stored_bytes(constant)
-        header[name] = {"dtype": _CODES[STORED[dtype.name]], "shape": list(constant.type.static or ()), "data_offsets": [offset, end]}
-        offset = end
+        code, shape = _CODES[STORED[plain(constant.type.dtype).name]], list(constant.type.static or ())
+        size = _stored_bytes(constant)
+        if name in packed:
+            code, size = "U8", constant.bytes * constant.type.dtype.bits // 8
+            shape[packed[name]] //= 8 // constant.type.dtype.bits
+        header[name] = {"dtype": code, "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % _ALIGNMENT)
     digest = hashlib.sha256()
@@ -44,8 +50,8 @@ def write_safetensors(path: Path, weights: Mapping[str, Constant]) -> str:
         for piece in (len(text).to_bytes(8, "little"), text):
             file.write(piece)
             digest.update(piece)
-        for constant in weights.values():
-            for part in _pieces(constant):
+        for name, constant in weights.items():
+            for part in _pieces(constant) if name not in packed else _packed_pieces(constant, packed[name]):
                 file.write(part)
                 digest.update(part)
     return digest.hexdigest()
@@ -63,6 +69,11 @@ def _pieces(constant: Constant) -> Iterator[memoryview]:
     data = stored_array(array, constant.type.dtype).reshape(-1).view(np.uint8)
     for start in range(0, data.size, _PIECE):
         yield data[start : start + _PIECE].data
+
+
+def _packed_pieces(constant: Constant, axis: int) -> Iterator[memoryview]:
+    for part in packed_pieces(constant.array(), axis, constant.type.dtype.bits):
+        yield part.data
 
 
 def stored_array(array: Any, dtype: DType) -> Any:

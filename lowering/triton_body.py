@@ -15,7 +15,8 @@ from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options
 _WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
 RESERVED = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
 """What no name of ours in a Triton function is."""
-_POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1"}
+_POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1",
+             "i4": "i8", "i2": "i8", "u4": "u8", "u2": "u8", "f4e2m1fn": "fp32"}  # fmt: skip
 
 
 class Body:
@@ -59,7 +60,7 @@ class Body:
         """The run-time arguments in the order of the parameters."""
         pointers = []
         for buffer, name in self.pointers.items():
-            dtype = self.plan.buffers[buffer].dtype
+            dtype = self.plan.buffers[buffer].held
             pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer))
         kind = "i32" if self.wide is False else "i64"
         return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from coset.ir.dims import Atom, Dim, Poly, Shape, add, evaluate, multiply, product, substitute, subtract, symbol, symbols
+from coset.ir.dims import Atom, Dim, Poly, Shape, add, evaluate, floordiv, mod, multiply, product, substitute, subtract, symbol, symbols
 from coset.lowering.index_arithmetic import joined, linear
 from coset.lowering.kernel import Buffer, Loop
 
@@ -60,24 +60,36 @@ def _atom_text(atom: Atom, names: Mapping[str, str]) -> str:
 
 
 def strides_of(buffer: Buffer) -> Shape:
-    """The strides of a buffer in elements."""
+    """The strides of a buffer in elements of its memory."""
     if buffer.strides is not None:
         return buffer.strides
-    return tuple(product(buffer.shape[axis + 1 :]) for axis in range(len(buffer.shape)))
+    extents = buffer.extents
+    return tuple(product(extents[axis + 1 :]) for axis in range(len(extents)))
 
 
 def address(buffer: Buffer, index: Sequence[Dim]) -> Dim:
-    """The offset of an element from the buffer's begin, in elements, with quotients and remainders of one thing joined."""
+    """The offset of an element from the buffer's begin, in elements of its memory, with quotients and remainders of one thing joined."""
     total: Dim = 0
-    for place, stride in zip(index, strides_of(buffer), strict=True):
-        total = add(total, multiply(place, stride))
+    for axis, (place, stride) in enumerate(zip(index, strides_of(buffer), strict=True)):
+        total = add(total, multiply(floordiv(place, buffer.sharing) if axis == buffer.packed else place, stride))
     return joined(total)
+
+
+def shift(buffer: Buffer, index: Sequence[Dim]) -> Dim:
+    """How many bits of its byte are below an element of a packed buffer."""
+    assert buffer.packed is not None
+    return joined(multiply(mod(index[buffer.packed], buffer.sharing), buffer.dtype.bits))
+
+
+def places_of(buffer: Buffer, index: Sequence[Dim]) -> list[Dim]:
+    """What says where an element is: its address, and of a packed buffer its place in the byte."""
+    return [address(buffer, index), *([shift(buffer, index)] if buffer.packed is not None else [])]
 
 
 def span(buffer: Buffer) -> Dim:
     """One more than the largest offset in a buffer whose dims are 1 or more."""
     total: Dim = 1
-    for dim, stride in zip(buffer.shape, strides_of(buffer), strict=True):
+    for dim, stride in zip(buffer.extents, strides_of(buffer), strict=True):
         total = add(total, multiply(subtract(dim, 1), stride))
     return total
 

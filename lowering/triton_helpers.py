@@ -223,6 +223,21 @@ def from_f8e4m3fn(bits):
     return tl.where((wide & 127) == 127, float("nan"), value)
 ''',
     '''
+def bits_of(byte, below, count):
+    """`count` bits of a byte as an i32, above as many as are `below`."""
+    return (byte.to(tl.int32) >> below) & ((1 << count) - 1)
+''',
+    '''
+def signed_bits(bits, count):
+    """The integer that `count` bits in two's complement mean."""
+    return (bits ^ (1 << (count - 1))) - (1 << (count - 1))
+''',
+    '''
+def from_f4e2m1fn(bits):
+    """The f32 that the 4 bits mean: as an f16 with the same fields it is 2^14 too small."""
+    return (((bits & 8) << 12) | ((bits & 7) << 9)).to(tl.int16).to(tl.float16, bitcast=True).to(tl.float32) * 16384.0
+''',
+    '''
 def to_f8e4m3fn(x):
     """The 8 bits nearest to an f32, ties to even; NaN beyond 464, as the type has no infinity."""
     magnitude = tl.abs(x)

@@ -24,8 +24,8 @@ from coset.ir.types import BOOL, DTYPES, DType
 TYPES = {
     "f64": "tl.float64", "f32": "tl.float32", "f16": "tl.float16", "bf16": "tl.bfloat16", "f8e4m3fn": "tl.uint8", "f8e5m2": "tl.uint8",
     "i64": "tl.int64", "i32": "tl.int32", "i16": "tl.int16", "i8": "tl.int8", "u64": "tl.uint64", "u32": "tl.uint32", "u16": "tl.uint16",
-    "u8": "tl.uint8", "bool": "tl.int1",
-}  # the element type in memory; 8-bit floats are bytes, so that every device has them  # fmt: skip
+    "u8": "tl.uint8", "bool": "tl.int1", "i4": "tl.int8", "i2": "tl.int8", "u4": "tl.uint8", "u2": "tl.uint8", "f4e2m1fn": "tl.float32",
+}  # the element type in memory where elements are apart; 8-bit floats are bytes, so that every device has them  # fmt: skip
 EIGHT_BITS = frozenset({"f8e4m3fn", "f8e5m2"})
 F32 = DTYPES["f32"]
 
@@ -42,6 +42,11 @@ def kind_of(dtype: DType) -> str:
 def computed(dtype: DType) -> DType:
     """The dtype that values of `dtype` are computed in."""
     return F32 if kind_of(dtype) == "narrow" else dtype
+
+
+def is_small(dtype: DType) -> bool:
+    """True for numbers below a byte."""
+    return dtype is not BOOL and dtype.bits < 8
 
 
 def _all(kinds: str, text: str) -> dict[str, str]:
@@ -112,6 +117,8 @@ def can_emit(op: str, dtypes: Sequence[DType]) -> bool:
     name, kinds = _base(op), [kind_of(dtype) for dtype in dtypes]
     if not all(kinds):
         return False
+    if any(is_small(dtype) for dtype in dtypes):  # kernels read them, and compute with what they are converted to
+        return name == "convert" and not is_small(dtypes[-1])
     if name == "convert":
         return True
     if name == "bitcast_convert":
@@ -188,6 +195,14 @@ def from_memory(text: str, dtype: DType) -> str:
     if dtype.name in EIGHT_BITS:
         return f"from_{dtype.name}({text})"
     return f"{text}.to({TYPES[computed(dtype).name]})" if computed(dtype) is not dtype else text
+
+
+def from_byte(byte: str, shift: str, dtype: DType) -> str:
+    """An element of a packed buffer from its byte and the bits below it, both names or numbers, as memory holds it apart."""
+    bits = f"bits_of({byte}, {shift}, {dtype.bits})"
+    if dtype.kind == "float":
+        return f"from_{dtype.name}({bits})"
+    return f"{f'signed_bits({bits}, {dtype.bits})' if dtype.kind == 'int' else bits}.to({TYPES[dtype.name]})"
 
 
 def conversion(text: str, source: DType, target: DType) -> str:

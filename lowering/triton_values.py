@@ -29,7 +29,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
-from coset.lowering.triton_dims import address, dim_text, is_natural, split_index
+from coset.lowering.triton_dims import address, dim_text, is_natural, places_of, shift, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
 from coset.lowering.triton_scalars import (
@@ -39,6 +39,7 @@ from coset.lowering.triton_scalars import (
     computed,
     conversion,
     form_of,
+    from_byte,
     from_memory,
     kind_of,
     number,
@@ -303,10 +304,16 @@ class Space:
         return bits if stored else self.line(from_memory(bits.text, item.dtype), bits.axes, "bitcast_convert")
 
     def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
+        """`other`: the value where the mask is off, as memory holds it; of what is packed only 0."""
         pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE, condition)
+        buffer = self.body.plan.buffers[item.buffer]
         mask = self.mask(axes, condition)
-        outside = f", other={other}" if other is not None and mask else ""
+        outside = f", other={other if buffer.packed is None else 0}" if other is not None and mask else ""
         text = f"tl.load({pointer}, mask={mask}{outside})" if mask else f"tl.load({pointer})"
+        if buffer.packed is not None:
+            byte = self.line(text, axes, f"{item.buffer}_bytes")
+            below, own = self.dim(shift(buffer, item.index), condition)
+            return self.line(from_byte(byte.text, below, item.dtype), byte.axes | own, item.buffer)
         if not stored:
             text = from_memory(text, item.dtype)
         return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
@@ -335,8 +342,9 @@ class Space:
         within = self._both(condition, inside.text, inside.axes)
         if isinstance(item.inside, Load) and isinstance(item.outside, Number):
             other = number(item.outside.value, item.dtype)
-            if other is not None and _is_other(item.outside, other):
-                return self._load(item.inside, within, stored=stored, other="0" if item.dtype.name in EIGHT_BITS else other)
+            bits = item.dtype.name in EIGHT_BITS or self.body.plan.buffers[item.inside.buffer].packed is not None
+            if other is not None and _is_other(item.outside, other, bits=bits):
+                return self._load(item.inside, within, stored=stored, other="0" if bits else other)
         if item.inside == Number(True, BOOL) and item.outside == Number(False, BOOL):
             return inside
         without = self._both(condition, f"~{inside.text}", inside.axes)
@@ -365,10 +373,10 @@ class Space:
         self.scopes[self._place(axes)].lines.append(text)
 
 
-def _is_other(outside: Number, text: str) -> bool:
-    """True when `tl.load` takes the number as it is: it reads a plain one as f32, and of an 8-bit float only the bits of 0 are 0."""
-    if outside.dtype.name in EIGHT_BITS:
-        return text == "0.0"
+def _is_other(outside: Number, text: str, *, bits: bool) -> bool:
+    """True when `tl.load` takes the number as it is: it reads a plain one as f32, and where it reads `bits` only those of 0 are 0."""
+    if bits:
+        return text in ("0", "0.0")
     return outside.dtype.name != "f64" or outside.value in (0, 1, -1)
 
 
@@ -411,5 +419,5 @@ def dims_of(scalars: Sequence[Scalar], stores: Sequence[Store], plan: Plan) -> l
     found = [address(plan.buffers[store.buffer], store.index) for store in stores]
     for scalar in (*scalars, *(store.value for store in stores)):
         for item in _all_under(scalar):
-            found += [address(plan.buffers[item.buffer], item.index)] if isinstance(item, Load) else dims_in(item)
+            found += places_of(plan.buffers[item.buffer], item.index) if isinstance(item, Load) else dims_in(item)
     return found

@@ -11,6 +11,7 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import evaluate
 from coset.ir.types import BOOL, DType
 from coset.lowering.kernel import Buffer, Computed, Grouped, Load, Scalar, Scatter, reads, scalars, writes
+from coset.lowering.safetensors import stored_array
 from coset.lowering.scattering import SORTED
 from coset.lowering.triton_dims import span
 from coset.tuning.tunable import Tunable
@@ -30,14 +31,16 @@ def drawn(tunable: Tunable) -> dict[str, Array]:
     for name in dict.fromkeys((*reads(kernel), *writes(kernel))):
         buffer = plan.buffers[name]
         count = elements(buffer, sizes)
-        if name not in reads(kernel):
+        if buffer.packed is not None:
+            found[name] = generator.integers(0, 256, count, np.uint8)
+        elif name not in reads(kernel):
             found[name] = np.zeros(count, buffer.dtype.numpy)
         elif name in counts:
             places = generator.integers(0, max(1, counts[name]), count)
             found[name] = cast(np.sort(places) if name in ascending else places, buffer.dtype)
         else:
             found[name] = _values(generator, buffer.dtype, count)
-    return found
+    return {name: stored_array(array, plan.buffers[name].held) for name, array in found.items()}
 
 
 def elements(buffer: Buffer, sizes: Mapping[str, int]) -> int:

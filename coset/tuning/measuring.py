@@ -154,7 +154,7 @@ class Measuring:
 def refusal(kernel: Tunable) -> str:
     """Why a kernel is not measured by itself; empty where it is."""
     touched = [kernel.plan.buffers[name] for name in dict.fromkeys((*reads(kernel.kernel), *writes(kernel.kernel)))]
-    bytes_ = sum(elements(buffer, kernel.sizes) * buffer.dtype.bytes for buffer in touched)
+    bytes_ = sum(elements(buffer, kernel.sizes) * buffer.held.bytes for buffer in touched)
     return f"its buffers take {bytes_:.3g} bytes" if bytes_ > LARGEST else ""
 
 
@@ -179,7 +179,7 @@ def differs(found: Array, expected: Array, dtype: DType, depth: int) -> str:
     """How results differ by more than another order of their sums explains; empty where they do not. The bound: each of `depth` additions
     rounds once to f32 or f64 (Higham 2002, section 4.2), of magnitudes as large as the largest result; the result itself rounds to its
     dtype."""
-    if dtype.kind != "float":
+    if dtype.kind != "float" or dtype.bits < 8:  # kernels only move what is below a byte
         wrong = int((found != expected).sum())
         return f"{wrong} of {found.size} elements" if wrong else ""
     wide, other = found.astype(np.float64), expected.astype(np.float64)

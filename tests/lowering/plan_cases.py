@@ -10,7 +10,7 @@ import numpy as np
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, absent, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]
@@ -219,6 +219,18 @@ def dequantized() -> tuple[list[Term], list[Term]]:
     x, w, scale = x_("x", F32, 6, 16), x_("w", I8, 16, 10), x_("scale", F32, 10)
     wide = op("multiply", convert(w, F32), broadcast(scale, (16, 10), (1,)))
     return [x, w, scale], [dot(x, wide, lhs_contract=(1,), rhs_contract=(0,))]
+
+
+@case
+def few_bits() -> tuple[list[Term], list[Term]]:
+    """Weights and zero points of 4 bits that share bytes, a scale for each block of 16 along the sum."""
+    draw = np.random.default_rng(9)
+    w, zero = (constant(draw.integers(-8, 8, shape).astype(DTYPES["i4"].numpy)) for shape in ((20, 32), (20, 2)))
+    x, scales = x_("x", F16, symbol("n"), 32), x_("scales", F16, 20, 2)
+    near, step = (reshape(broadcast(each, (20, 2, 16), (0, 1)), (20, 32)) for each in (zero, scales))
+    steps = op("subtract", op("convert", w, dtype=I8), op("convert", near, dtype=I8))
+    y = dot(x, op("multiply", convert(steps, F16), step), lhs_contract=(1,), rhs_contract=(1,))
+    return [x, scales], [op("maximum", y, like(0.0, y))]
 
 
 @case

@@ -11,6 +11,8 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import evaluate
 from coset.ir.types import DType
 from coset.lowering.kernel import Buffer, Plan, Pointwise, Product, Rows, reads, writes
+from coset.lowering.packing import packed_pieces
+from coset.lowering.safetensors import stored_array
 from coset.lowering.triton import Options, emit, kernel_source
 from coset.lowering.triton_dims import span, strides_of
 from tests.lowering.plan_numpy import _Run
@@ -20,17 +22,26 @@ POISON = 0xA7
 FINEST = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 
 
+def kind_of(buffer: Buffer) -> np.dtype[Any]:
+    """What the elements of the buffer's memory are."""
+    return stored_array(np.empty(0, buffer.held.numpy), buffer.held).dtype  # type: ignore[no-any-return]
+
+
 def strides(buffer: Buffer, binding: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(evaluate(stride, binding) * buffer.dtype.numpy.itemsize for stride in strides_of(buffer))
+    return tuple(evaluate(stride, binding) * kind_of(buffer).itemsize for stride in strides_of(buffer))
 
 
 def laid_out(buffer: Buffer, values: Array | None, binding: Mapping[str, int]) -> Array:
     """The buffer's memory: poison, with the values where its strides put them."""
+    if buffer.packed is not None:
+        assert values is not None
+        return np.concatenate([np.zeros(0, np.uint8), *packed_pieces(np.asarray(values), buffer.packed, buffer.dtype.bits)])
     shape = tuple(evaluate(dim, binding) for dim in buffer.shape)
     count = 0 if 0 in shape else evaluate(span(buffer), binding)
-    memory = np.full(count * buffer.dtype.numpy.itemsize, POISON, np.uint8).view(buffer.dtype.numpy)
+    kind = kind_of(buffer)
+    memory = np.full(count * kind.itemsize, POISON, np.uint8).view(kind)
     if values is not None and count:
-        elements(memory, shape, strides(buffer, binding))[...] = bits_of(np.asarray(values))
+        elements(memory, shape, strides(buffer, binding))[...] = bits_of(stored_array(np.asarray(values), buffer.dtype))
     return memory
 
 
@@ -62,7 +73,7 @@ def run(kernel: Pointwise | Rows | Product, plan: Plan, values: Mapping[str, Arr
             result[name] = np.zeros(shape, buffer.dtype.numpy), expected[name]
             continue
         view = elements(whole, shape, strides(buffer, binding))
-        result[name] = view.copy().view(buffer.dtype.numpy), expected[name]
+        result[name] = view.copy().view(kind_of(buffer)).astype(buffer.dtype.numpy, copy=False), expected[name]
         view[...] = 0
         outside = laid_out(buffer, np.zeros(shape, buffer.dtype.numpy), binding)
         assert whole.tobytes() == outside.tobytes(), f"{name}: a store between its elements"
