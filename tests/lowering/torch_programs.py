@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +17,8 @@ from coset.ir.types import DType, TensorType
 from coset.lowering.aten import Lowered, lower_to_aten, module_text
 from coset.lowering.aten_dtypes import STORED, plain
 from coset.lowering.package import Package
-from coset.lowering.safetensors import from_stored, stored_array
+from coset.lowering.package_runtime import read_weights
+from coset.lowering.safetensors import from_stored, stored_array, write_safetensors
 
 Array = np.ndarray[Any, Any]
 CPU = torch.device("cpu")
@@ -71,7 +74,9 @@ def run_package(package: Package, program: Program, arrays: Mapping[str, Array])
             sys.modules[f"{name}.{part}"] = module
             exec(compile(text.split("\nmodel = Model(")[0], f"<{part}>", "exec"), module.__dict__)
     function = sys.modules[f"{name}.model"].program  # type: ignore[attr-defined]
-    weights = {key: to_torch(value.array(), value.type.dtype) for key, value in package.weights.items()}
+    with tempfile.TemporaryDirectory() as folder:  # as they are in files
+        write_safetensors(Path(folder, "weights"), package.weights, package.packed)
+        weights = read_weights(Path(folder, "weights"))
     given = [to_torch(arrays[term.attribute("name")], term.tensor.dtype) for term in program.inputs]
     results = function(weights, *given, device=CPU)
     return [to_numpy(result, term.tensor.dtype) for result, (_, term) in zip(results, program.outputs, strict=True)]
