@@ -19,7 +19,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, DType, TensorType
 from coset.lowering.kernel import Library, Plan, Product
-from coset.lowering.kinds import SMALL
+from coset.lowering.kinds import SMALL, is_light, is_widening
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.packing import packed_pieces, shared_dim
@@ -267,6 +267,16 @@ def test_kernels_read_what_is_small_and_compute_with_what_is_wider() -> None:
     i4 = DTYPES["i4"]
     assert can_emit("stablehlo.convert", [i4, F32]) and not can_emit("stablehlo.convert", [F32, i4])
     assert not can_emit("stablehlo.add", [i4, i4, i4]) and not can_emit("stablehlo.compare", [i4, i4, DTYPES["bool"]])
+
+
+def test_what_a_planner_takes_for_a_kernels() -> None:
+    i4, u8, i16 = (DTYPES[name] for name in ("i4", "u8", "i16"))
+    small, bytes_, wide = (input_term("x", TensorType(dtype, (4, 4))) for dtype in (i4, u8, F32))
+    assert is_light(converted(small, F32)) and is_light(transpose(small, (1, 0)))
+    assert not any(map(is_light, (converted(wide, i4), op("add", small, small), op("compare", small, small, direction="EQ"))))
+    assert is_widening(converted(small, i16)) and is_widening(converted(bytes_, i16))
+    assert not any(map(is_widening, (converted(small, u8), converted(small, F32), converted(bytes_, DTYPES["i8"]), converted(wide, i4))))
+    assert not is_widening(converted(input_term("x", TensorType(F16, (4,))), F32)) and not is_widening(op("add", small, small))
 
 
 # ---------------------------------------------------------------- packages, compilers
