@@ -16,6 +16,7 @@ from coset.backends.tuning_profile import Facts, Tunings, opened
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.ir.term import constant
 from coset.ir.types import DTYPES, F32
 from coset.lowering.kernel import Load, scalars
 from coset.lowering.plan import plan
@@ -23,7 +24,7 @@ from coset.lowering.triton import can_emit
 from coset.lowering.triton_launch import Options
 from coset.targets.target import get_target
 from coset.tuning import pruning as pruning_module
-from coset.tuning.drawn import drawn
+from coset.tuning.drawn import drawn, elements
 from coset.tuning.measuring import Measuring, differs, refusal, summed
 from coset.tuning.pruning import Pruning, survivors
 from coset.tuning.tunable import Tunable, tunables
@@ -35,7 +36,7 @@ from tests.coset.tuning_bench import (
     facts,
     kernels_of,
 )
-from tests.lowering.plan_cases import CASES, fold, x_
+from tests.lowering.plan_cases import CASES, fold, op, x_
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -163,11 +164,23 @@ def test_drawn_memory_is_such_that_kernels_stay_inside(name: str, interpreter: R
         assert all(first[each].tobytes() == second[each].tobytes() for each in first)
         emission = kernel.emission(kernel.default)
         sizes = kernel.sizes
-        from coset.tuning.drawn import elements
-
         scratch = {each.name: np.zeros(elements(each, sizes), each.dtype.numpy) for each in emission.scratch}
         found = interpreter.run(kernel.source(kernel.default), emission.launches, {**first, **scratch}, sizes)
         assert all(value.dtype == first[each].dtype for each, value in found.items() if each in first)
+
+
+def test_what_is_below_a_byte_is_drawn_as_memory_holds_it() -> None:
+    """Apart in the types of torch, packed as bytes."""
+    i4, f4 = DTYPES["i4"], DTYPES["f4e2m1fn"]
+    packed = constant(np.arange(128).reshape(8, 16).astype(i4.numpy))
+    x, y = x_("x", i4, 8, 16), x_("y", f4, 8, 16)
+    whole = op("add", op("add", *(op("convert", each, dtype=F32) for each in (x, y))), op("convert", packed, dtype=F32))
+    (kernel,) = tunables([plan(Program((x, y), (("z", whole),)), computes=can_emit)], Options(), TARGET, {})
+    found = {name: (str(array.dtype), array.size) for name, array in drawn(kernel).items()}
+    (bytes_,) = found.keys() - {"x", "y", "z"}
+    assert found == {"x": ("int8", 128), "y": ("float32", 128), "z": ("float32", 128), bytes_: ("uint8", 64)}
+    assert elements(next(each for each in kernel.plan.buffers.values() if each.packed is not None), {}) == 64
+    assert "1 of 3" in differs(np.array([0.5, 1, 6], np.float32), np.array([0.5, 1, 4], np.float32), f4, 10**6)
 
 
 def test_keys_that_ascend_are_drawn_so() -> None:
