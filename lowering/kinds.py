@@ -49,6 +49,7 @@ COSTLY = frozenset(
 )  # fmt: skip
 CONVOLUTION_GRADIENTS = frozenset({"kernel.transposed_convolution", "kernel.filter_gradient"})
 SMALL = frozenset({"i4", "u4", "i2", "u2", "f4e2m1fn"})
+READ_ONLY = SMALL | {"f8e8m0fnu"}
 _UNUSUAL = frozenset({"f8e8m0fnu", "f8e4m3fnuz", "f8e5m2fnuz"})
 
 
@@ -59,8 +60,8 @@ def is_plain(type: TensorType) -> bool:
 
 
 def is_readable(type: TensorType) -> bool:
-    """True for element types that a GPU kernel loads: those below a byte it moves and converts."""
-    return is_plain(type) or (type.shape is not None and type.dtype.name in SMALL)
+    """True for element types that a GPU kernel loads: those of `READ_ONLY` it moves and converts."""
+    return is_plain(type) or (type.shape is not None and type.dtype.name in READ_ONLY)
 
 
 def is_light(term: Term) -> bool:

@@ -16,7 +16,7 @@ _WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WI
 RESERVED = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
 """What no name of ours in a Triton function is."""
 _POINTERS = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16", "f8e4m3fn": "u8", "f8e5m2": "u8", "bool": "i1",
-             "i4": "i8", "i2": "i8", "u4": "u8", "u2": "u8", "f4e2m1fn": "fp32"}  # fmt: skip
+             "i4": "i8", "i2": "i8", "u4": "u8", "u2": "u8", "f4e2m1fn": "fp32", "f8e8m0fnu": "u8"}  # fmt: skip
 
 
 class Body:

@@ -223,6 +223,18 @@ def from_f8e4m3fn(bits):
     return tl.where((wide & 127) == 127, float("nan"), value)
 ''',
     '''
+def from_f8e8m0fnu(bits):
+    """The power of two in f32 that the 8 bits mean: they are its exponent, but for the least, which is subnormal, and NaN."""
+    wide = bits.to(tl.int32)
+    pattern = tl.where(wide == 0, 0x400000, wide << 23)
+    return tl.where(wide == 255, 0x7FC00000, pattern).to(tl.float32, bitcast=True)
+''',
+    '''
+def to_f8e8m0fnu(x):
+    """The 8 bits of an f32 that is a power of two, or NaN."""
+    return ((x.to(tl.int32, bitcast=True) >> 23) & 255).to(tl.uint8)
+''',
+    '''
 def bits_of(byte, below, count):
     """`count` bits of a byte as an i32, above as many as are `below`."""
     return (byte.to(tl.int32) >> below) & ((1 << count) - 1)

@@ -25,8 +25,9 @@ TYPES = {
     "f64": "tl.float64", "f32": "tl.float32", "f16": "tl.float16", "bf16": "tl.bfloat16", "f8e4m3fn": "tl.uint8", "f8e5m2": "tl.uint8",
     "i64": "tl.int64", "i32": "tl.int32", "i16": "tl.int16", "i8": "tl.int8", "u64": "tl.uint64", "u32": "tl.uint32", "u16": "tl.uint16",
     "u8": "tl.uint8", "bool": "tl.int1", "i4": "tl.int8", "i2": "tl.int8", "u4": "tl.uint8", "u2": "tl.uint8", "f4e2m1fn": "tl.float32",
+    "f8e8m0fnu": "tl.uint8",
 }  # the element type in memory where elements are apart; 8-bit floats are bytes, so that every device has them  # fmt: skip
-EIGHT_BITS = frozenset({"f8e4m3fn", "f8e5m2"})
+EIGHT_BITS = frozenset({"f8e4m3fn", "f8e5m2", "f8e8m0fnu"})
 F32 = DTYPES["f32"]
 
 
@@ -44,9 +45,9 @@ def computed(dtype: DType) -> DType:
     return F32 if kind_of(dtype) == "narrow" else dtype
 
 
-def is_small(dtype: DType) -> bool:
-    """True for numbers below a byte."""
-    return dtype is not BOOL and dtype.bits < 8
+def is_read_only(dtype: DType) -> bool:
+    """True for numbers that kernels move and convert, and do not compute: those below a byte, and powers of two."""
+    return dtype is not BOOL and (dtype.bits < 8 or dtype.name == "f8e8m0fnu")
 
 
 def _all(kinds: str, text: str) -> dict[str, str]:
@@ -117,8 +118,8 @@ def can_emit(op: str, dtypes: Sequence[DType]) -> bool:
     name, kinds = _base(op), [kind_of(dtype) for dtype in dtypes]
     if not all(kinds):
         return False
-    if any(is_small(dtype) for dtype in dtypes):  # kernels read them, and compute with what they are converted to
-        return name == "convert" and not is_small(dtypes[-1])
+    if any(map(is_read_only, dtypes)):
+        return name == "convert" and not is_read_only(dtypes[-1])
     if name == "convert":
         return True
     if name == "bitcast_convert":

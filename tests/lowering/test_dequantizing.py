@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Runner
+from coset.backends.triton_runtime import TARGETS, Compiler, Runner
 from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_terms import broadcast, dot
 from coset.ir.dims import symbol
@@ -19,7 +19,7 @@ from coset.ir.types import BF16, DTYPES, F16, F32, I32, DType, TensorType
 from coset.lowering.kernel import Product
 from coset.lowering.plan import plan
 from coset.lowering.traffic import kernel_traffic
-from coset.lowering.triton import Options, Rounding, can_emit
+from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
 from tests.lowering.triton_cases import assert_near, run
 
 EACH = Options(rounding=Rounding.EACH)
@@ -72,6 +72,41 @@ def test_weights_are_scaled_where_they_are_read(name: str, blocks: tuple[int, in
         (expected,) = evaluate_program(program, feed)
         y[wide.name] = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max() / np.abs(expected.astype(np.float64)).max()
     assert y["f32"] < 1e-5 and y["f16"] < 2e-3 and y["bf16"] < 2e-2, y
+
+
+def microscaled(name: str, rows: int, k: int, n: int) -> Program:
+    """A product by elements of which 32 along the sum have one exponent of 8 bits."""
+    dtype, draw, scale = DTYPES[name], np.random.default_rng(2), DTYPES["f8e8m0fnu"]
+    powers = draw.integers(120, 134, (k // 32, n)).astype(np.uint8).view(scale.numpy)
+    x = input_term("x", TensorType(BF16, (rows, k)))
+    weights = scaled(constant(numbers(dtype, (k, n), draw)), BF16, op("convert", constant(powers), dtype=BF16), (32, 1))
+    return Program((x,), (("y", dot(x, weights, lhs_contract=(1,), rhs_contract=(0,))),))
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_they_compile_ahead_of_time(target: str, compiler: Compiler) -> None:
+    for rows in (1, 64):
+        made = plan(microscaled("f4e2m1fn", rows, 512, 256), computes=can_emit)
+        (kernel,) = made.kernels
+        for compiled in compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {}):
+            assert compiled.registers <= 256 and compiled.spilled == 0
+
+
+@pytest.mark.parametrize("name", ["f4e2m1fn", "f8e4m3fn", "f8e5m2"])
+def test_scales_are_powers_of_two(name: str, interpreter: Runner) -> None:
+    """The formats of OCP's Microscaling specification 1.0."""
+    dtype, draw = DTYPES[name], np.random.default_rng(4)
+    program = microscaled(name, 9, K, N)
+    made = plan(program, computes=can_emit)
+    (kernel,) = made.kernels
+    assert isinstance(kernel, Product)
+    assert kernel_traffic(made, kernel, {}) == K * N * dtype.bits // 8 + K * N // 32 + 2 * 9 * (K + N)
+    feed = {"x": cast(draw.normal(size=(9, K)), BF16)}
+    memory = feed | {each.name: each.value.attribute("value").array() for each in made.buffers.values() if each.value is not None}
+    found, near = run(kernel, made, memory, {}, interpreter, EACH)["y"]
+    assert_near(found, near, BF16, 2e-5, absolute=1e-3)
+    (expected,) = evaluate_program(program, feed)
+    np.testing.assert_allclose(found.astype(np.float64), expected.astype(np.float64), rtol=2e-2, atol=2.0)
 
 
 @pytest.mark.parametrize("name", ["f8e4m3fn", "f8e5m2", "i8"])

@@ -19,7 +19,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, DType, TensorType
 from coset.lowering.kernel import Library, Plan, Product
-from coset.lowering.kinds import SMALL, is_light, is_widening
+from coset.lowering.kinds import READ_ONLY, SMALL, is_light, is_widening
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.packing import packed_pieces, shared_dim
@@ -29,11 +29,11 @@ from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
 from coset.lowering.triton_scalars import TYPES
 from tests.lowering import plan_numpy
-from tests.lowering.triton_cases import assert_near, run
+from tests.lowering.triton_cases import assert_near, assert_same, run
 
 EACH = Options(rounding=Rounding.EACH)
 KINDS = [DTYPES[name] for name in sorted(SMALL)]
-WIDER = [DTYPES[name] for name in TYPES if name not in SMALL]
+WIDER = [DTYPES[name] for name in TYPES if name not in READ_ONLY]
 
 
 @pytest.fixture(autouse=True)
@@ -61,15 +61,19 @@ def planned(program: Program) -> Plan:
     return plan(program, computes=can_emit)
 
 
-def checked(program: Program, feeds: dict[str, Any], interpreter: Runner | None, patch: pytest.MonkeyPatch, what: str = "") -> Plan:
-    """Each kernel in the interpreter gives what it gives in NumPy, and the plan what the program means."""
+def checked(program: Program, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str = "", *,
+            exact: bool = False) -> Plan:  # fmt: skip
+    """Each kernel in the interpreter gives what it gives in NumPy, and the plan what the program means; to the bit where `exact`."""
     made = planned(program)
 
     class Checking(plan_numpy._Run):
         def kernel(self, kernel: Any) -> None:
-            if interpreter is not None:
-                for name, (found, wanted) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
-                    assert_near(found, wanted, self.plan.buffers[name].dtype, 1e-5, 1e-5 * size_of(wanted), f"{what} {kernel.name} {name}")
+            for name, (found, wanted) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
+                dtype, where = self.plan.buffers[name].dtype, f"{what} {kernel.name} {name}"
+                if exact:
+                    assert_same(found, wanted, dtype, where)
+                else:
+                    assert_near(found, wanted, dtype, 1e-5, 1e-5 * size_of(wanted), where)
             super().kernel(kernel)
 
     with patch.context() as within, np.errstate(all="ignore"):
@@ -78,6 +82,9 @@ def checked(program: Program, feeds: dict[str, Any], interpreter: Runner | None,
         expected = evaluate_program(program, feeds)
     for (name, root), value in zip(program.outputs, expected, strict=True):
         assert found[name].dtype == value.dtype == root.tensor.dtype.numpy
+        if exact:
+            assert_same(found[name], value, root.tensor.dtype, what)
+            continue
         wide = [each.astype(np.float64) for each in (found[name], value)]
         np.testing.assert_allclose(*wide, rtol=2e-2 if root.tensor.dtype is BF16 else 2e-3, atol=2e-3 * size_of(value), err_msg=what)
     return made
@@ -131,8 +138,8 @@ def test_which_dim_has_the_neighbours() -> None:
 # ---------------------------------------------------------------- kernels
 
 
-@pytest.mark.parametrize("dtype", KINDS, ids=str)
-@pytest.mark.parametrize("shape", [(32,), (6, 8), (3, 8), (5, 7), (2, 3, 8)])
+@pytest.mark.parametrize("dtype", [*KINDS, DTYPES["f8e8m0fnu"]], ids=str)
+@pytest.mark.parametrize("shape", [(256,), (6, 8), (3, 8), (5, 7), (2, 3, 8)])
 def test_all_numbers_come_out_as_they_are(
     dtype: DType, shape: tuple[int, ...], interpreter: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,13 +147,26 @@ def test_all_numbers_come_out_as_they_are(
     values = every(dtype, shape, np.random.default_rng(1))
     given, asked = input_term("x", TensorType(dtype, shape)), input_term("asked", TensorType(BOOL, shape))
     feeds = {"x": values, "asked": np.ones(shape, bool)}
-    for source, packs in ((constant(values), shared_dim(shape, dtype) is not None), (given, False)):
+    for source, packs in ((constant(values), dtype.bits < 8 and shared_dim(shape, dtype) is not None), (given, False)):
         wider = [each for each in WIDER if not (each.kind == "uint" and dtype.kind != "uint")]  # out of range it means nothing
         found = [op("select", asked, converted(source, each), splat(0, each, shape)) for each in wider]
-        made = checked(Program((given, asked), tuple((f"y{i}", y) for i, y in enumerate(found))), feeds, interpreter, monkeypatch)
+        made = checked(
+            Program((given, asked), tuple((f"y{i}", y) for i, y in enumerate(found))), feeds, interpreter, monkeypatch, exact=True
+        )
         assert not any(isinstance(kernel, Library) for kernel in made.kernels)
         assert any(buffer.packed is not None for buffer in made.buffers.values()) == packs
         assert ("packed along" in show(made)) == packs
+
+
+@pytest.mark.parametrize("dtype", [*KINDS, DTYPES["f8e8m0fnu"]], ids=str)
+def test_they_are_moved_as_they_are(dtype: DType, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From an input, and from a constant, to an output of the same type, with a number around."""
+    values = every(dtype, (6, 8), np.random.default_rng(2))
+    x = input_term("x", TensorType(dtype, (6, 8)))
+    edge = constant(np.array(1).astype(dtype.numpy))
+    moved = [op("pad", transpose(each, (1, 0)), edge, low=(1, 0), high=(0, 2), interior=(0, 1)) for each in (x, constant(values))]
+    made = checked(Program((x,), (("y", moved[0]), ("z", moved[1]))), {"x": values}, interpreter, monkeypatch, exact=True)
+    assert not any(isinstance(kernel, Library) for kernel in made.kernels)
 
 
 class Drawn:

@@ -14,12 +14,12 @@ from coset.ir.op import Op, all_ops, find_op
 from coset.ir.types import BOOL, DTYPES, DType
 from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
 from coset.lowering.triton import Options, Rounding, can_emit
-from coset.lowering.triton_scalars import TYPES, is_small
+from coset.lowering.triton_scalars import TYPES, is_read_only
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
-NAMES = tuple(name for name in TYPES if not is_small(DTYPES[name]))  # of small ones see test_packing.py
+NAMES = tuple(name for name in TYPES if not is_read_only(DTYPES[name]))  # of those that are only read see test_packing.py
 FLOATS = tuple(name for name in NAMES if DTYPES[name].kind == "float")
 _EXACT = """negate abs sign floor ceil round_nearest_even round_nearest_afz sqrt not add subtract multiply divide remainder maximum minimum
     and or xor shift_left shift_right_logical shift_right_arithmetic is_finite is_nan is_inf compare select clamp convert"""
