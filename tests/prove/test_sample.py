@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import coset.dialects
 from coset.cli import run
+from coset.ir.term import input_term
+from coset.ir.types import DTYPES, TensorType
 from coset.prove.check import check, check_rules, write_lock
+from coset.prove.sample import difference_of
 from coset.prove.sample import test_rule as try_rule
 from coset.rules.library import DEFAULT, load
 from coset.rules.lock import NAME, entry_of, read_lock
+from coset.rules.rule import Numerics
 
 assert coset.dialects
 ENTRIES = sorted({entry_of(rule) for rule in load().rules})
@@ -34,6 +39,15 @@ def test_the_lock_file_is_up_to_date() -> None:
 def test_the_same_seed_draws_the_same_cases() -> None:
     rule = load().family("matmul_assoc")[0]
     assert try_rule(rule, 3, 10) == try_rule(rule, 3, 10)
+
+
+def test_strings_are_compared_as_they_are() -> None:
+    x = input_term("x", TensorType(DTYPES["string"], (2,)))
+    one, other = np.array(["a", "1"], object), np.array(["a", "2"], object)
+    for word in ("exact", "real"):
+        assert difference_of(Numerics(word), one, one.copy(), (x, x), {}) is None
+        found = difference_of(Numerics(word), one, other, (x, x), {})
+        assert found is not None and found[0] == (1,)
 
 
 def test_a_lock_is_written_beside_the_rules_and_dies_with_a_change(tmp_path: Path) -> None:
