@@ -20,7 +20,8 @@ from coset.targets.target import get_target
 from coset.timing import Protocol, ratio
 
 RIVALS = ("eager", "compile", "compile_graph")
-OURS = ("ours", "ours_graph")
+OFFERED = ("ours", "ours_graph")
+OURS = (*OFFERED, "ours_in_turn")  # the latter: a captured graph without branches, to see what these bring
 WORSE = 4.0
 """Times the error of torch eager that ours may have (both beside the same block in f32): other roundings, not other results."""
 LEAST_ERROR = 1e-5  # of norms: where eager is exact by chance
@@ -54,9 +55,9 @@ def _variants(name: str, made: Block, folder: Path, device: str) -> tuple[dict[s
     inputs = tuple(value.to(device) for value in made.inputs.values())
     gpu = device == "cuda"
 
-    def captured() -> Callable[..., Any]:
+    def captured(*, beside: bool = True) -> Callable[..., Any]:
         model = loaded(folder / name).to(device)
-        return model.capture(*inputs) if gpu else model  # type: ignore[no-any-return]
+        return model.capture(*inputs, beside=beside) if gpu else model  # type: ignore[no-any-return]
 
     ways: dict[str, Callable[[], Callable[..., Any]]] = {
         "eager": lambda: module,
@@ -64,6 +65,7 @@ def _variants(name: str, made: Block, folder: Path, device: str) -> tuple[dict[s
         "compile_graph": lambda: torch.compile(module, mode="reduce-overhead") if gpu else module,
         "ours": lambda: loaded(folder / name).to(device),
         "ours_graph": captured,
+        "ours_in_turn": lambda: captured(beside=False),
     }
     found: dict[str, Callable[[], Any]] = {}
     failed: dict[str, str] = {}
@@ -98,7 +100,7 @@ def timed(name: str, folder: Path, device: str, protocol: Protocol, *, tiny: boo
     wrong = [key for key in OURS if key in errors and not errors[key] <= allowed]
     times = measure(programs, protocol, device)
     row: Row = {"block": name, **seconds(times), "error": errors, "failed": failed, "wrong": wrong, "eager_allowed_tf32": False}
-    mine = min((key for key in OURS if key in times), key=lambda key: times[key].median, default=None)
+    mine = min((key for key in OFFERED if key in times), key=lambda key: times[key].median, default=None)
     if mine is not None:
         row["ours_over"] = {key: shown(ratio(times[key], times[mine])) for key in RIVALS if key in times}
         row["ours_is"] = mine

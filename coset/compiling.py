@@ -217,7 +217,7 @@ class _Work:
         return Lowering(
             imported.program, target, options.numerics, limits, options.rules, dict(imported.hints), code, check,
             lambda text: LOGGER.debug(text), _in_this_process, options.max_memory,
-            profile=None if options.profile is None or code == "aten" else Path(options.profile),
+            profile=None if options.profile is None or code == "aten" else Path(options.profile), streams=1,
         )  # fmt: skip
 
     def _compiled(self, asked: Lowering, imported: Imported, device: Any) -> _Done:

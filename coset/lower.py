@@ -37,6 +37,8 @@ from coset.lowering.primitive import primitive
 from coset.lowering.triton_choice import Choices
 from coset.lowering.triton_launch import Options, Rounding
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
+from coset.package_streams import on_streams
+from coset.plan_price import PlanPrices
 from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
 from coset.rules.rule import NUMERICS_ORDER
@@ -83,7 +85,8 @@ class Lowering:
     """What is asked for: the arguments of `coset lower`. `model`: a file, or a program. `code`: Triton kernels for what a plan fuses, torch
     functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
     `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
-    that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by."""
+    that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by. `streams`:
+    how many kernels may run beside each other where the launches are captured (None: as many as the target says)."""
 
     model: Any
     target: Target
@@ -98,6 +101,7 @@ class Lowering:
     max_memory: int | None = None
     atomics: bool = False
     profile: Path | None = None
+    streams: int | None = None
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -111,6 +115,8 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
         raise CosetError(f"there is no code `{asked.code}`", help=f"one of: {', '.join(CODES)}")
     if asked.code == "aten" and asked.max_memory is not None:
         raise CosetError("the code `aten` has no plan whose memory could be limited", help="use the code `triton` or `torch`")
+    if asked.streams is not None and asked.streams < 1:
+        raise CosetError(f"kernels cannot run on {asked.streams} streams", help="give 1 for one kernel after the other, or more")
     if asked.atomics and asked.numerics == "exact":
         raise CosetError("atomic sums are added in any order, which is not exact", help="allow --numerics reassociates")
     if asked.target.dialect != DIALECT:
@@ -150,8 +156,11 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     usage = used_rules(solved)
     clock.mark("extract")
     clock.split("extract", "saturate", searching)
-    facts = {**_facts(asked, usage), "memory": chosen.memory}
-    emitted = _Emitted(asked, chosen.program, chosen.plan, facts, advised.choices(task.binding))
+    planned, streams = chosen.plan, None
+    if planned is not None:
+        planned, streams = on_streams(planned, PlanPrices(asked.target, task.binding), asked.streams)
+    facts = {**_facts(asked, usage), "memory": chosen.memory, "streams": streams}
+    emitted = _Emitted(asked, chosen.program, planned, facts, advised.choices(task.binding))
     package = emitted.package(asked.code)
     clock.mark("lower")
     check: dict[str, Any] = {}
@@ -168,7 +177,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
                    "stop": saturation.stop},
         "kernels": manifest.get("kernels", []),
         "cost": picked.cost(_cost(first, chosen.memory)), "profile": advised.told(manifest.get("kernels", []), picked),
-        "memory": chosen.memory, "rules": facts["rules"], "folded": chosen.folded,
+        "memory": chosen.memory, "streams": streams, "rules": facts["rules"], "folded": chosen.folded,
         "files": sorted([*manifest["files"], "manifest.json"]),
         "check": check, "seconds": clock.seconds,
     }  # fmt: skip

@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from coset.extract.cost import Pricer
@@ -44,11 +46,13 @@ from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_g
 from coset.lowering.memory import allocated
 from coset.lowering.plan import plan
 from coset.lowering.scattering import LOOP
+from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.lowering.windows import has_windows, is_thin
-from coset.targets.target import Target
+from coset.targets.target import Form, Target
 
+TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
 INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op of arithmetic
 
@@ -84,12 +88,36 @@ class PlanPrices:
         """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
             return self._library(kernel.term)
-        if isinstance(kernel, Product | Grouped | Attention | Statistics | Chain):
+        if isinstance(kernel, TILING):
             name, working = self.fusion.product, self._tiling(kernel)
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
         return own.launch.value + max(working, own.moving(kernel_traffic(planned, kernel, self.sizes.binding)))
+
+    def work(self, planned: Plan, kernel: Kernel) -> Work:
+        """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""
+        launch = self._launch(kernel)
+        seconds, least = (prices.kernel(planned, kernel) - launch for prices in (self, self._full))
+        return Work(launch, max(0.0, seconds), min(1.0, max(0.0, least) / seconds) if seconds > 0.0 else 0.0)
+
+    def _launch(self, kernel: Kernel) -> float:
+        if isinstance(kernel, Library):
+            name = self._form(kernel.term).kernel
+        elif isinstance(kernel, TILING):
+            name = self.fusion.product
+        else:
+            name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
+        return self.target.kernels[name].launch.value
+
+    @cached_property
+    def _full(self) -> PlanPrices:
+        """Prices on the same machine if the least work had all of it."""
+        kernels = {
+            name: replace(kernel, rows=None, work=None, bandwidth=kernel.bandwidth and kernel.bandwidth.highest())
+            for name, kernel in self.target.kernels.items()
+        }
+        return PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding)
 
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
@@ -215,9 +243,13 @@ class PlanPrices:
 
     def _library(self, term: Term) -> float:
         types = tuple(operand.type for operand in term.operands)
-        form = self.pricer.form(term.op, term.attributes, term.type, types, original=True) or self.target.default
         read = tuple(self.sizes.bytes(type) for type in types)
-        return self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=(False,) * len(types))
+        form, fixed = self._form(term), (False,) * len(types)
+        return self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=fixed)
+
+    def _form(self, term: Term) -> Form:
+        types = tuple(operand.type for operand in term.operands)
+        return self.pricer.form(term.op, term.attributes, term.type, types, original=True) or self.target.default
 
     def _count(self, loops: Iterable[Loop]) -> float:
         return math.prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)

@@ -156,6 +156,8 @@ def show_lowered(result: Mapping[str, Any]) -> None:
     CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")
     if result["memory"] is not None:
         CONSOLE.print(f"memory     {_temporaries(result['memory'])}", markup=False)
+    if result["streams"] is not None:
+        CONSOLE.print(f"streams    {_streams(result['streams'])}", markup=False)
     CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
     for kernel in result["kernels"]:
         tuned = f", tuned {kernel['tuned']['factor']:.2f} times as fast" if "tuned" in kernel else ""
@@ -183,6 +185,14 @@ def _temporaries(memory: Mapping[str, Any]) -> str:
         f"{chosen['bytes']} bytes of temporaries (limit {memory['limit']}; {default} without), {chosen['again']} kernels launched again, "
         f"predicted {memory['slowdown']:.2f} times as long"
     )
+
+
+def _streams(streams: Mapping[str, Any]) -> str:
+    """What branches of a captured graph are predicted to bring, and what they cost."""
+    seconds = (
+        f"{streams['seconds'] * 1e6:.1f} us predicted on {streams['count']} streams once captured, {streams['in_turn'] * 1e6:.1f} on one"
+    )
+    return f"{seconds}; an arena of {streams['arena']} bytes, {streams['arena_in_turn']} on one"
 
 
 def show_check(check: Mapping[str, Any]) -> None:

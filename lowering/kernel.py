@@ -322,6 +322,15 @@ Kernel = Union[Computed, Library]
 
 
 @dataclass(frozen=True)
+class Streams:
+    """How kernels run beside each other: by the place of each, the stream that it is launched on (0 is the caller's), and the kernels of
+    other streams that it waits for. Those of one stream run one after the other."""
+
+    of: tuple[int, ...]
+    waits: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """A program as kernels in launch order over buffers.
 
@@ -330,6 +339,7 @@ class Plan:
     `apart` says why neighbours did not share a kernel: (earlier kernel, later kernel, reason). `offsets` place the temporaries of
     static shape in one arena of `arena` bytes; `memory.shared` says which of the others may share memory. Where the plan `frees`, there is
     no arena: each temporary is new when it is first written and gone after its last use, and one of `over` has the memory of the other.
+    `streams` says which kernels may run beside each other; None: each waits for the one before it.
     """
 
     buffers: dict[str, Buffer]
@@ -343,6 +353,7 @@ class Plan:
     frees: bool = False
     over: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    streams: Streams | None = None
 
 
 def stores_of(kernel: Kernel) -> tuple[Store, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import accumulate
 
 from coset.ir.dims import Dim, multiply, product, size
+from coset.lowering.clocks import Clocks, clocks_of, in_turn
 from coset.lowering.kernel import Buffer, Library, Plan, reads, writes
 
 ALIGNMENT = 256  # bytes; what CUDA's allocations start at, and wide loads want
@@ -47,12 +50,13 @@ def library_results(plan: Plan) -> set[str]:
 
 def released(plan: Plan) -> dict[int, list[str]]:
     """The temporaries to let go of behind each kernel, by its place: all that are used no more where the plan frees, else those that
-    libraries made."""
+    libraries made. What several streams use stays to the end: a library takes memory of its stream, which would give it away sooner."""
     foreign = library_results(plan)
     found: dict[int, list[str]] = {}
-    for name, (_, last) in lifetimes(plan).items():
-        if plan.frees or name in foreign:
-            found.setdefault(last, []).append(name)
+    last = _last_uses(plan, clocks_of(in_turn(plan)))
+    for name, (_, end) in lifetimes(plan).items():
+        if plan.frees or (name in foreign and last[name] == (end,)):
+            found.setdefault(end, []).append(name)
     return found
 
 
@@ -90,60 +94,61 @@ def allocated(buffer: Buffer, elements: int) -> int:
     return -(-elements * max(1, buffer.dtype.bits // 8) // ALIGNMENT) * ALIGNMENT
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """A temporary in the arena; the kernels after which its bytes are free, the last one of each stream."""
+
+    offset: int
+    end: int
+    last: tuple[int, ...]
+
+
 def arena(plan: Plan) -> tuple[dict[str, int], int]:
     """The offset of each static temporary that kernels write, and the bytes of the whole. What a library makes has memory of its own.
 
-    Kernels are taken in launch order; a temporary takes the smallest free gap that holds it (best fit) and gives it back after
-    its last use. A kernel never writes where it reads.
+    Kernels are taken in launch order; a temporary takes the smallest gap that holds it (best fit) among those that are still used when its
+    kernel begins, or may be. A kernel never writes where it reads.
     """
-    spans = lifetimes(plan)
-    starts: dict[int, list[str]] = {}
-    ends: dict[int, list[str]] = {}
-    sizes: dict[str, int] = {}
+    clocks = clocks_of(in_turn(plan))
     foreign = library_results(plan)
-    for name, (first, last) in spans.items():
-        bytes_ = buffer_bytes(plan.buffers[name])
-        if bytes_ is not None and name not in foreign:
-            sizes[name] = bytes_
-            starts.setdefault(first, []).append(name)
-            ends.setdefault(last, []).append(name)
+    last = _last_uses(plan, clocks)
     offsets: dict[str, int] = {}
-    gaps: list[tuple[int, int]] = []  # (offset, bytes), by offset, never touching
+    placed: list[_Placed] = []  # by offset
+    behind = [(0,) * clocks.count] * clocks.count  # for each stream, when its next kernel begins at the earliest
     top = 0
-    for place in range(len(plan.kernels)):
-        for name in sorted(starts.get(place, ()), key=lambda name: -sizes[name]):
-            offset = _taken(gaps, sizes[name])
-            if offset is None:
-                grows = gaps and sum(gaps[-1]) == top  # the last gap reaches the end
-                offset = gaps.pop()[0] if grows else top
-                top = offset + sizes[name]
-            offsets[name] = offset
-        for name in ends.get(place, ()):
-            _give_back(gaps, offsets[name], sizes[name])
+    for place, kernel in enumerate(plan.kernels):
+        sizes = {name: buffer_bytes(plan.buffers[name]) for name in writes(kernel) if name in last and name not in foreign}
+        static = [(bytes_, name) for name, bytes_ in sizes.items() if bytes_ is not None]
+        if static:
+            earliest = tuple(map(min, zip(*behind, strict=True)))
+            placed = [each for each in placed if not clocks.are_over(each.last, earliest)]
+        for bytes_, name in sorted(static, key=lambda pair: -pair[0]):
+            offset = _fitting([each for each in placed if not clocks.are_over(each.last, clocks.begins[place])], bytes_, top)
+            offsets[name], top = offset, max(top, offset + bytes_)
+            insort(placed, _Placed(offset, offset + bytes_, last[name]), key=lambda each: each.offset)
+        behind[clocks.stream[place]] = clocks.after(place)
     return offsets, top
 
 
-def _taken(gaps: list[tuple[int, int]], wanted: int) -> int | None:
-    """The offset of the smallest gap of `wanted` bytes or more, which shrinks; None where there is none."""
-    fitting = [(length, place) for place, (_, length) in enumerate(gaps) if length >= wanted]
-    if not fitting:
-        return None
-    length, place = min(fitting)
-    offset = gaps[place][0]
-    gaps[place : place + 1] = [(offset + wanted, length - wanted)] if length > wanted else []
-    return offset
+def _last_uses(plan: Plan, clocks: Clocks) -> dict[str, tuple[int, ...]]:
+    """The last kernel of each stream that touches each temporary."""
+    found: dict[str, dict[int, int]] = {}
+    for place, kernel in enumerate(plan.kernels):
+        for name in (*reads(kernel), *writes(kernel)):
+            if plan.buffers[name].role == "temporary":
+                found.setdefault(name, {})[clocks.stream[place]] = place
+    return {name: tuple(places.values()) for name, places in found.items()}
 
 
-def _give_back(gaps: list[tuple[int, int]], offset: int, length: int) -> None:
-    """Enter the gap and join it with the ones beside it."""
-    if not length:
-        return
-    gaps.append((offset, length))
-    gaps.sort()
-    joined: list[tuple[int, int]] = []
-    for start, size_ in gaps:
-        if joined and sum(joined[-1]) == start:
-            joined[-1] = (joined[-1][0], joined[-1][1] + size_)
-        else:
-            joined.append((start, size_))
-    gaps[:] = joined
+def _fitting(placed: Iterable[_Placed], wanted: int, top: int) -> int:
+    """The start of the smallest gap of `wanted` bytes or more below `top`; where there is none, of the one above all that is placed."""
+    found: tuple[int, int] | None = None
+    end = 0
+    for each in placed:
+        length = each.offset - end
+        if length >= max(1, wanted) and (found is None or (length, end) < found):
+            found = length, end
+        end = max(end, each.end)
+    if top > end and top - end >= wanted and (found is None or (top - end, end) < found):
+        found = top - end, end
+    return end if found is None else found[1]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from coset.ir.dims import Dim
@@ -24,7 +26,7 @@ from coset.lowering.renaming import renamed
 from coset.lowering.triton import emit, module_of, refusal
 from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
 
-OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "kernels", "start", "results")
+OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "Streams", "kernels", "start", "streams", "results")
 
 
 def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True,
@@ -40,7 +42,7 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
     called = [name for name in called_functions(functions + body) if name in known_functions()]
-    runtime = ["Input", "Memory", "Model", *(["start"] if host.emissions else [])]
+    runtime = ["Input", "Memory", "Model", *(["Streams"] if plan.streams else []), *(["start"] if host.emissions else [])]
     imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
     if host.emissions:
         imports += "from . import kernels\n"
@@ -101,10 +103,14 @@ class _Host:
                 self.weights[buffer.name] = buffer.value
                 self._line(f"{buffer.name} = weights[{buffer.name!r}]")
         gone = released(plan)
+        if plan.streams is not None:
+            self._line(f"streams = Streams({max(plan.streams.of) + 1}, device)")
         for place, kernel in enumerate(plan.kernels):
-            self._kernel(kernel)
+            self._kernel(kernel, self._beside(place))
             if place in gone:
                 self._line(f"del {', '.join(gone[place])}")
+        if plan.streams is not None:
+            self._line("streams.join()")
         self._line(f"return {tuple_text(buffer for _, buffer in plan.outputs)}")
         typed = ", ".join(["weights: dict[str, Tensor]", *(f"{one}: Tensor" for one in parameters), "*", "device: torch.device"])
         names = ", ".join(name for name, _ in plan.outputs)
@@ -135,9 +141,37 @@ class _Host:
 
     # ------------------------------------------------------------ kernels
 
-    def _kernel(self, kernel: Kernel) -> None:
+    def _beside(self, place: int) -> dict[str, Any]:
+        """What the launch table says of streams: that of a kernel, and the ones that it waits for on others."""
+        streams = self.plan.streams
+        if streams is None:
+            return {}
+        return {"stream": streams.of[place], "after": [self.plan.kernels[other].name for other in streams.waits[place]]}
+
+    @cached_property
+    def _awaited(self) -> set[str]:
+        """The kernels that others wait for."""
+        streams = self.plan.streams
+        return {self.plan.kernels[place].name for waits in streams.waits for place in waits} if streams else set()
+
+    @contextmanager
+    def _on_its_stream(self, kernel: Kernel, beside: Mapping[str, Any]) -> Iterator[None]:
+        """The lines that are written meanwhile are launched there."""
+        if not beside or not (beside["stream"] or beside["after"] or kernel.name in self._awaited):
+            yield
+            return
+        marked = f", marks={kernel.name!r}" if kernel.name in self._awaited else ""
+        after = f", after={tuple_text(map(repr, beside['after']))}" if beside["after"] else ""
+        self._line(f"with streams.on({beside['stream']}{after}{marked}):")
+        self.writer.depth += 1
+        yield
+        self.writer.depth -= 1
+
+    def _kernel(self, kernel: Kernel, beside: dict[str, Any]) -> None:
         if isinstance(kernel, Library):
-            self._library(kernel)
+            with self._on_its_stream(kernel, beside):
+                self._library(kernel)
+            self.table[-1] |= beside
             return
         for name in dict.fromkeys(store.buffer for store in stores_of(kernel)):
             self._allocate(name)
@@ -146,17 +180,19 @@ class _Host:
             self.emissions.append(emission)
             for buffer in emission.scratch:
                 self._line(f"{buffer.name} = MEMORY.own({buffer.name!r}, {self._shape(buffer.shape)}, {stored(buffer.dtype)}, device)")
-            for launch in emission.launches:
-                self._launch(launch)
+            with self._on_its_stream(kernel, beside):
+                for launch in emission.launches:
+                    self._launch(launch)
             row = {"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)}
             row |= {"multiplies": emission.unit} if emission.unit else {}
             chosen = emission.chosen
             row |= {"tuned": {"choice": chosen.choice.text(), "factor": chosen.factor}} if chosen is not None else {}
-            self.table.append(row)
+            self.table.append(row | beside)
             return
         self.functions.append(kernel_function(kernel, self.plan, self.symbols))
-        self._line(f"{kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))})")
-        self.table.append({"name": kernel.name, "code": "torch", "ops": list(kernel.terms), "launches": 1})
+        with self._on_its_stream(kernel, beside):
+            self._line(f"{kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))})")
+        self.table.append({"name": kernel.name, "code": "torch", "ops": list(kernel.terms), "launches": 1} | beside)
 
     def _shape(self, shape: tuple[Dim, ...]) -> str:
         return tuple_text(map(self._dim, shape))

@@ -10,6 +10,7 @@ import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,46 @@ def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -
         kernel[grid](*arguments, **numbers)
 
 
+_BESIDE: ContextVar[bool] = ContextVar("beside", default=True)  # False while a graph is recorded that is to have one branch
+
+
+class Streams:
+    """The streams of one run: while a CUDA graph is recorded, kernels that do not wait for each other become branches of it. Else all are
+    launched one after the other on the caller's stream, where more streams would only take the host's time.
+
+    Stream 0 is the caller's.
+    """
+
+    def __init__(self, count: int, device: torch.device) -> None:
+        self._own: list[Any] = []
+        if device.type == "cuda" and _BESIDE.get() and torch.cuda.is_current_stream_capturing():
+            main = torch.cuda.current_stream(device)
+            self._own = [main, *(torch.cuda.Stream(device) for _ in range(count - 1))]
+            self._begun, self._used, self._marks = main.record_event(), {0}, dict[str, Any]()
+
+    @contextmanager
+    def on(self, number: int, after: tuple[str, ...] = (), marks: str = "") -> Iterator[None]:
+        """What is launched meanwhile is launched on a stream, after kernels of others; `marks`: its name, where others wait for it."""
+        if not self._own:
+            yield
+            return
+        stream = self._own[number]
+        if number not in self._used:
+            self._used.add(number)
+            stream.wait_event(self._begun)
+        for name in after:
+            stream.wait_event(self._marks[name])
+        with torch.cuda.stream(stream):
+            yield
+        if marks:
+            self._marks[marks] = stream.record_event()
+
+    def join(self) -> None:
+        """The caller's stream waits for all."""
+        for number in sorted(self._used - {0}) if self._own else ():
+            self._own[0].wait_event(self._own[number].record_event())
+
+
 @contextmanager
 def precision(tf32: bool) -> Iterator[None]:
     """How libraries on a GPU multiply f32 meanwhile: with 10 bits of fraction where `tf32`, else in full."""
@@ -229,8 +270,9 @@ class Model:
         graph.replay()
         return tuple(value.clone() for value in outputs)
 
-    def capture(self, *given: Tensor) -> Model:
-        """Record the launches for these shapes as one CUDA graph, which later calls replay.
+    def capture(self, *given: Tensor, beside: bool = True) -> Model:
+        """Record the launches for these shapes as one CUDA graph, which later calls replay. `beside`: kernels that do not wait for each
+        other are branches of it, where the program was lowered so.
 
         Raises:
             WrongInput: the inputs do not fit, or the model is not on a GPU.
@@ -246,8 +288,12 @@ class Model:
                 self._launch(inputs)
         torch.cuda.current_stream(self.device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            outputs = self._launch(inputs)
+        token = _BESIDE.set(beside)
+        try:
+            with torch.cuda.graph(graph):
+                outputs = self._launch(inputs)
+        finally:
+            _BESIDE.reset(token)
         self._graph = (graph, inputs, outputs)
         return self
 

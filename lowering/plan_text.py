@@ -41,11 +41,18 @@ def show(plan: Plan) -> str:
     lines = [_buffer(buffer, plan.offsets.get(buffer.name)) for buffer in plan.buffers.values()]
     lines += [f"arena {plan.arena} bytes"] if plan.arena else []
     lines += [f"output {name} = {buffer}" for name, buffer in plan.outputs if name != buffer]
-    for kernel in plan.kernels:
-        lines += ["", *show_kernel(kernel)]
+    for place, kernel in enumerate(plan.kernels):
+        lines += ["", *show_kernel(kernel), *_beside(plan, place)]
     lines += ["", *(f"apart {a} | {b}: {why}" for a, b, why in plan.apart)] if plan.apart else []
     lines += ["", *(f"note {note}" for note in plan.notes)] if plan.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _beside(plan: Plan, place: int) -> list[str]:
+    if plan.streams is None:
+        return []
+    waits = ", ".join(plan.kernels[other].name for other in plan.streams.waits[place])
+    return [f"  on stream {plan.streams.of[place]}{f' after {waits}' if waits else ''}"]
 
 
 def _buffer(buffer: Buffer, offset: int | None) -> str:

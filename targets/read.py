@@ -17,7 +17,9 @@ from coset.targets.values import NUMBER, Values
 Found = TypeVar("Found")
 SECONDS, WORK = ("s",), ("FLOP/s", "element/s")
 CURVES = {"bandwidth": ("B", "B/s"), "rows": ("rows", "share"), "work": ("FLOP", "share")}  # of a kernel: what it depends on, and its unit
-UNITS = {"bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",), "windows": ("share",)}  # of the `numbers` that other things read
+UNITS = {
+    "bandwidth": ("B/s",), "launch": SECONDS, "memory": ("B",), "streams": ("streams",), "wait": SECONDS, "windows": ("share",),
+}  # fmt: skip  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
 FORM = {

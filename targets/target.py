@@ -48,6 +48,10 @@ class Curve:
         share = log(x / x0) / log(x1 / x0)
         return exp(log(y0) + share * log(y1 / y0))
 
+    def highest(self) -> Curve:
+        """The curve that is everywhere at its highest point."""
+        return replace(self, points=(max(self.points, key=lambda point: point[1]),))
+
 
 @dataclass(frozen=True)
 class Tiles:

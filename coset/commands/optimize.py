@@ -145,14 +145,17 @@ def optimize(
     help="compare with the reference: kernels as torch functions, or in Triton's interpreter",
 )
 @click.option("--profile", type=click.Path(), help="take what `coset tune` found for the target's device from this file")
+@click.option(
+    "--streams", type=click.IntRange(min=1), help="kernels beside each other in a captured CUDA graph, at most  [default: the target's]"
+)
 @click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: no sort, and two runs differ in their last bits")
 @DIM
 @NATIVE
 @JSON
 def lower(
     model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, atomics: bool, dims: dict[str, int],
-    as_json: bool,
+    rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
+    dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.egraph.limits import Limits
@@ -164,7 +167,7 @@ def lower(
     limits = Limits(seconds=time_limit, nodes=node_limit)
     asked = Lowering(
         model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
-        profile=Path(profile) if profile is not None else None,
+        profile=Path(profile) if profile is not None else None, streams=streams,
     )  # fmt: skip
     result = run(asked, Path(output))
     if as_json:

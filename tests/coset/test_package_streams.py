@@ -1,0 +1,208 @@
+"""Packages whose kernels are branches of a captured graph: no two calls that touch the same bytes, of which one writes, are in no order.
+
+Streams and events are stood in for by vector clocks; the calls and their bytes are those that torch sees while the package's own host code
+runs, through the package's own `Streams`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lowered_models import saved
+
+from coset import lower
+from coset.cli import run
+from coset.egraph.limits import Limits
+from coset.ir.errors import CosetError
+from coset.lower import Check
+from coset.lowering import package_runtime
+from coset.targets.target import get_target
+
+torch = pytest.importorskip("torch")
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+from coset.backends.torch_loaded import imported  # noqa: E402
+
+TARGET = "nvidia-h200"
+MODELS = Path.home() / ".cache" / "coset" / "models"
+
+
+class Stream:
+    """A stream by what is surely done when its next call begins: for each stream, how many calls."""
+
+    count = 0
+
+    def __init__(self, _: Any = None) -> None:
+        self.number, Stream.count = Stream.count, Stream.count + 1
+        self.clock: dict[int, int] = {}
+
+    def record_event(self) -> dict[int, int]:
+        return dict(self.clock)
+
+    def wait_event(self, event: dict[int, int]) -> None:
+        for stream, calls in event.items():
+            self.clock[stream] = max(calls, self.clock.get(stream, 0))
+
+
+class Device:
+    """What stands in for `torch.cuda` while a graph is recorded."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = self.main = Stream()
+        patch.setattr(torch.cuda, "Stream", Stream)
+        patch.setattr(torch.cuda, "stream", self.stream)
+        patch.setattr(torch.cuda, "current_stream", lambda _=None: self.now)
+        patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+
+    @contextmanager
+    def stream(self, stream: Stream) -> Iterator[None]:
+        before, self.now = self.now, stream
+        try:
+            yield
+        finally:
+            self.now = before
+
+
+class Watch(TorchDispatchMode):  # type: ignore[misc]
+    """Every call with the bytes that it touches and the clock at which it begins."""
+
+    def __init__(self, device: Device) -> None:
+        super().__init__()
+        self.device = device
+        self.calls: list[tuple[str, int, int, dict[int, int], list[tuple[int, int, bool]]]] = []
+        self.held: list[Any] = []  # so that no address is used twice
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        given = [value for value in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+        made = [value for value in torch.utils._pytree.tree_leaves(result) if isinstance(value, torch.Tensor)]
+        self.held += made
+        written = {
+            id(value)
+            for argument, value in zip(function._schema.arguments, args, strict=False)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        }
+        written |= {id(kwargs[one.name]) for one in function._schema.arguments if one.name in kwargs and one.alias_info is not None}
+        old = {value.untyped_storage().data_ptr() for value in given}
+        fresh = [value for value in made if value.untyped_storage().data_ptr() not in old]
+        if written or (fresh and function is not torch.ops.aten.empty.memory_format):  # else a view, or nothing is launched
+            touched = [(*_bytes(value), id(value) in written) for value in given] + [(*_bytes(value), True) for value in fresh]
+            stream = self.device.now
+            self.calls.append((str(function), stream.number, stream.clock.get(stream.number, 0), dict(stream.clock), touched))
+            stream.clock[stream.number] = stream.clock.get(stream.number, 0) + 1
+        return result
+
+    def races(self) -> Iterator[tuple[str, str]]:
+        """Pairs of calls in no order, one of which writes what the other touches."""
+        for place, (later, _, __, clock, touched) in enumerate(self.calls):
+            for earlier, stream, number, ___, others in self.calls[:place]:
+                if clock.get(stream, 0) <= number and any(
+                    (writes or also) and begin < finish and start < end for begin, end, writes in touched for start, finish, also in others
+                ):
+                    yield earlier, later
+
+
+def _bytes(value: Any) -> tuple[int, int]:
+    """From the first to behind the last byte of a tensor."""
+    begin = value.data_ptr()
+    if not value.numel():
+        return begin, begin
+    return begin, begin + (1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))) * value.itemsize
+
+
+def packaged(model: Path, folder: Path, **given: Any) -> dict[str, Any]:
+    asked = lower.Lowering(model, get_target(TARGET), limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE, **given)
+    return lower.lower(asked, folder)
+
+
+def watched(folder: Path, patch: pytest.MonkeyPatch) -> tuple[Watch, Device]:
+    """What one run of the package does on streams."""
+    module = imported(folder, f"streams_of_{folder.parent.name}_{folder.name}")
+    written = __import__("sys").modules[f"{module.__name__}.model"]
+    inputs = []
+    for one in module.model.inputs:
+        shape = tuple(size if isinstance(size, int) else 4 for size in one.shape)
+        inputs.append(torch.ones(shape, dtype=one.dtype))
+    expected = module.model.to("cpu")(*inputs)  # buffers are made, and the values that streams must not change
+    device, own = Device(patch), written.Streams
+    patch.setattr(written, "Streams", lambda count, _: own(count, torch.device("cuda", 0)))
+    watch = Watch(device)
+    with watch:
+        results = module.model(*inputs)
+    for result, value in zip(*((each if isinstance(each, tuple) else (each,)) for each in (results, expected)), strict=True):
+        assert torch.equal(result, value) or (result.isnan() == value.isnan()).all()
+    return watch, device
+
+
+@pytest.mark.parametrize("name", ["train_cnn", "train_mlp", "bert_2l_d128_dyn", "squeezenet1_1", "transformer", "llama"])
+def test_calls_that_touch_the_same_bytes_have_an_order(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = MODELS / f"{name}.onnx" if "_" in name else saved(name, tmp_path)
+    if not model.exists():
+        pytest.skip(f"{name} is not built: python -m benchmarks.models")
+    report = packaged(model, tmp_path / "out")
+    told = report["streams"]
+    assert told is not None and 2 <= told["count"] <= 4 and told["seconds"] <= 0.98 * told["in_turn"]
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["streams"] == told and {kernel["stream"] for kernel in manifest["kernels"]} == set(range(told["count"]))
+    watch, device = watched(tmp_path / "out", monkeypatch)
+    assert not list(watch.races())
+    assert {number for _, number, *_ in watch.calls} == {
+        device.main.number,
+        *range(device.main.number + 1, device.main.number + told["count"]),
+    }
+    for _, stream, number, *_ in watch.calls:
+        assert device.main.clock.get(stream, 0) > number, "the caller's stream waits for every call"
+
+
+def test_a_missing_wait_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above sees a kernel that does not wait."""
+    packaged(saved("transformer", tmp_path), tmp_path / "out")
+    path = tmp_path / "out" / "model.py"
+    text = path.read_text()
+    at = text.index(", after=(")
+    path.write_text(text[:at] + text[text.index(")", at) + 1 :])
+    watch, _ = watched(tmp_path / "out", monkeypatch)
+    assert list(watch.races())
+
+
+def test_without_a_capture_all_is_launched_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    streams = package_runtime.Streams(3, torch.device("cuda", 0))
+    with streams.on(1, after=("a",), marks="b"):
+        assert device.now is device.main
+    streams.join()
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    token = package_runtime._BESIDE.set(False)
+    try:
+        with package_runtime.Streams(3, torch.device("cuda", 0)).on(1):
+            assert device.now is device.main
+    finally:
+        package_runtime._BESIDE.reset(token)
+    with package_runtime.Streams(3, torch.device("cuda", 0)).on(1):
+        assert device.now is not device.main
+
+
+def test_one_stream_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = saved("transformer", tmp_path)
+    arguments = ["lower", str(model), "--code", "torch", "--check", "none"]
+    assert run([*arguments, "--streams", "1", "-o", str(tmp_path / "one"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["streams"] is None and "Streams" not in (tmp_path / "one" / "model.py").read_text()
+    assert run([*arguments, "-o", str(tmp_path / "more")]) == 0
+    assert "us predicted on" in capsys.readouterr().out
+    assert run([*arguments, "--streams", "0", "-o", str(tmp_path / "none")]) == 2
+    with pytest.raises(CosetError, match="cannot run on 0 streams"):
+        packaged(model, tmp_path / "none", streams=0)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_limit_of_memory_keeps_kernels_in_turn(tmp_path: Path) -> None:
+    report = packaged(saved("transformer", tmp_path), tmp_path / "out", max_memory=1 << 30)
+    assert report["streams"] is None

@@ -1,0 +1,210 @@
+"""Kernels beside each other: nothing that two of them touch, of which one writes, is in no order; and the model of the machine."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coset.dialects.hub_terms import dot
+from coset.ir.op import get_op
+from coset.ir.program import Program
+from coset.ir.term import Term, input_term, make
+from coset.ir.types import F32, TensorType
+from coset.lowering.kernel import Kernel, Library, Plan, Streams, reads, writes
+from coset.lowering.kinds import Limits
+from coset.lowering.memory import ALIGNMENT, arena, buffer_bytes, released
+from coset.lowering.plan import plan
+from coset.lowering.plan_text import show
+from coset.lowering.streams import WORTH, Beside, Work, beside, simulated
+from tests.lowering.drawn_programs import program as drawn
+from tests.lowering.plan_cases import CASES
+
+WAIT = 0.25
+Works = Callable[[Plan, Kernel], Work]
+
+
+def launches(_: Plan, __: Kernel) -> Work:
+    """Kernels that are little but a launch."""
+    return Work(1.0, 0.1, 0.1)
+
+
+def drawn_works(seed: int) -> Works:
+    """Other works for each kernel, always the same."""
+
+    def found(_: Plan, kernel: Kernel) -> Work:
+        draw = random.Random(f"{seed} {kernel.name}")
+        return Work(draw.choice([0.0, 1.0]), draw.choice([0.1, 1.0, 5.0]), draw.choice([0.0, 0.1, 0.5, 1.0]))
+
+    return found
+
+
+def before(streams: Streams) -> list[set[int]]:
+    """The kernels that are over when each begins: by going back over all waits, and all kernels of a stream."""
+    found: list[set[int]] = []
+    for place, (stream, waits) in enumerate(zip(streams.of, streams.waits, strict=True)):
+        direct = {other for other in range(place) if streams.of[other] == stream} | set(waits)
+        found.append(direct.union(*(found[other] for other in direct)))
+    return found
+
+
+def ordered(found: Plan) -> None:
+    """Any two kernels that touch the same bytes, of which one writes them, have an order."""
+    assert found.streams is not None
+    assert all(other < place for place, waits in enumerate(found.streams.waits) for other in waits)
+    over = before(found.streams)
+    touched: list[tuple[int, str, bool]] = [(place, name, False) for place, kernel in enumerate(found.kernels) for name in reads(kernel)]
+    touched += [(place, name, True) for place, kernel in enumerate(found.kernels) for name in writes(kernel)]
+
+    def shares(one: str, other: str) -> bool:
+        if one == other:
+            return True
+        if one not in found.offsets or other not in found.offsets:
+            return False
+        ends = [found.offsets[name] + (buffer_bytes(found.buffers[name]) or 0) for name in (one, other)]
+        return found.offsets[one] < ends[1] and found.offsets[other] < ends[0]
+
+    for at, (place, name, writing) in enumerate(touched):
+        for other, beside_, also in touched[at + 1 :]:
+            if place != other and (writing or also) and shares(name, beside_):
+                assert place in over[other] or other in over[place], (found.kernels[place].name, found.kernels[other].name, name, beside_)
+    for name, offset in found.offsets.items():
+        assert offset % ALIGNMENT == 0 and offset + (buffer_bytes(found.buffers[name]) or 0) <= found.arena
+    users = {name: {found.streams.of[place] for place, used, _ in touched if used == name} for _, name, _ in touched}
+    for names in released(found).values():
+        assert all(len(users[name]) == 1 for name in names), "a library's memory goes back to the stream that it came from"
+
+
+def on_streams(whole: Plan, works: Works, most: int) -> Beside | None:
+    """The plan on streams, after its laws were looked at."""
+    found = beside(whole, works, most=most, wait=WAIT)
+    if found is None:
+        return None
+    ordered(found.plan)
+    assert found.plan.streams is not None and max(found.plan.streams.of) < most and found.plan.streams.of[0] == 0
+    turn = Streams((0,) * len(whole.kernels), ((),) * len(whole.kernels))
+    each = [works(whole, kernel) for kernel in whole.kernels]
+    assert found.in_turn == pytest.approx(simulated(each, turn, WAIT)) and found.seconds <= WORTH * found.in_turn
+    assert found.seconds == pytest.approx(simulated(each, found.plan.streams, WAIT))
+    return found
+
+
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_drawn_programs_have_an_order_where_they_need_one(start: int) -> None:
+    several = shared = 0
+    for seed in range(start, start + 50):
+        program, _ = drawn(seed, 30 if seed % 5 else 150, symbolic=seed % 5 == 1)
+        whole = plan(program, limits=replace(Limits(), launch_bytes=0) if seed % 2 else None)
+        for works in (launches, drawn_works(seed)):
+            found = on_streams(whole, works, 2 + seed % 3)
+            if found is not None:
+                several += 1
+                shared += len(found.plan.offsets) > 1 and found.plan.arena < sum(
+                    buffer_bytes(found.plan.buffers[name]) or 0 for name in found.plan.offsets
+                )
+    assert several > 40 and shared > 5, (several, shared)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden_plans_have_an_order_where_they_need_one(name: str) -> None:
+    program, _ = CASES[name]()
+    for most in (2, 4):
+        on_streams(plan(program), launches, most)
+
+
+def times(x: Term, y: Term) -> Term:
+    """The product of two matrices."""
+    return dot(x, y, lhs_contract=(1,), rhs_contract=(0,))
+
+
+def heads(count: int, rows: int = 64) -> Program:
+    """A product with each of several matrices, twice, and the product of all."""
+    x = input_term("x", TensorType(F32, (rows, rows)))
+    weights = [input_term(f"w{place}", TensorType(F32, (rows, rows))) for place in range(count)]
+    ends = [times(times(x, w), w) for w in weights]
+    total = ends[0]
+    for end in ends[1:]:
+        total = times(total, end)
+    return Program((x, *weights), (("y", total),))
+
+
+def test_what_is_independent_runs_beside() -> None:
+    """Three chains of two products on three streams; the product of two waits for one of them, and so does that with the third."""
+    found = on_streams(plan(heads(3)), launches, 4)
+    assert found is not None and found.plan.streams is not None
+    streams = found.plan.streams
+    assert max(streams.of) == 2 and sum(map(len, streams.waits)) == 2
+    last = len(streams.of) - 1
+    assert before(streams)[last] == set(range(last))
+    assert "on stream 1" in show(found.plan) and " after " in show(found.plan)
+
+
+def test_works_that_fill_the_machine_gain_nothing() -> None:
+    whole = plan(heads(3))
+    assert on_streams(whole, lambda _, __: Work(0.0, 1.0, 1.0), 4) is None
+    assert on_streams(whole, lambda _, __: Work(0.0, 1.0, 0.2), 4) is not None
+    assert on_streams(whole, launches, 1) is None
+    assert beside(whole, launches, most=4, wait=100.0) is None
+
+
+def test_chains_stay_on_one_stream() -> None:
+    x = input_term("x", TensorType(F32, (64, 64)))
+    y: Term = x
+    for _ in range(4):
+        y = times(y, x)
+    assert on_streams(plan(Program((x,), (("y", y),))), launches, 4) is None
+
+
+def test_plans_whose_order_is_more_stay_in_turn() -> None:
+    """Memory that is given back in the launches' order, ops with effects, sizes that the host waits for."""
+    whole = plan(heads(3))
+    assert beside(whole, launches, most=4, wait=WAIT) is not None
+    assert beside(replace(whole, frees=True, offsets={}, arena=0), launches, most=4, wait=WAIT) is None
+    first = whole.kernels[0]
+    sized = replace(whole, symbols={"n": (writes(first)[0], 0)})
+    assert beside(sized, launches, most=4, wait=WAIT) is None
+    inputs = replace(whole, symbols={"n": (whole.inputs[0][1], 0)})
+    assert beside(inputs, launches, most=4, wait=WAIT) is not None
+    effect = Library("k9_effect", make(get_op("stablehlo.create_token"), (), {}), (), ())
+    assert beside(replace(whole, kernels=(*whole.kernels, effect)), launches, most=4, wait=WAIT) is None
+
+
+@pytest.mark.parametrize(
+    ("works", "of", "waits", "seconds"),
+    [
+        ([Work(1, 2, 1.0)], (0,), ((),), 3.0),
+        ([Work(1, 2, 1.0), Work(1, 2, 0.5)], (0, 0), ((), ()), 6.0),
+        ([Work(1, 2, 0.5), Work(1, 2, 0.5)], (0, 1), ((), ()), 3.0 + 0.25 + 0.25),  # begun later by a wait, and waited for
+        ([Work(0, 2, 1.0), Work(0.75, 2, 1.0)], (0, 1), ((), ()), 4.0 + 0.25),  # the machine has no room for both
+        ([Work(0, 4, 0.75), Work(0.75, 2, 0.75)], (0, 1), ((), ()), 1.0 + 3.0 + 1.0 + 0.25),  # both at two thirds for three seconds
+        ([Work(1, 1, 0.1), Work(1, 1, 0.1), Work(1, 1, 0.1)], (0, 1, 0), ((), (0,), (1,)), 2 + 2.25 + 2.25 + 0.25),
+    ],
+)
+def test_the_model_of_the_machine(works: list[Work], of: tuple[int, ...], waits: Any, seconds: float) -> None:
+    assert simulated(works, Streams(of, waits), WAIT) == pytest.approx(seconds)
+
+
+def test_an_arena_for_one_stream_holds_what_lives_together() -> None:
+    """Streams that are one are no streams: the same places."""
+    for seed in range(60):
+        whole = plan(drawn(seed, 30)[0])
+        turn = Streams((0,) * len(whole.kernels), ((),) * len(whole.kernels))
+        assert arena(replace(whole, streams=turn)) == (whole.offsets, whole.arena)
+
+
+def test_streams_cost_memory_where_kernels_overlap() -> None:
+    """Chains of products on two streams cannot have each other's memory; on one the second takes the first one's."""
+    inputs = [input_term(name, TensorType(F32, (64, 64))) for name in "xy"]
+    ends = []
+    for term in inputs:
+        end: Term = term
+        for _ in range(4):
+            end = times(end, term)
+        ends.append(end)
+    whole = plan(Program(tuple(inputs), tuple((f"{place}", end) for place, end in enumerate(ends))))
+    found = on_streams(whole, launches, 2)
+    assert found is not None
+    assert (whole.arena, found.plan.arena) == (2 * 64 * 64 * 4, 4 * 64 * 64 * 4)
