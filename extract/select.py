@@ -89,6 +89,8 @@ def select(
     """
     if limits is not None:
         effort = replace(effort, seconds=min(effort.seconds, limits.seconds))
+    if target.fusion is not None:  # prices of single ops are a start, from which whole programs are judged: proofs of it say nothing
+        effort = replace(effort, nodes=None)
     machines = Machines.of(target, binding, printable)
     pricer = machines.pricer
     constants = folded(saturated, target)

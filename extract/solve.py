@@ -27,13 +27,13 @@ class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
     and a bound; only one with at most `choices` choices is given to HiGHS, which stops at `nodes` branches for 1,000 choices, fewer for
-    more. `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
+    more; None: it is not asked. `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
     states: int = STATES
     choices: int = 4_000
     relaxed: int = 20_000
-    nodes: int = 50
+    nodes: int | None = 50
     seconds: float = 60.0
 
 
@@ -128,11 +128,9 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         return Solution(found, cost, bound, "time")
     if bound >= cost * (1 - SAME):
         return Solution(found, cost, cost, "exact")
-    return (
-        Solution(found, cost, bound, "search")
-        if size > effort.choices
-        else _by_program(problem, searched, effort.nodes * 1_000 // size, end)
-    )
+    if size > effort.choices or effort.nodes is None:
+        return Solution(found, cost, bound, "search")
+    return _by_program(problem, searched, effort.nodes * 1_000 // size, end)
 
 
 def _by_program(problem: Problem, searched: Found, nodes: int, end: float) -> Solution:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.types import TokenType, TupleType, Type
 from coset.lowering.clocks import Clocks
 from coset.lowering.kernel import Kernel, Library, Plan, Streams, reads, writes
 from coset.lowering.memory import arena
@@ -53,19 +52,12 @@ def beside(plan: Plan, work_of: Callable[[Plan, Kernel], Work], *, most: int, wa
 
 
 def _may_be(plan: Plan) -> bool:
-    """False where the order of kernels is more than what they read of each other: memory is given back in it, ops have effects, or the host
-    waits for the sizes of a result."""
+    """False where the order of kernels is more than what they read of each other: memory is given back in it, ops have effects or need
+    other processes, or the host waits for the sizes of a result."""
     made = {name for kernel in plan.kernels for name in writes(kernel)}
     waits = any(source in made for source, _ in plan.symbols.values())
-    return not plan.frees and not waits and not any(isinstance(kernel, Library) and _has_effect(kernel) for kernel in plan.kernels)
-
-
-def _has_effect(kernel: Library) -> bool:
-    return kernel.term.op.has("effect") or any(map(_is_token, (kernel.term.type, *(each.type for each in kernel.term.operands))))
-
-
-def _is_token(type: Type) -> bool:
-    return any(isinstance(item, TokenType) for item in (type.items if isinstance(type, TupleType) else (type,)))
+    ops = [kernel.term.op for kernel in plan.kernels if isinstance(kernel, Library)]
+    return not plan.frees and not waits and not any(op.has("effect") or op.has("distributed") for op in ops)
 
 
 def _needs(plan: Plan) -> list[list[int]]:
@@ -100,13 +92,7 @@ def _on_streams(works: Sequence[Work], needs: Sequence[Sequence[int]], count: in
         ends.append(begins[stream] + work.launch + work.seconds)
         tails[stream] = ends[-1]
         found.append(tuple(sorted(waits)))
-    return _numbered(Streams(tuple(clocks.stream), tuple(found)))
-
-
-def _numbered(streams: Streams) -> Streams:
-    """The same with streams counted as they are first used."""
-    numbers: dict[int, int] = {}
-    return Streams(tuple(numbers.setdefault(stream, len(numbers)) for stream in streams.of), streams.waits)
+    return Streams(tuple(clocks.stream), tuple(found))
 
 
 def simulated(works: Sequence[Work], streams: Streams, wait: float) -> float:

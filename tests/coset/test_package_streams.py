@@ -54,6 +54,7 @@ class Device:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = self.main = Stream()
+        self.main.clock[self.main.number] = 1  # something was launched before
         patch.setattr(torch.cuda, "Stream", Stream)
         patch.setattr(torch.cuda, "stream", self.stream)
         patch.setattr(torch.cuda, "current_stream", lambda _=None: self.now)
@@ -156,7 +157,8 @@ def test_calls_that_touch_the_same_bytes_have_an_order(name: str, tmp_path: Path
         device.main.number,
         *range(device.main.number + 1, device.main.number + told["count"]),
     }
-    for _, stream, number, *_ in watch.calls:
+    for _, stream, number, clock, _ in watch.calls:
+        assert clock.get(device.main.number, 0) > 0, "a stream of the graph begins after the caller's"
         assert device.main.clock.get(stream, 0) > number, "the caller's stream waits for every call"
 
 
@@ -201,6 +203,18 @@ def test_one_stream_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(CosetError, match="cannot run on 0 streams"):
         packaged(model, tmp_path / "none", streams=0)
     assert not (tmp_path / "none").exists()
+
+
+def test_parts_of_torch_programs_have_one_stream(tmp_path: Path) -> None:
+    """Nobody captures them by default, and their arenas would be larger."""
+    from coset.compiling import compile
+
+    layers = [torch.nn.Linear(16, 16) for _ in range(3)]
+    call = compile(lambda x: layers[0](x) @ layers[1](x) @ layers[2](x), code="torch", folder=tmp_path)
+    x = torch.randn(16, 16)
+    assert torch.allclose(call(x), layers[0](x) @ layers[1](x) @ layers[2](x), atol=1e-4)
+    texts = [path.read_text() for path in tmp_path.glob("part_*/model.py")]
+    assert texts and not any("Streams" in text for text in texts)
 
 
 def test_a_limit_of_memory_keeps_kernels_in_turn(tmp_path: Path) -> None:

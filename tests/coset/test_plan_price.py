@@ -84,6 +84,26 @@ def test_an_epilogue_costs_nothing_but_what_it_reads() -> None:
     assert prices().seconds(program_of(with_bias)) == pytest.approx(own.launch.value + max(work, own.moving(sizes + 4 * 512)))
 
 
+def test_a_kernel_needs_the_share_of_the_machine_that_its_bytes_and_its_work_fill() -> None:
+    """Of the longer one's rate; what a kernel takes is its launch and its work."""
+    a, b = x_("a", 512, 256), x_("b", 256, 512)
+    own = A100.kernels["matmul"]
+    assert own.bandwidth is not None and (rate := own.rate("f32")) is not None
+    planned = plan(program_of(matmul(a, b)), A100)
+    work = prices().work(planned, planned.kernels[0])
+    assert work.launch == own.launch.value and work.launch + work.seconds == prices().kernel(planned, planned.kernels[0])
+    flop, bytes_ = 2 * 512 * 256 * 512, 4 * (512 * 256 * 2 + 512 * 512)
+    most = max(y for _, y in own.bandwidth.points)
+    assert work.share == pytest.approx(max(flop / rate.value, bytes_ / most) / work.seconds) and 0.0 < work.share < 0.5
+    filling = x_("x", 1 << 26)
+    planned = plan(program_of(make("stablehlo.tanh", (filling,))), A100)
+    assert prices().work(planned, planned.kernels[0]).share == pytest.approx(1.0)
+    planned = plan(program_of(make("stablehlo.cholesky", (x_("m", 64, 64),), {"lower": True})), A100)
+    assert prices().work(planned, planned.kernels[0]).launch == A100.kernels["library"].launch.value != own.launch.value
+    planned = plan(program_of(make("stablehlo.tanh", (x_("none", 0, 4),))), A100)
+    assert prices().work(planned, planned.kernels[0]).share == 0.0
+
+
 def test_a_scatter_moves_its_updates_and_its_result() -> None:
     """The keys are read once, whatever the bisection asks for."""
     at, updates = input_term("at", TensorType(I32, (1 << 16,))), x_("updates", 1 << 16, 64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,11 @@ from coset.extract.eliminate import eliminate
 from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
 from coset.extract.groups import groups_of
-from coset.extract.ilp import solve_exactly
-from coset.extract.problem import Problem, choice, cost_of, find_order
+from coset.extract.ilp import Exact, solve_exactly
+from coset.extract.problem import Picks, Problem, choice, cost_of, find_order
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
+from coset.extract.wide import Found, search
 
 EFFORT = Effort()
 WALKED = Effort(width=0)
@@ -114,6 +116,27 @@ def test_a_part_too_large_for_the_program_is_searched_and_has_a_bound() -> None:
     exact, loose = solve(problem, EFFORT), solve(problem, Effort(width=0, states=0, choices=0))
     assert exact is not None and loose is not None
     assert loose.method in ("search", "exact") and loose.lower_bound <= exact.cost <= loose.cost
+
+
+def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the search's own solution is handed out, with the search's bound."""
+    asked = []
+
+    def program(problem: Problem, upper: float, *, nodes: int, seconds: float) -> Exact:
+        asked.append(nodes)
+        return solve_exactly(problem, upper, nodes=nodes, seconds=seconds)
+
+    def weak(problem: Problem, start: Picks, *, end: float) -> Found:
+        return replace(search(problem, start, end=end), bound=0.0)  # a search that proves nothing
+
+    monkeypatch.setattr("coset.extract.solve.solve_exactly", program)
+    monkeypatch.setattr("coset.extract.solve.search", weak)
+    monkeypatch.setattr("coset.extract.solve.BRANCH_STEPS", 0)
+    problem = layered(5, 1)
+    without = solve(problem, replace(LADDER, nodes=None))
+    assert not asked and without is not None and (without.method, without.lower_bound) == ("search", 0.0)
+    best = solve(problem, LADDER)
+    assert asked and best is not None and best.method == "exact" and best.cost <= without.cost
 
 
 def test_no_time_left_is_said() -> None:
