@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
 from lowered_models import saved
+from onnx import TensorProto, helper, numpy_helper
 
 from coset import lower
 from coset.cli import run
@@ -188,7 +191,7 @@ def test_without_a_capture_all_is_launched_in_turn(tmp_path: Path, monkeypatch: 
     finally:
         package_runtime._BESIDE.reset(token)
     with package_runtime.Streams(3, torch.device("cuda", 0)).on(1):
-        assert device.now is not device.main
+        assert device.now is not device.main and device.now.clock == device.main.clock != {}
 
 
 def test_one_stream_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,6 +206,19 @@ def test_one_stream_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(CosetError, match="cannot run on 0 streams"):
         packaged(model, tmp_path / "none", streams=0)
     assert not (tmp_path / "none").exists()
+
+
+def test_inputs_may_be_called_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    w = numpy_helper.from_array(np.eye(16, dtype=np.float32), "w")
+    names = ["streams", "Streams", "on", "join", "after", "marks"]
+    nodes = [helper.make_node("MatMul", [name, "w"], [f"y_{name}"]) for name in names]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16, 16]) for name in (*names, *(f"y_{name}" for name in names))]
+    graph = helper.make_graph(nodes, "odd", ends[: len(names)], ends[len(names) :], [w])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(model, tmp_path / "odd.onnx")
+    assert packaged(tmp_path / "odd.onnx", tmp_path / "out")["streams"] is not None
+    watch, _ = watched(tmp_path / "out", monkeypatch)
+    assert not list(watch.races())
 
 
 def test_parts_of_torch_programs_have_one_stream(tmp_path: Path) -> None:
