@@ -27,7 +27,8 @@ class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
     and a bound; only one with at most `choices` choices is given to HiGHS, which stops at `nodes` branches for 1,000 choices, fewer for
-    more; None: it is not asked. `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to run."""
+    more (None: it is not asked). `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to
+    run."""
 
     width: int = WIDEST
     states: int = STATES
