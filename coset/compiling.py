@@ -22,11 +22,13 @@ from coset.backends.tuning_profile import reading
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError, MissingExtra, like
 from coset.lower import Check, Lowering, lower
+from coset.plan_price import PlanPrices
 from coset.rules.rule import NUMERICS_ORDER
-from coset.targets.target import all_targets, get_target
+from coset.targets.target import Target, all_targets, get_target
 
 if TYPE_CHECKING:
     from coset.frontends.torch_fx import Imported
+    from coset.frontends.torch_kept import Keeping, Kept
     from coset.frontends.torch_parts import Fallback
 
 LOGGER = logging.getLogger("coset")
@@ -43,7 +45,9 @@ class Options:
     (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`: as `coset.optimize` takes them.
     `seconds`, `nodes`: limits of the search of one part. `check`: compare each part with its reference meaning before it is used.
     `folder`: where packages are kept to be read (None: they go with the process). `max_memory`: bytes that the temporaries of one part may
-    take at once; a part that cannot keep to it runs in torch, and is said. `profile`: a file of `coset tune`, whose numbers kernels take.
+    take at once; a part that cannot keep to it runs in torch, and is said. `max_kept`: bytes that a forward graph may keep for its backward
+    graph beside inputs, weights and results; where no way was found, the one that keeps least is taken, and that is said. `profile`: a file
+    of `coset tune`, whose numbers kernels take.
 
     Raises:
         CosetError: there is no such target, code, numerics or profile, or a limit is not positive.
@@ -58,6 +62,7 @@ class Options:
     check: bool = True
     folder: str | Path | None = None
     max_memory: int | None = None
+    max_kept: int | None = None
     profile: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -70,6 +75,9 @@ class Options:
         if self.max_memory is not None and (self.max_memory < 1 or self.code == "aten"):
             why = "it has to be 1 or more" if self.max_memory < 1 else "the code `aten` has no plan whose memory could be limited"
             raise CosetError(f"`max_memory` is {self.max_memory}: {why}", help="give bytes, and `triton` or `torch` for `code`")
+        if self.max_kept is not None and (self.max_kept < 0 or self.code == "aten"):
+            why = "it has to be 0 or more" if self.max_kept < 0 else "the code `aten` has no plan by whose price it could be chosen"
+            raise CosetError(f"`max_kept` is {self.max_kept}: {why}", help="give bytes, and `triton` or `torch` for `code`")
         Limits(seconds=self.seconds, nodes=self.nodes)
         if self.profile is not None:
             if self.code == "aten":
@@ -116,12 +124,14 @@ class CompiledPart:
 
 @dataclass(frozen=True)
 class CompiledGraph:
-    """One graph that torch gave: `kind` is forward, backward or inference; `seconds` is all time spent on it."""
+    """One graph that torch gave: `kind` is forward, backward or inference; `seconds` is all time spent on it. `kept`: of a forward graph,
+    what it keeps for its backward graph (None where torch chose that)."""
 
     kind: str
     parts: tuple[CompiledPart, ...]
     fallbacks: tuple["Fallback", ...]
     seconds: float
+    kept: "Kept | None" = None
 
 
 _GRAPHS: list[CompiledGraph] = []
@@ -154,12 +164,18 @@ def backend(module: Any, example_inputs: Sequence[Any], *, options: Mapping[str,
     if more:
         raise CosetError(f"the backend `coset` takes no `{next(iter(more))}`", help="it takes options={..}")
     from coset.frontends.torch_capture import capture
+    from coset.frontends.torch_kept import Keeping
 
     work = _Work(options_of(options))
-    fuses = work.options.code in ("triton", "torch") or (
+    if work.options.code in ("triton", "torch") or (
         work.options.code == "auto" and any(each.is_cuda for each in example_inputs if hasattr(each, "is_cuda"))
-    )
-    return capture(module, example_inputs, work.part, work.record, fuses=fuses)
+    ):
+        work.keeping = Keeping(work.price, work.options.max_kept)
+    elif work.options.max_kept is not None:
+        raise CosetError(
+            "what is kept is chosen by the prices of a plan, which op-by-op code has not", help="give `triton` or `torch` for `code`"
+        )
+    return capture(module, example_inputs, work.part, work.record, keeping=work.keeping)
 
 
 def compile(module: Any, *, dynamic: bool | None = None, fullgraph: bool = False, **options: Any) -> Any:
@@ -186,6 +202,15 @@ class _Work:
     options: Options
     started: float = field(default_factory=time.perf_counter)
     parts: list[CompiledPart] = field(default_factory=list)
+    keeping: "Keeping | None" = None
+
+    def price(self, imported: Imported, device: Any) -> float:
+        """Predicted seconds of a part as it is, before any search.
+
+        Raises:
+            CosetError: no kernels can be planned for it.
+        """
+        return PlanPrices(self._target(device), dict(imported.hints)).seconds(imported.program)
 
     def part(self, imported: Imported, device: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """The part as a function of tensors; an equal one that was compiled before in this process is used again.
@@ -212,13 +237,16 @@ class _Work:
         code = options.code if options.code != "auto" else "triton" if gpu else "aten"
         interpreted = code == "triton" and not gpu
         check = Check.NONE if not options.check else Check.INTERPRETED if interpreted else Check.TORCH
-        target = get_target(options.target or (target_of(device) if gpu else ANY_GPU))
+        target = self._target(device)
         limits = Limits(seconds=options.seconds, nodes=options.nodes)
         return Lowering(
             imported.program, target, options.numerics, limits, options.rules, dict(imported.hints), code, check,
             lambda text: LOGGER.debug(text), _in_this_process, options.max_memory,
             profile=None if options.profile is None or code == "aten" else Path(options.profile), streams=1,
         )  # fmt: skip
+
+    def _target(self, device: Any) -> Target:
+        return get_target(self.options.target or (target_of(device) if device.type == "cuda" else ANY_GPU))
 
     def _compiled(self, asked: Lowering, imported: Imported, device: Any) -> _Done:
         from coset.backends.torch_loaded import LoadedPackage
@@ -235,7 +263,10 @@ class _Work:
     def record(self, kind: str, _: Sequence[Imported], fallbacks: Sequence[Fallback]) -> None:
         """Enter a graph, and say what of it torch runs."""
         now = time.perf_counter()
-        _GRAPHS.append(CompiledGraph(kind, tuple(self.parts), tuple(fallbacks), now - self.started))
+        kept = self.keeping.found if self.keeping is not None and kind == "forward" else None
+        _GRAPHS.append(CompiledGraph(kind, tuple(self.parts), tuple(fallbacks), now - self.started, kept))
+        if kept is not None and kept.limit is not None and kept.bytes > kept.limit:
+            LOGGER.warning("%d bytes are kept for the backward pass: no way was found that keeps at most %d", kept.bytes, kept.limit)
         self.parts, self.started = [], now
         for fallback in fallbacks:
             LOGGER.warning("%s", fallback)

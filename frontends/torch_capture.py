@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from coset.frontends.torch_attention import written_out
 from coset.frontends.torch_fx import Imported
+from coset.frontends.torch_kept import Keeping
 from coset.frontends.torch_partition import partition
 from coset.frontends.torch_parts import Compile, Fallback, compiled_parts
 
@@ -34,9 +35,11 @@ def decompositions() -> dict[Any, Any]:
     return {**core_aten_decompositions(), **get_decompositions(packets)}
 
 
-def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, fuses: bool = False) -> Callable[..., Any]:
-    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph. `fuses`: attention may be a kernel,
-    whose scores are not kept.
+def capture(
+    module: Any, example_inputs: Sequence[Any], compile: Compile, record: Record, *, keeping: Keeping | None = None
+) -> Callable[..., Any]:
+    """The compiled form of a Dynamo graph: `compile` makes the parts, and `record` hears of each graph. `keeping`: ops share kernels, by
+    whose prices is chosen what is kept for the backward graph; attention may be a kernel, whose scores are not kept. None: torch chooses.
 
     Attention is captured as the products and the softmax that it is, for the names of torch's fused kernels say no more.
     """
@@ -44,7 +47,8 @@ def capture(module: Any, example_inputs: Sequence[Any], compile: Compile, record
         fw_compiler=partial(_compiled, kind="forward", compile=compile, record=record),
         bw_compiler=partial(_compiled, kind="backward", compile=compile, record=record),
         inference_compiler=partial(_compiled, kind="inference", compile=compile, record=record),
-        decompositions=decompositions(), partition_fn=partition if fuses else min_cut_rematerialization_partition,
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition if keeping is None else partial(partition, keeping=keeping),
     )  # fmt: skip
     with sdpa_kernel(SDPBackend.MATH):
         return driver(written_out(module), example_inputs)  # type: ignore[no-any-return]

@@ -11,22 +11,30 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition
+from functorch.compile import config, min_cut_rematerialization_partition
 from torch.fx import GraphModule, Node
 from torch.utils.checkpoint import CheckpointPolicy
+
+from coset.frontends.torch_kept import Keeping, draws
 
 aten = torch.ops.aten
 _PRODUCTS = frozenset({aten.mm.default, aten.bmm.default, aten.addmm.default, aten.baddbmm.default, aten.matmul.default})
 _SOFTMAXES = frozenset({aten._softmax.default, aten._safe_softmax.default})
 
 
-def partition(joint: GraphModule, inputs: Any, **given: Any) -> tuple[GraphModule, GraphModule]:
+def partition(joint: GraphModule, inputs: Any, *, keeping: Keeping | None = None, **given: Any) -> tuple[GraphModule, GraphModule]:
     """The forward and the backward graph of a joint one, in which the scores of attention are computed in both, and so are masks that are
-    made of nothing."""
+    made of nothing. `keeping` chooses what else is; None: torch does."""
+
+    def cutting(graph: GraphModule, budget: float) -> tuple[GraphModule, GraphModule]:
+        with config.patch(activation_memory_budget=min(budget, config.activation_memory_budget)):
+            return min_cut_rematerialization_partition(graph, inputs, **given)  # type: ignore[no-any-return]
+
     forward = _forward(joint)
     for node in _scores(joint, forward) | _constants(forward):
         node.meta.setdefault("recompute", CheckpointPolicy.MUST_RECOMPUTE)
-    return min_cut_rematerialization_partition(joint, inputs, **given)  # type: ignore[no-any-return]
+    budget = keeping.choose(joint, forward, given["num_fwd_outputs"], cutting) if keeping is not None else 1.0
+    return cutting(joint, budget)
 
 
 def _scores(joint: GraphModule, forward: set[Node]) -> set[Node]:
@@ -40,7 +48,7 @@ def _scores(joint: GraphModule, forward: set[Node]) -> set[Node]:
         below = _reached(products, lambda node: [each for each in node.users if each in forward or each is output])
         made = {node for node in below if node.target not in _PRODUCTS}
         beside = {operand for node in made for operand in node.all_input_nodes} - made - set(products)
-        if output not in below and not any(map(_draws, made)) and not any(map(_is_costly, beside)):
+        if output not in below and not any(map(draws, made)) and not any(map(_is_costly, beside)):
             found |= made | set(products)
     return found
 
@@ -49,7 +57,7 @@ def _constants(forward: set[Node]) -> set[Node]:
     """What is made of no input, and not drawn."""
     found: set[Node] = set()
     for node in sorted(forward):
-        if not _draws(node) and all(each in found for each in node.all_input_nodes):
+        if not draws(node) and all(each in found for each in node.all_input_nodes):
             found.add(node)
     return found
 
@@ -79,8 +87,4 @@ def _reached(starts: Iterable[Node], steps: Callable[[Node], Iterable[Node]]) ->
 def _is_costly(node: Node) -> bool:
     """True where a random op is behind a value, or a product."""
     behind = _reached([node], lambda each: each.all_input_nodes)
-    return any(each.target in _PRODUCTS or _draws(each) for each in behind)
-
-
-def _draws(node: Node) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    return any(each.target in _PRODUCTS or draws(each) for each in behind)

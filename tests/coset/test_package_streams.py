@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,17 @@ def test_one_stream_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(CosetError, match="cannot run on 0 streams"):
         packaged(model, tmp_path / "none", streams=0)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("without", ["wait", "streams"])
+def test_a_target_that_does_not_say_what_waiting_costs(without: str, tmp_path: Path) -> None:
+    """Nothing can be said about streams without `wait`; how many there may be can be asked for."""
+    target = get_target(TARGET)
+    target = replace(target, numbers={key: value for key, value in target.numbers.items() if key != without})
+    asked = lower.Lowering(saved("transformer", tmp_path), target, limits=Limits(seconds=20, nodes=4000), code="torch", check=Check.NONE)
+    assert lower.lower(asked, tmp_path / "out")["streams"] is None
+    told = lower.lower(replace(asked, streams=3), tmp_path / "three")["streams"]
+    assert told is None if without == "wait" else told["count"] in (2, 3)
 
 
 def test_inputs_may_be_called_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
