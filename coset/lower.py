@@ -31,6 +31,7 @@ from coset.lowering.convolution_gradients import gradient_of_convolution
 from coset.lowering.grouped import is_grouped
 from coset.lowering.kernel import Plan
 from coset.lowering.kinds import is_convolution_gradient
+from coset.lowering.loops import unrolled
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.primitive import primitive
@@ -198,8 +199,19 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    program = _with_gradients(original, primitive(original, _is_kept, product=lambda term: chosen_matrix(term) or dot(term)))
+    program = _with_gradients(original, _opened(original))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
+
+
+def _opened(program: Program) -> tuple[Term, ...]:
+    """The roots over primitive ops; what is in the rounds of a loop is opened when these stand one after the other."""
+
+    def primitives(roots: tuple[Term, ...]) -> tuple[Term, ...]:
+        return primitive(program.with_roots(roots), _is_kept, product=lambda term: chosen_matrix(term) or dot(term))
+
+    opened = primitives(program.roots)
+    rounds = unrolled(opened)
+    return opened if rounds == opened else primitives(rounds)
 
 
 def _with_gradients(program: Program, roots: Iterable[Term]) -> Program:

@@ -161,7 +161,8 @@ def show_lowered(result: Mapping[str, Any]) -> None:
     CONSOLE.print(f"rules      {', '.join(rule['name'] for rule in result['rules']) or 'none'}", markup=False)
     for kernel in result["kernels"]:
         tuned = f", tuned {kernel['tuned']['factor']:.2f} times as fast" if "tuned" in kernel else ""
-        CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}{tuned}): {', '.join(kernel['ops'])}", markup=False)
+        noted = f" ({kernel['note']})" if "note" in kernel else ""
+        CONSOLE.print(f"kernel     {kernel['name']} ({kernel['code']}{tuned}): {', '.join(kernel['ops'])}{noted}", markup=False)
     profile = result["profile"]
     if profile is not None and profile["device"] is not None:
         CONSOLE.print(

@@ -23,8 +23,9 @@ from coset.lowering.kernel import Kernel, Library, Plan, stores_of
 from coset.lowering.memory import released
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
 from coset.lowering.renaming import renamed
-from coset.lowering.triton import emit, module_of, refusal
+from coset.lowering.triton import module_of, refusal
 from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
+from coset.lowering.triton_shared import emitted
 
 OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "Streams", "kernels", "start", "streams", "results")
 
@@ -86,6 +87,7 @@ class _Host:
     lines: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
     emissions: list[Emission] = field(default_factory=list)
+    emitted: dict[str, Emission] = field(default_factory=dict)  # by kernel
     weights: dict[str, Term] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
 
@@ -102,6 +104,9 @@ class _Host:
                 assert buffer.value is not None
                 self.weights[buffer.name] = buffer.value
                 self._line(f"{buffer.name} = weights[{buffer.name!r}]")
+        mine = [kernel for kernel in plan.kernels if self.triton and not isinstance(kernel, Library) and not refusal(kernel)]
+        self.emissions = emitted(mine, plan, self.options)
+        self.emitted = dict(zip((kernel.name for kernel in mine), self.emissions, strict=True))
         gone = released(plan)
         if plan.streams is not None:
             self._line(f"streams = Streams({max(plan.streams.of) + 1}, device)")
@@ -175,15 +180,15 @@ class _Host:
             return
         for name in dict.fromkeys(store.buffer for store in stores_of(kernel)):
             self._allocate(name)
-        if self.triton and not refusal(kernel):
-            emission = emit(kernel, self.plan, options=self.options)
-            self.emissions.append(emission)
+        if kernel.name in self.emitted:
+            emission = self.emitted[kernel.name]
             for buffer in emission.scratch:
                 self._line(f"{buffer.name} = MEMORY.own({buffer.name!r}, {self._shape(buffer.shape)}, {stored(buffer.dtype)}, device)")
             with self._on_its_stream(kernel, beside):
                 for launch in emission.launches:
                     self._launch(launch)
             row = {"name": kernel.name, "code": "triton", "ops": list(kernel.terms), "launches": len(emission.launches)}
+            row |= {} if emission.source else {"functions": [launch.function for launch in emission.launches]}  # another kernel's
             row |= {"multiplies": emission.unit} if emission.unit else {}
             chosen = emission.chosen
             row |= {"tuned": {"choice": chosen.choice.text(), "factor": chosen.factor}} if chosen is not None else {}
@@ -219,7 +224,8 @@ class _Host:
                 continue
             dtype = self._held(argument.buffer)
             bytes_ = argument.type == "*u8" and STORED[plain(dtype).name] != "uint8"
-            arguments.append(f"{argument.buffer}.view(torch.uint8)" if bytes_ else argument.buffer)
+            begun = f"{argument.buffer}.view(-1)[{argument.begin}:]" if argument.begin else argument.buffer
+            arguments.append(f"{begun}.view(torch.uint8)" if bytes_ else begun)
         numbers = [f"{name}={value}" for name, value in launch.constexprs]
         if launch.extents:
             most = ", ".join(map(self._dim, launch.extents))
@@ -250,7 +256,9 @@ class _Host:
             self._line(f"del {several}")
         for name, _ in results:
             self._bind(name)
-        self.table.append({"name": kernel.name, "code": "library", "ops": list(kernel.terms), "launches": 1})
+        told = [note.removeprefix(f"{kernel.name}: ") for note in self.plan.notes if note.startswith(f"{kernel.name}: ")]
+        noted = {"note": told[0]} if told else {}
+        self.table.append({"name": kernel.name, "code": "library", "ops": list(kernel.terms), "launches": 1} | noted)
 
 
 def _whole(converted: str, text: str) -> str:

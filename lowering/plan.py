@@ -27,6 +27,7 @@ from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
+from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.packing import packed
@@ -201,8 +202,8 @@ class _Builder:
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        long = [(kernel.name, too_long(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
-        notes = tuple(f"{name}: {why}" for name, why in long if why)
+        told = [(kernel.name, too_long(kernel.term) or from_the_host(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
+        notes = tuple(f"{name}: {why}" for name, why in told if why)
         plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
         offsets, size = arena(plan)
         return packed(replace(plan, offsets=offsets, arena=size))

@@ -28,6 +28,7 @@ class Body:
         self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
         self._names: set[str] = set(RESERVED)
         self.pointers: dict[str, str] = {}
+        self.begins = dict(options.begins)
         self.numbers: dict[str, str] = {}
 
     def name(self, hint: str) -> str:
@@ -61,7 +62,7 @@ class Body:
         pointers = []
         for buffer, name in self.pointers.items():
             dtype = self.plan.buffers[buffer].held
-            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer))
+            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer, begin=self.begins.get(buffer, 0)))
         kind = "i32" if self.wide is False else "i64"
         return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
 

@@ -32,6 +32,7 @@ class Options:
     splits: bool = True
     choices: Choices | None = field(default=None, hash=False)
     choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
+    begins: tuple[tuple[str, int], ...] = ()  # of the kernel at hand: elements of buffers that its pointers are moved by
 
     def plain(self) -> Options:
         """For a part of a kernel that is not what is chosen for."""
@@ -54,6 +55,7 @@ class Argument:
     type: str
     buffer: str | None = None
     dim: Dim = 0
+    begin: int = 0  # elements of the buffer before that to which the pointer points
 
 
 @dataclass(frozen=True)

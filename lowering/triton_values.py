@@ -181,7 +181,8 @@ class Space:
 
     def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes, condition: Value | None = None) -> tuple[str, Axes]:
         """A pointer to an element, spread along `axes`, and the axes that it then has."""
-        text, own = self.dim(address(self.body.plan.buffers[buffer], index), condition)
+        place = subtract(address(self.body.plan.buffers[buffer], index), self.body.begins.get(buffer, 0))
+        text, own = self.dim(place, condition)
         spread = "".join(f" + 0 * {self.axes[name].index}" for name in self.axes if name in axes - own)
         base = self.body.pointer(buffer)
         if text == "0":
