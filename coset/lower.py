@@ -34,7 +34,8 @@ from coset.lowering.kinds import is_convolution_gradient
 from coset.lowering.loops import unrolled
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
-from coset.lowering.primitive import primitive
+from coset.lowering.primitive import Opener, primitive
+from coset.lowering.rounds import products_of_rounds
 from coset.lowering.triton_choice import Choices
 from coset.lowering.triton_launch import Options, Rounding
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
@@ -199,19 +200,23 @@ def searched(job: Job, original: Program) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    program = _with_gradients(original, _opened(original))
+    program = _with_gradients(original, _opened(original, sums=job.numerics != "exact"))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
 
-def _opened(program: Program) -> tuple[Term, ...]:
-    """The roots over primitive ops; what is in the rounds of a loop is opened when these stand one after the other."""
+def _opened(program: Program, *, sums: bool) -> tuple[Term, ...]:
+    """The roots over primitive ops; what is in the rounds of a loop is opened when these stand one after the other, where products of
+    all rounds become one (`sums`: also where that makes a sum in another order)."""
 
-    def primitives(roots: tuple[Term, ...]) -> tuple[Term, ...]:
-        return primitive(program.with_roots(roots), _is_kept, product=lambda term: chosen_matrix(term) or dot(term))
+    def primitives(roots: tuple[Term, ...], product: Opener) -> tuple[Term, ...]:
+        return primitive(program.with_roots(roots), _is_kept, product=product)
 
-    opened = primitives(program.roots)
-    rounds = unrolled(opened)
-    return opened if rounds == opened else primitives(rounds)
+    def opened(roots: tuple[Term, ...]) -> tuple[Term, ...]:
+        return primitives(roots, lambda term: chosen_matrix(term) or dot(term))
+
+    found = opened(program.roots)
+    rounds = unrolled(found)
+    return found if rounds == found else opened(products_of_rounds(primitives(rounds, lambda _: None), sums=sums))
 
 
 def _with_gradients(program: Program, roots: Iterable[Term]) -> Program:

@@ -262,6 +262,11 @@ def _concatenated(written: _Written, done: dict[Term, Term]) -> Term:
         if part is not None:
             pieces.append(done[part])
             place = at + int(part.tensor.dims[axis])  # type: ignore[arg-type]
+    return concatenated(pieces, axis)
+
+
+def concatenated(pieces: Sequence[Term], axis: int) -> Term:
+    """`pieces` one behind the other, a few at a time."""
     while len(pieces) > 1:
         pieces = [
             pieces[at] if at + 1 == len(pieces) else make(_JOIN, tuple(pieces[at : at + MOST_JOINED]), {"dimension": axis})

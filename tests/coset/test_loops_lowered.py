@@ -92,6 +92,45 @@ def test_a_loop_of_too_many_rounds_is_the_hosts(
     assert "reads its condition back" in " ".join(capsys.readouterr().out.split())
 
 
+def test_what_each_round_multiplies_of_its_row_is_one_product(tmp_path: Path) -> None:
+    text = RECURRENCE.replace("LIMIT", "12").replace(
+        "%q = stablehlo.add %p, %flat :",
+        "%f = stablehlo.dot_general %flat, %b, contracting_dims = [1] x [0]"
+        " : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>\n    %q = stablehlo.add %p, %f :",
+    )
+    (tmp_path / "layer.mlir").write_text(text)
+    report = lowered(tmp_path / "layer.mlir", tmp_path / "out")
+    assert codes(report) == {"triton"} and products(report) == 13
+
+
+@pytest.mark.parametrize("numerics", ["exact", "reassociates"])
+def test_what_rounds_add_to_a_gradient_is_one_product_where_sums_may_be_made_anew(numerics: str, tmp_path: Path) -> None:
+    """Each round adds its row of one tensor by that of another."""
+    text = (
+        RECURRENCE.replace("LIMIT", "12")
+        .replace("tensor<16x16xf32>", "tensor<12x4x16xf32>")
+        .replace("tensor<4x16xf32>", "tensor<16x16xf32>")
+    )
+    read = "stablehlo.dynamic_slice %{}, %i, %c, %c, sizes = [1, 4, 16] : (tensor<12x4x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>)"
+    body = f"""
+    %d = {read.format("a")} -> tensor<1x4x16xf32>
+    %e = {read.format("b")} -> tensor<1x4x16xf32>
+    %f = stablehlo.reshape %d : (tensor<1x4x16xf32>) -> tensor<4x16xf32>
+    %g = stablehlo.reshape %e : (tensor<1x4x16xf32>) -> tensor<4x16xf32>
+    %p = stablehlo.dot_general %f, %g, contracting_dims = [0] x [0] : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<16x16xf32>
+    %t = stablehlo.add %s, %p : tensor<16x16xf32>
+    %v = stablehlo.negate %o : tensor<12x4x16xf32>
+    %j = """
+    head, tail = text.split("    %row = ")
+    (tmp_path / "sum.mlir").write_text(head + body.lstrip("\n") + tail.partition("    %j = ")[2])
+    asked = lower.Lowering(tmp_path / "sum.mlir", get_target("nvidia-h200"), numerics=numerics, limits=Limits(seconds=20, nodes=4000))
+    assert products(lower.lower(asked, tmp_path / "out")) == (12 if numerics == "exact" else 1)
+
+
+def products(report: dict[str, Any]) -> int:
+    return sum("dot_general" in kernel["ops"] for kernel in report["kernels"])
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("length", [6, None])
 def test_recurrent_layers(kind: str, length: int | None, tmp_path: Path) -> None:
