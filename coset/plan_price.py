@@ -44,7 +44,7 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_product
 from coset.lowering.memory import allocated
-from coset.lowering.plan import plan
+from coset.lowering.plan import MOST_WALKS, plan
 from coset.lowering.scattering import LOOP
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
@@ -58,11 +58,11 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 
 
 class PlanPrices:
-    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols."""
+    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`)."""
 
-    def __init__(self, target: Target, binding: Mapping[str, int]) -> None:
+    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
-        self.target, self.fusion = target, target.fusion
+        self.target, self.fusion, self.walks = target, target.fusion, walks
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -72,7 +72,7 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        return self.plan_seconds(plan(program, self.target, binding=self.sizes.binding, computes=can_emit))
+        return self.plan_seconds(plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks))
 
     def plan_seconds(self, planned: Plan) -> float:
         """Of one run of a plan."""

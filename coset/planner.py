@@ -24,13 +24,13 @@ class Planner:
     def __init__(self, target: Target, binding: Mapping[str, int], source: Mapping[str, Any], *, searches: bool = True) -> None:
         self.searches = searches
         self.prices = PlanPrices(target, binding)
-        self.judge = Judge(self.prices, source)
+        self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1), source)
         self.refined: dict[int, Refined] = {}  # by the id of the selection, which `Refined` keeps alive
 
     def refine(self, selection: Selection) -> Selection:
         """The selection by kernels; as it is where they cannot be planned."""
         try:
-            found = refine(selection, self.judge, self._least, most=MOST if self.searches else 0)
+            found = refine(selection, self.judge, self._least, rough=self.rough, most=MOST if self.searches else 0)
         except CosetError:
             return selection
         self.refined[id(found.selection)] = found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 
 from coset.egraph.saturated import ENode
 from coset.extract.climb import Climbed, climb
@@ -34,9 +35,10 @@ class Refined:
     judged: int
 
 
-def refine(selection: Selection, judge: JudgeTerms, least: Least, *, most: int = MOST) -> Refined:
+def refine(selection: Selection, judge: JudgeTerms, least: Least, *, rough: JudgeTerms | None = None, most: int = MOST) -> Refined:
     """The best program that a judge finds around the selection's and the input's, at most `most` of them tried; the selection where that
-    is 0.
+    is 0. Where a `rough` judge says something else of these two, what it finds is one more to begin with: plans that mend a program hide
+    which change of it would be better.
 
     Raises:
         CosetError: as `judge`.
@@ -45,16 +47,25 @@ def refine(selection: Selection, judge: JudgeTerms, least: Least, *, most: int =
     assert choices is not None, "a selection made by `select`"
     problem = choices.faces.problem
 
-    def judged(picks: Picks) -> float:
+    def judged(picks: Picks, by: JudgeTerms = judge) -> float:
         terms, _, storable = rebuilt(choices, picks)
-        return judge(terms, storable)
+        return by(terms, storable)
+
+    def climbed(starts: Sequence[Picks], by: JudgeTerms) -> Climbed:
+        kind, limit = partial(_kind, choices), min(most, WORK // size)
+        return climb(problem, starts, kind, partial(judged, by=by), most=limit)
 
     starts = [choices.picks, *([] if choices.start is None else [choices.start])]
     size = max(1, len(choices.picks))
     if not most:
         found = Climbed(choices.picks, judged(choices.picks), 1)
     else:
-        found = climb(problem, starts, lambda number, index: _kind(choices, number, index), judged, most=min(most, WORK // size))
+        further = 0
+        if rough is not None and any(judged(start, rough) != judged(start) for start in starts):
+            first = climbed(starts, rough)
+            starts, further = [first.picks, *starts], first.judged
+        found = climbed(starts, judge)
+        found = replace(found, judged=found.judged + further)
     bound = min(found.cost, _bound(choices, least))
     if found.picks != choices.picks:
         terms, chosen, storable = rebuilt(choices, found.picks)

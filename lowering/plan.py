@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from coset.ir.dims import alone, symbols
 from coset.ir.errors import CosetError
@@ -36,10 +37,12 @@ from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
 from coset.lowering.storing import Stored, Storer
+from coset.lowering.traffic import traffic
 from coset.lowering.windows import Windows, over_windows
 from coset.targets.target import Target
 
 ASSUMED = 128  # the number that a dim symbol is taken as where only estimates depend on it
+MOST_WALKS = 4  # of grouping and storing: three were enough for every program that was seen
 
 
 Computes = Callable[[str, Sequence[DType]], bool]  # (op, dtypes of its operands and then of its result) -> kernels compute it
@@ -54,11 +57,12 @@ def plan(
     computes: Computes | None = None,
     windows: Windows | None = None,
     atomics: bool = False,
+    walks: int = MOST_WALKS,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
     convolutions are kernels over windows. None: none, a library does all.
-    `atomics`: scattered sums of floats may be added in any order, so that two runs differ.
+    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `walks`: how often terms are grouped at most.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
@@ -73,7 +77,7 @@ def plan(
     while True:
         roots, attended = attending(kept, written)
         try:
-            return _planned(program, roots, attended, limits, binding or {}, computes)
+            return _planned(program, roots, attended, limits, binding or {}, computes, walks)
         except Unattended as found:
             written |= found.numbers
 
@@ -109,8 +113,10 @@ def _planned(
     limits: Limits,
     binding: Mapping[str, int],
     computes: Computes | None,
+    walks: int,
 ) -> Plan:
-    """The plan of primitive terms.
+    """The plan of primitive terms. What turned out to be worth storing when all users were known is stored from the start the next time:
+    then its users may join its kernel, as the next step of a recurrence does. The plan that moves least is the one.
 
     Raises:
         Unattended: one of `attended` cannot be a kernel.
@@ -121,12 +127,27 @@ def _planned(
     if needed is not None:
         raise Unattended({needed.number})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
-    grouper = Grouper(order, light, _required(roots, order, light), numbers, limits, Attentions(attended))
-    grouper.found.brings |= introduced(order, program.inputs, light)
-    grouping = grouper.run()
-    stored = Storer(grouper, grouping).run()
-    merge(grouping, stored, limits)
-    return _Builder(program, roots, grouping, stored, numbers, attended).build()
+    required, brings = _required(roots, order, light), introduced(order, program.inputs, light)
+    found: list[Plan] = []
+    for _ in range(walks):
+        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended))
+        grouper.found.brings |= brings
+        grouping = grouper.run()
+        placed = set(grouping.home)
+        stored = Storer(grouper, grouping).run()
+        late = stored.terms - placed
+        merge(grouping, stored, limits)
+        found.append(_Builder(program, roots, grouping, stored, numbers, attended).build())
+        if not late:
+            break
+        required |= late
+    return found[0] if len(found) == 1 else min(found, key=partial(_moved, limits, numbers))
+
+
+def _moved(limits: Limits, numbers: Mapping[str, int], found: Plan) -> int:
+    """The bytes that a plan moves, and those that could be moved while its kernels are launched."""
+    total = traffic(found, numbers)
+    return total.bytes + total.kernels * limits.launch_bytes
 
 
 def _is_computed(term: Term, computes: Computes) -> bool:
