@@ -129,10 +129,15 @@ def _planned(
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
     required, brings = _required(roots, order, light), introduced(order, program.inputs, light)
     found: list[Plan] = []
-    for _ in range(walks):
+    for _ in range(1 if attended.gradients else walks):  # kernels of gradients keep the group that they were placed in
         grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended))
         grouper.found.brings |= brings
-        grouping = grouper.run()
+        try:
+            grouping = grouper.run()
+        except Unattended:
+            if not found:
+                raise
+            break
         placed = set(grouping.home)
         stored = Storer(grouper, grouping).run()
         late = stored.terms - placed
