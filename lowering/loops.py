@@ -254,11 +254,7 @@ def _concatenated(written: _Written, done: dict[Term, Term]) -> Term:
     place = 0
     for at, part in [*sorted(written.parts.items(), key=lambda item: item[0]), (length, None)]:
         if place < at:
-            start, limit = ([*edges] for edges in ((0,) * base.tensor.rank, base.tensor.dims))
-            start[axis], limit[axis] = place, at
-            pieces.append(
-                make("stablehlo.slice", (base,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * base.tensor.rank})
-            )
+            pieces.append(cut(base, axis, place, at))
         if part is not None:
             pieces.append(done[part])
             place = at + int(part.tensor.dims[axis])  # type: ignore[arg-type]
@@ -273,3 +269,12 @@ def concatenated(pieces: Sequence[Term], axis: int) -> Term:
             for at in range(0, len(pieces), MOST_JOINED)
         ]
     return pieces[0]
+
+
+def cut(x: Term, axis: int, low: int, high: int) -> Term:
+    """The places from `low` to before `high` along `axis`."""
+    if (low, high) == (0, x.tensor.dims[axis]):
+        return x
+    start, limit = [0] * x.tensor.rank, [*x.tensor.dims]
+    start[axis], limit[axis] = low, high
+    return make("stablehlo.slice", (x,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * x.tensor.rank})

@@ -13,15 +13,16 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term, make, rebuild, topological
 from coset.ir.types import DType
 from coset.lowering.kinds import is_plain
-from coset.lowering.loops import concatenated
+from coset.lowering.loops import concatenated, cut
 
-MOST_UNUSED = 0.5  # of the places that one product computes
+LEAST_USED = 0.5  # of the places that one product computes
 _PRODUCT, _SUM, _SLICE = "stablehlo.dot_general", "stablehlo.add", "stablehlo.slice"
 _MOVING = ("stablehlo.transpose", "stablehlo.reshape")
 _SIDES = ("lhs", "rhs")
 _Moves = tuple[tuple[Op, AttributeItems], ...]
 _Stacks = dict[frozenset[Term], Term]  # what was put one beside the other along a new first axis, by what it is
 _Joined = tuple[set[Term], list[Term]]  # summands that are gone, and what stands for them
+_Join = Callable[[Sequence[Term], dict[Term, int], dict[Term, Term]], _Joined]  # of summands, how often terms are used, what is done
 
 
 def products_of_rounds(roots: Iterable[Term], *, sums: bool) -> tuple[Term, ...]:
@@ -44,7 +45,7 @@ class _Source:
 
     def whole(self, done: dict[Term, Term], low: int, high: int) -> Term:
         """The places from `low` to before `high`, all at once."""
-        found = _cut(done[self.base], self.axis, low, high)
+        found = cut(done[self.base], self.axis, low, high)
         for dtype in self.dtypes:
             found = convert(found, dtype)
         return found
@@ -82,7 +83,7 @@ class _Shared:
     @property
     def pays(self) -> bool:
         """Whether there are several, and most of what one product computes is used."""
-        return len(self.members) > 1 and len(self.members) >= MOST_UNUSED * (self.high - self.low)
+        return len(self.members) > 1 and len(self.members) >= LEAST_USED * (self.high - self.low)
 
 
 # ---------------------------------------------------------------- one operand
@@ -134,19 +135,16 @@ def _place_of(term: Term, family: _Family, shared: _Shared, done: dict[Term, Ter
         shared.product = make(_PRODUCT, (whole, other) if family.side == 0 else (other, whole), attributes)
     taken = {*attributes[f"{side}_batch"], *attributes[f"{side}_contract"]}
     axis = len(attributes["lhs_batch"]) + sum(each not in taken for each in range(source.axis))
-    if family.side == 1:
-        left = family.other.tensor.rank - len(attributes["lhs_batch"]) - len(attributes["lhs_contract"])
-        axis += left
+    if family.side == 1:  # the other's own dims come first
+        axis += family.other.tensor.rank - len(attributes["lhs_batch"]) - len(attributes["lhs_contract"])
     place = shared.members[term] - shared.low
-    return reshape(_cut(shared.product, axis, place, place + 1), term.tensor.dims)
+    return reshape(cut(shared.product, axis, place, place + 1), term.tensor.dims)
 
 
 # ---------------------------------------------------------------- sums
 
 
-def _summed(
-    roots: tuple[Term, ...], joined: Callable[[Sequence[Term], dict[Term, int], dict[Term, Term]], _Joined], *, sums: bool
-) -> tuple[Term, ...]:
+def _summed(roots: tuple[Term, ...], joined: _Join, *, sums: bool) -> tuple[Term, ...]:
     """`roots` with what `joined` makes of the summands of each sum."""
     order = list(topological(roots))
     uses: dict[Term, int] = dict.fromkeys(order, 0)
@@ -183,10 +181,7 @@ def _summands(whole: Term, inner: set[Term]) -> list[Term]:
     return found
 
 
-def _total(
-    summands: Sequence[Term], uses: dict[Term, int], done: dict[Term, Term],
-    joined: Callable[[Sequence[Term], dict[Term, int], dict[Term, Term]], _Joined],
-) -> Term | None:  # fmt: skip
+def _total(summands: Sequence[Term], uses: dict[Term, int], done: dict[Term, Term], joined: _Join) -> Term | None:
     """The sum of what is left and of what is new; None where nothing is."""
     gone, new = joined(summands, uses, done)
     if not new:
@@ -293,12 +288,3 @@ def _read(term: Term) -> tuple[_Source, int] | None:
     if flat is not None and flat.tensor.dims != (*dims[:axis], *dims[axis + 1 :]):
         return None
     return _Source(base, axis, flat is not None, tuple(reversed(dtypes))), term.attribute("start")[axis]
-
-
-def _cut(x: Term, axis: int, low: int, high: int) -> Term:
-    """The places from `low` to before `high` along `axis`."""
-    if (low, high) == (0, x.tensor.dims[axis]):
-        return x
-    start, limit = [0] * x.tensor.rank, [*x.tensor.dims]
-    start[axis], limit[axis] = low, high
-    return make(_SLICE, (x,), {"start": tuple(start), "limit": tuple(limit), "strides": (1,) * x.tensor.rank})
