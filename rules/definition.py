@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
@@ -130,7 +130,7 @@ class Definition:
 
     def hinted(self, rules: Sequence[Rule]) -> list[Rule]:
         """`rules` with what is worth trying for their attributes."""
-        return [rule.changed(hints=self.hints) for rule in rules]
+        return [rule.changed(hints=_Hints(self)) for rule in rules]
 
     @cached_property
     def hints(self) -> dict[str, tuple[Any, ...]]:
@@ -145,6 +145,22 @@ class Definition:
                     if isinstance(part, syntax.Operation) and isinstance(name, syntax.Name) and name.value in hints:
                         hints[name.value] += [_written(each) for each in syntax.walk(part.operands[1]) if _written(each) is not None]
         return {name: tuple(values) for name, values in hints.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _Hints(Mapping[str, tuple[Any, ...]]):
+    """The hints of a definition, looked for when one is asked for: a search asks for none."""
+
+    definition: Definition
+
+    def __getitem__(self, name: str) -> tuple[Any, ...]:
+        return self.definition.hints[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.definition.hints)
+
+    def __len__(self) -> int:
+        return len(self.definition.hints)
 
 
 _DEFINITIONS: dict[str, Definition] = {}
