@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice, product
 
 from coset.ir.types import F64, I8
-from coset.lowering.kernel import Attention, Computed, Grouped, Pointwise, Product, Rows, Scan, Scatter, Sort
+from coset.lowering.kernel import Attention, Chain, Computed, Grouped, Pointwise, Product, Rows, Scan, Scatter, Sort, Statistics
 from coset.lowering.scattering import ATOMIC
 from coset.lowering.triton_attention import SPLITS as PARTS
 from coset.lowering.triton_choice import Choice
@@ -162,7 +162,16 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
             yield choice(height, block, splits, warps, stages)
 
 
+def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    rows, keys = number_of(kernel.rows, sizes), number_of(kernel.summed[-1:], sizes)
+    widths = [power_of_two(number_of(each.n, sizes)) for each in kernel.sums] if isinstance(kernel, Chain) else [0]
+    for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (1, 2, 3)):
+        fits = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
+        if fits and _per_thread(height * (block + sum(widths)), warps, 1, 192):  # scores and what is summed are held at once
+            yield Choice((("BLOCK_M", height), ("BLOCK_N", block)), warps, stages)
+
+
 _FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {
     Pointwise: _pointwise, Rows: _rows, Scan: _rows, Sort: _sort, Scatter: _scatter, Product: _products, Grouped: _products,
-    Attention: _attention,
+    Attention: _attention, Statistics: _gradients, Chain: _gradients,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from coset.ir.dims import Dim, add, ceildiv, multiply, substitute
 from coset.ir.types import DType
 from coset.lowering.kernel import Chain, Dot, Loop, Plan, Scalar, Statistics, extents_of, reads, stores_by_sum, values_of, writes
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
@@ -35,6 +36,18 @@ class Tiling:
 
     rows: int
     block: int
+    warps: int = 4
+    stages: int = 2
+
+    @property
+    def choice(self) -> Choice:
+        """As what is chosen."""
+        return Choice((("BLOCK_M", self.rows), ("BLOCK_N", self.block)), self.warps, self.stages)
+
+    @staticmethod
+    def chosen(choice: Choice) -> Tiling:
+        """The tiles that `choice` says."""
+        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages)
 
 
 def room(loops: Sequence[Loop]) -> int:
@@ -81,7 +94,8 @@ class Tiles:
     """A Triton function whose programs have rows, and go through what is summed in blocks with the kernel's products of them."""
 
     def __init__(self, kernel: Statistics | Chain, plan: Plan, options: Options, comment: list[str]) -> None:
-        self.base, self.options, self.comment, self.tiling = kernel, options, comment, choose_tiling(kernel)
+        self.choice = options.choice or choose_tiling(kernel).choice
+        self.base, self.options, self.comment, self.tiling = kernel, options.plain(), comment, Tiling.chosen(self.choice)
         bounded = kernel.low is not None or kernel.high is not None
         dims = [*dims_of(values_of(kernel), kernel.stores, plan), *(end for end in (kernel.low, kernel.high) if end is not None)]
         parts, last = (kernel.summed[:-1], kernel.summed[-1:]) if bounded else ((), kernel.summed)
@@ -97,7 +111,7 @@ class Tiles:
         ends += [add(count_of(kernel.summed), self.tiling.block), *(room(dot.k) for dot in kernel.dots)]
         buffers = (*reads(kernel), *writes(kernel))
         wide, self.sizes = wideness(index_limits(plan, buffers, dims, extents_of(kernel), ends))
-        self.body = Body(plan, options, wide=wide)
+        self.body = Body(plan, self.options, wide=wide)
         for name in _NAMES.split():
             self.body.name(name)
         self.outer, self.inner = Scope(ROW | COLUMN | DEPTH), Scope(ROW | COLUMN | DEPTH | KEY | PART)
@@ -210,11 +224,12 @@ class Tiles:
         """The function of these lines and its launch."""
         name, contracts = self.base.name, self.options.contracts
         source = function_text(self.body, name, self.comment, [each for each, _ in self.constexprs], lines)
-        launch = Launch(name, self.body.arguments(), (self.programs,), tuple(self.constexprs), self.sizes, 4, 2, contracts=contracts)
+        arguments, numbers, tiling = self.body.arguments(), tuple(self.constexprs), self.tiling
+        launch = Launch(name, arguments, (self.programs,), numbers, self.sizes, tiling.warps, tiling.stages, contracts=contracts)
         first = self.base.dots[0]
         unit = unit_of(first.lhs.dtype, first.rhs.dtype, self.base.accumulator)
         tf32 = unit is not None and unit.name == "f32" and self.options.tf32
-        return Emission(source, (launch,), unit="tf32" if tf32 else (unit or self.base.accumulator).name)
+        return Emission(source, (launch,), unit="tf32" if tf32 else (unit or self.base.accumulator).name, choice=self.choice)
 
 
 class ChainWriter(Tiles):

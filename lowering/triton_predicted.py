@@ -16,7 +16,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from coset.lowering.kernel import Attention, Computed, Grouped, Plan, Pointwise, Product, Rows, Scan, Scatter, loops_of
+from coset.ir.types import DType
+from coset.lowering.kernel import (
+    Attention,
+    Chain,
+    Computed,
+    Grouped,
+    Plan,
+    Pointwise,
+    Product,
+    Rows,
+    Scan,
+    Scatter,
+    Statistics,
+    loops_of,
+)
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
@@ -42,7 +56,11 @@ class _Share:
 def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]) -> float:
     """Seconds of a kernel with these numbers on a target; only beside those of its other alternatives do they mean something."""
     launch = target.numbers.get("launch")
-    share = _multiplying(kernel, choice, target, sizes) if isinstance(kernel, (Product, Grouped, Attention)) else None
+    share = None
+    if isinstance(kernel, (Product, Grouped, Attention)):
+        share = _multiplying(kernel, choice, target, sizes)
+    elif isinstance(kernel, (Statistics, Chain)):
+        share = _retracing(kernel, choice, target, sizes)
     share = share or _moving(kernel, plan, choice, target, sizes)
     slots = options.processors * share.resident
     joined = 0.0
@@ -70,9 +88,25 @@ def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: 
         flop, bytes_ = 2 * height * width * deep, deep * (height * lhs.bytes + width * rhs.bytes)
         groups = batch * -(-m // height) if isinstance(kernel, Product) else batch + -(-m // height)
         programs = groups * -(-n // width) * splits
+    return _share(flop, bytes_, programs, unit_of(lhs, rhs, kernel.accumulator) or kernel.accumulator, choice, target)
+
+
+def _retracing(kernel: Statistics | Chain, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
+    """A program of the gradients of an attention, as if no mask bounded what it sums over: it goes through all of that for its rows."""
+    batch, rows, summed = (number_of(loops, sizes) for loops in (kernel.batch, kernel.rows, kernel.summed))
+    height, places = choice["BLOCK_M"], _padded(summed, choice["BLOCK_N"])
+    inner = [(power_of_two(number_of(dot.k, sizes)), dot.rhs.dtype.bytes) for dot in kernel.dots]
+    inner += [(power_of_two(number_of(each.n, sizes)), each.value.dtype.bytes) for each in kernel.sums] if isinstance(kernel, Chain) else []
+    flop = 2 * height * places * sum(width for width, _ in inner)
+    bytes_ = places * sum(width * size for width, size in inner)
+    unit = unit_of(kernel.dots[0].lhs.dtype, kernel.dots[0].rhs.dtype, kernel.accumulator) or kernel.accumulator
+    return _share(flop, bytes_, batch * -(-rows // height), unit, choice, target)
+
+
+def _share(flop: float, bytes_: float, programs: int, unit: DType, choice: Choice, target: Target) -> _Share | None:
+    """A program that multiplies this much in `unit` and reads so many bytes that others read, too."""
     rates = target.kernels["matmul"].rates if "matmul" in target.kernels else {}
-    unit = unit_of(lhs, rhs, kernel.accumulator)
-    rate = rates.get((unit or kernel.accumulator).name, rates.get("*"))
+    rate = rates.get(unit.name, rates.get("*"))
     if rate is None:
         return None
     seconds = max(flop / rate.value, bytes_ / (CACHE * _bandwidth(target)))

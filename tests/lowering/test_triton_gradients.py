@@ -3,6 +3,7 @@ lengths that are not known, beside the attention itself and alone; and none of t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.plan import plan
-from coset.lowering.triton import Options, Rounding, can_emit
+from coset.lowering.triton import Options, Rounding, can_emit, emit
+from coset.lowering.triton_alternatives import alternatives
 from coset.rules.definition import evaluate_defined
 from tests.lowering.attention_cases import FLOATS, SIDES, Backward, Case, drawn_case, values_for
 from tests.lowering.drawn_kernels import Drawing
@@ -132,16 +134,30 @@ def _drawn_ends(drawing: Drawing, row: Loop, inner: Loop) -> tuple[Dim | None, D
     return low, high, (Bound(inner.index, 0 if low is None else low, inner.extent if high is None else high),)
 
 
+def check_drawn(seed: int, options: Options, interpreter: Runner) -> None:
+    drawing, kernel = drawn(seed)
+    planned = Plan(drawing.buffers, (kernel,), (), ())
+    for name, (value, expected) in run(kernel, planned, drawing.values, drawing.binding, interpreter, options).items():
+        largest = float(np.nanmax(np.where(np.isinf(expected), 0, np.abs(expected.astype(np.float64))), initial=1.0))
+        narrow = max([2.0**-23, *(FINEST[each.value.dtype.name] for each in getattr(kernel, "sums", ()))])
+        what = f"seed {seed}, {name}, {options.choice}"
+        assert_near(value, expected, drawing.buffers[name].dtype, 1e-6, absolute=32 * narrow * largest, what=what)
+
+
 @pytest.mark.parametrize("batch", range(6))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 20, batch * 20 + 20):
+        check_drawn(seed, EACH, interpreter)
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_drawn_kernels_with_other_tiles(batch: int, interpreter: Runner) -> None:
+    for seed in range(200 + batch * 20, 220 + batch * 20):
         drawing, kernel = drawn(seed)
-        for name, (value, expected) in run(
-            kernel, Plan(drawing.buffers, (kernel,), (), ()), drawing.values, drawing.binding, interpreter, EACH
-        ).items():
-            largest = float(np.nanmax(np.where(np.isinf(expected), 0, np.abs(expected.astype(np.float64))), initial=1.0))
-            narrow = max([2.0**-23, *(FINEST[each.value.dtype.name] for each in getattr(kernel, "sums", ()))])
-            assert_near(value, expected, drawing.buffers[name].dtype, 1e-6, absolute=32 * narrow * largest, what=f"seed {seed}, {name}")
+        default = emit(kernel, Plan(drawing.buffers, (kernel,), (), ()), options=EACH).choice
+        assert default is not None
+        others = alternatives(kernel, default, EACH, drawing.binding)[1:]
+        check_drawn(seed, replace(EACH, choice=others[seed % len(others)]), interpreter)
 
 
 def test_products_are_rounded_where_each_value_is(interpreter: Runner) -> None:
