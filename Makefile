@@ -6,15 +6,18 @@ BIN := $(VENV)/bin
 TESTED := .ci/constraints.txt
 INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint $(TESTED)
 
-.PHONY: demo test lint check models gpu clean
+.PHONY: demo test slow lint check models gpu clean
 
 # Optimize a trained network that a package ships, check it, time it.
 demo: $(VENV)/.demo
 	$(BIN)/python examples/trained_model.py
 
-# Everything that must hold: format, lint, types, rules, tests.
+# What must hold: format, lint, types, rules, tests. CI runs the slow tests, too.
 test: $(VENV)/.test lint check
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(VENV)/.test
 	$(BIN)/ruff format --check .

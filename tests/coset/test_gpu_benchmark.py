@@ -14,6 +14,7 @@ from benchmarks.gpu_report import text_of
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 

@@ -28,6 +28,8 @@ from coset.reference import read_program  # noqa: E402
 from coset.targets.target import get_target  # noqa: E402
 from coset.task import Job, finish, solve_task  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 TARGET = get_target("nvidia-h200")
 B, H, L, D = 2, 4, 128, 32
 Attend = Callable[[Any, Any, Any], Any]
@@ -126,7 +128,6 @@ def block(x: Any, qkv: Any, out: Any, up: Any, down: Any, labels: Any, *, causal
     return (loss, *torch.autograd.grad(loss, (x, *weights)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_training_step_of_a_block(causal: bool, tmp_path: Path) -> None:
     """Loss and all gradients of a transformer's block in one program, in full f32. In Triton's interpreter the kernels give what the

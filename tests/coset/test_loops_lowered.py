@@ -18,6 +18,7 @@ from coset.targets.target import get_target
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
+pytestmark = pytest.mark.slow
 
 RECURRENCE = """
 func.func @main(%x: tensor<12x4x16xf32>, %w: tensor<16x16xf32>, %h: tensor<4x16xf32>) -> (tensor<4x16xf32>, tensor<12x4x16xf32>) {

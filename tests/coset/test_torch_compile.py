@@ -19,6 +19,8 @@ from coset import compiling
 from coset.compiling import compiled_graphs, forget_graphs
 from coset.ir.errors import CosetError
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {"seconds": 2.0, "nodes": 4000, "code": "torch"}  # the plan of a GPU, its kernels as torch functions
 ERROR = 8.0
 """How many times the error of eager torch, taken from the same module in f64, ours may be: both are sums of many roundings."""
@@ -108,7 +110,6 @@ def test_a_module_gives_what_eager_torch_gives(name: str) -> None:
     assert tuple(sorted({fallback.reason for fallback in graph.fallbacks})) == model.keeps
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.trains])
 def test_gradients_are_those_of_eager_torch(name: str) -> None:
     model = MODELS[name]
@@ -123,7 +124,6 @@ def test_gradients_are_those_of_eager_torch(name: str) -> None:
         assert torch.allclose(a, b, rtol=1e-5, atol=1e-6), key
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.grows])
 def test_another_size_is_no_other_compilation(name: str) -> None:
     model = MODELS[name]
@@ -141,7 +141,6 @@ def test_another_size_is_no_other_compilation(name: str) -> None:
     assert any(part.symbols for part in graph.parts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "gpt2", "llama", "experts", "norms"])
 def test_gradients_at_another_size_are_no_other_compilation(name: str) -> None:
     model = MODELS[name]
@@ -445,7 +444,6 @@ for name in {names!r}:
 """
 
 
-@pytest.mark.slow
 def test_triton_kernels_run_in_the_interpreter() -> None:
     """Forward and backward, each compared in the interpreter with the reference too."""
     pytest.importorskip("triton")

@@ -15,6 +15,8 @@ from coset.frontends import torch_kept
 from coset.frontends.torch_kept import Kept
 from coset.ir.errors import CosetError
 
+pytestmark = pytest.mark.slow
+
 QUICK: dict[str, Any] = {"seconds": 2.0, "nodes": 2000, "code": "torch", "check": False}
 
 

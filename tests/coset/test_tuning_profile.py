@@ -47,6 +47,7 @@ from tests.coset.tuning_bench import (
 from tests.lowering.plan_cases import op, x_
 
 pytest.importorskip("triton", reason="Triton is not installed")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -245,7 +246,6 @@ def test_a_program_s_digest_has_no_names() -> None:
     assert scaled(large) == scaled(2 * large) != scaled(np.ones((8, 9), np.float32)) and scaled(small) != scaled(2 * small)
 
 
-@pytest.mark.slow
 def test_the_path_of_a_gpu_over_torch_s_memory(tmp_path: Path) -> None:
     """Everything that `on_gpu` does but CUDA itself, in a process with Triton's interpreter: kernels and whole packages."""
     pytest.importorskip("torch")

@@ -7,33 +7,30 @@ from pathlib import Path
 import pytest
 from blocks import run_page
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     kinds = run_page("tutorial.md", tmp_path)
     assert kinds["sh"] == 3 and kinds["rules"] == 2
 
 
-@pytest.mark.slow
 def test_a_target_is_added_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("adding-a-target.md", tmp_path)
     assert kinds["sh"] == 10 and kinds["toml"] == 5
 
 
-@pytest.mark.slow
 def test_explanations_are_as_the_page_says(tmp_path: Path) -> None:
     kinds = run_page("explaining.md", tmp_path)
     assert kinds["sh"] == 6 and kinds["prints"] == 6
 
 
-@pytest.mark.slow
 def test_the_page_of_tuning_runs(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     kinds = run_page("tuning.md", tmp_path)
     assert kinds["sh"] == 2 and kinds["prints"] == 2
 
 
-@pytest.mark.slow
 def test_the_page_of_torch_runs(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     about = tmp_path / "named_backend-1.dist-info"  # the name of the backend, also where coset runs in place

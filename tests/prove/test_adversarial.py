@@ -17,6 +17,8 @@ from coset.rules.parser import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
+pytestmark = pytest.mark.slow
+
 assert coset.dialects
 SECONDS = 12.0  # for what is left open at once where symbols stand for the attributes
 FOLDER = Path(__file__).parent

@@ -10,6 +10,8 @@ from coset.prove.verify import prove
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
 
+pytestmark = pytest.mark.slow
+
 ENTRIES = library()[::12]
 OVERFLOWS = {("factor_out_of_product", "condition dropped")}  # true of the reals; told apart where x y overflows (docs/status.md)
 TEXT = """use stablehlo
@@ -20,7 +22,6 @@ rule r for x, y: I[S..], a, b: int
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(ENTRIES)), ids=lambda number: ENTRIES[number][0].name)
 def test_no_mutant_survives_as_proved(number: int) -> None:
     entry, dialects = ENTRIES[number]

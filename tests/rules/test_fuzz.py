@@ -24,10 +24,11 @@ from coset.rules.scalar import Undefined
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import BUDGET, FURTHER
 
+pytestmark = pytest.mark.slow
+
 TEXTS, BLOCKS = 10_000, 10  # all of them: python tests/rules/grammar_texts.py 100000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_drawn_texts_are_read_or_refused(block: int) -> None:
     share = TEXTS // BLOCKS
