@@ -99,6 +99,9 @@ class Session:
         for key, value in (entries or {}).items():
             options.add_session_config_entry(key, value)
         name = "the model" if isinstance(model, bytes) else f"`{model}`"
+        if not isinstance(model, bytes) and not _is_unicode(str(model)):
+            said = str(model).encode(errors="backslashreplace").decode()
+            raise CosetError(f"ONNX Runtime opens no path that is not UTF-8: {said}", help="rename the file, or its folder")
         source = model if isinstance(model, bytes) else str(model)
         try:
             self._session = onnxruntime.InferenceSession(
@@ -132,7 +135,7 @@ class Session:
         """The outputs by name, in the model's order; what the model does not take is passed over.
 
         Raises:
-            CosetError: an input is missing or wrong, or a kernel fails. Unending: there is no result in `PATIENCE` seconds of a watched run.
+            CosetError: an input is missing or wrong, or a kernel fails. Unending: a watched run has no result in `PATIENCE` seconds.
         """
         if not self._watched:
             return self._results(feed, _silent())
@@ -206,6 +209,11 @@ def _as_array(value: Any) -> Any:
         return value.numpy()
     raw = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr()) if value.tensor_size_in_bytes() else b""
     return np.frombuffer(bytes(raw), DTYPES[name].numpy).reshape(value.shape())
+
+
+def _is_unicode(path: str) -> bool:
+    """False for a path with bytes that are no text, which Python keeps as surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def _first_line(error: Exception) -> str:
