@@ -127,7 +127,7 @@ class Oracle:
         self._model, self._program, self._seed = model, program, seed
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
-        self._usual = {name: _largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
+        self._usual = {name: largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
         if not self.runs:
             raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
 
@@ -272,7 +272,7 @@ def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.signbit(parts))
 
 
-def _largest(value: Any) -> float:
+def largest(value: Any) -> float:
     """The size of the largest finite element; 0 for what is no float."""
     if not isinstance(value, np.ndarray) or not floating(value):
         return 0.0

@@ -16,6 +16,7 @@ from coset.ir.types import TensorType
 LARGEST = 1 << 22  # elements of a constant that is nudged; larger ones stay, so that memory does not grow with the weights
 TOTAL = 1 << 25  # ... and of all of them together
 FACTORS = 1 << 14  # elements of what a result is multiplied by
+_MOVING = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"})  # what a number goes through to its op
 QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 
 
@@ -57,7 +58,8 @@ def wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def nudged(program: Program, seed: int) -> Program:
     """`program` with its float constants nudged, also the splat ones element by element: equal channels must not stay equal.
 
-    Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones.
+    Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones, and so do exponents: beside
+    2 a power of a negative number is NaN.
     """
     rng = np.random.default_rng(seed)
     budget = TOTAL
@@ -88,9 +90,14 @@ def rounded(program: Program, seed: int) -> Program:
 
 
 def _changed(program: Program, change: Callable[[Term, Term], Term]) -> Program:
-    """`program` with `change(term, made)` for each term, of which `made` stands over the changed operands. What opaque nodes read stays."""
+    """`program` with `change(term, made)` for each term, of which `made` stands over the changed operands. What opaque nodes read stays,
+    and exponents do, with the constants that they are moved from."""
     order = list(topological(program.roots))
     fixed = {operand for term in order if _fixes(term) for operand in term.operands}
+    fixed.update(term.operands[1] for term in order if term.op.name == "stablehlo.power")
+    for term in reversed(order):
+        if term in fixed and term.op.name in _MOVING:
+            fixed.update(term.operands)
     replaced: dict[Term, Term] = {}
     for term in order:
         made = rebuild(term, [replaced[operand] for operand in term.operands])

@@ -13,8 +13,8 @@ import pytest
 from coset import check
 from coset.check import Oracle, breaking_rule, difference
 from coset.frontends.onnx import import_model
-from coset.noise import nudge, rounded
-from coset.reference import values_of
+from coset.noise import largest_step, nudge, nudged, rounded
+from coset.reference import against_reference, values_of
 from coset.targets.running import Running
 
 
@@ -194,3 +194,41 @@ def test_numbers_below_the_normal_ones_may_be_zeros() -> None:
     assert not difference("normal", "y", small, np.zeros_like(small), 0.0, exact=True).ok
     assert not difference("normal", "y", small.astype(np.float64), np.zeros(2), 0.0, exact=False).ok
     assert not difference("normal", "y", np.full(2, 1e-35, np.float32), np.zeros(2, np.float32), 0.0, exact=False).ok
+
+
+def program_weights(width: int = 16) -> Any:
+    return np.array([round(0.37 * ((7 * i) % 11 - 5), 3) for i in range(width)])
+
+
+def of_text(body: str, *, width: int = 16, head: str = "float[4,16] x", result: str = "float[4,16] y", more: str = "") -> Any:
+    weights = ", ".join(map(str, program_weights(width)))
+    values = f"<float[{width}] w = {{{weights}}}, float two = {{2}}{more}>"
+    return import_model(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({head}) => ({result}) {values} {{ {body} }}'))
+
+
+def test_an_exponent_is_no_number_with_a_rounding_error() -> None:
+    """Beside 2 a power of a negative number is NaN, so that whatever is normalized by its mean square had no noise at all."""
+    program = of_text("a = Mul(x, w) y = Pow(a, two)")
+    feed = {"x": np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)}
+    value, expected = values_of(nudged(program, 1), feed)["y"], values_of(program, feed)["y"]
+    assert np.isfinite(value).all()
+    assert 0 < largest_step(value, expected) < 1e-5 * np.abs(expected).max()
+
+
+def test_what_ops_round_is_noise_too() -> None:
+    """1 + x - e^x near 0, as in the divergence of two distributions: neither x nor a constant moves it as far as its sums round."""
+    program = of_text(
+        "m = Mul(w, small) l = Add(x, m) o = Div(one, one) a = Add(l, o) e = Exp(l) y = Sub(a, e)",
+        more=", float small = {0.001}, float one = {1}",
+    )
+    w = program_weights()
+
+    def over_the_reals(feed: Any, error: float = 0.0) -> Any:
+        sums = feed["x"].astype(np.float64) + 1e-3 * w
+        with np.errstate(all="ignore"):
+            return {"y": (sums - np.expm1(sums) + error).astype(np.float32)}
+
+    report = against_reference(program, over_the_reals, {})
+    assert report.ok, report.worst
+    assert not against_reference(program, lambda feed: over_the_reals(feed, 1e-3), {}).ok
+    assert max(each.max_abs for each in report.differences if each.case == "zeros") > 64 * 2**-24 * 1e-6, "nothing is shown"
