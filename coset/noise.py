@@ -22,13 +22,18 @@ QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLi
 
 def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """`value` with each float element moved to one of its two neighbours; anything else as it is."""
-    if value.dtype.kind != "f":
+    if not _is_float(value.dtype):
         return value
     bits = np.dtype(f"i{value.dtype.itemsize}")
     draws = np.unpackbits(np.frombuffer(rng.bytes((value.size + 7) // 8), np.uint8), count=value.size).reshape(value.shape)
     # neighbours of one sign are neighbours as integers
     moved = (np.ascontiguousarray(value).view(bits).reshape(value.shape) + (draws.astype(bits) * 2 - 1)).view(value.dtype)
     return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    """True for real floats of 16 bits or more."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 def moved(feed: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def _fixes(term: Term) -> bool:
 
 def _rounds(term: Term) -> bool:
     """True for floats that are computed: neither given nor only moved. A part of a tuple is what an op with several results computes."""
-    if not isinstance(term.type, TensorType) or term.type.shape is None or term.type.dtype.numpy.kind != "f":
+    if not isinstance(term.type, TensorType) or term.type.shape is None or not _is_float(term.type.dtype.numpy):
         return False
     maker = term.operands[0].op if term.op.name == "builtin.get" else term.op
     return bool(term.operands) and not maker.has("movement")
@@ -138,7 +143,7 @@ def _near_one(type: TensorType, rng: np.random.Generator) -> Term:
 
 def _constant_value(term: Term) -> np.ndarray[Any, Any] | None:
     """The elements of a float constant or of the broadcast of one number, else None."""
-    if not isinstance(term.type, TensorType) or term.type.dtype.numpy.kind != "f" or term.type.static is None:
+    if not isinstance(term.type, TensorType) or not _is_float(term.type.dtype.numpy) or term.type.static is None:
         return None
     source = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
     if source.op.name != "builtin.constant" or (source is not term and source.tensor.rank):

@@ -12,10 +12,14 @@ import pytest
 
 from coset import check
 from coset.check import Oracle, breaking_rule, difference
+from coset.egraph.limits import Limits
 from coset.frontends.onnx import import_model
+from coset.lower import searched
 from coset.noise import largest_step, nudge, nudged, rounded
 from coset.reference import against_reference, values_of
 from coset.targets.running import Running
+from coset.targets.target import get_target
+from coset.task import Job
 
 
 def compare(expected: object, got: object, *, exact: bool = False, noise: float = 0.0, case: str = "normal") -> bool:
@@ -232,3 +236,18 @@ def test_what_ops_round_is_noise_too() -> None:
     assert report.ok, report.worst
     assert not against_reference(program, lambda feed: over_the_reals(feed, 1e-3), {}).ok
     assert max(each.max_abs for each in report.differences if each.case == "zeros") > 64 * 2**-24 * 1e-6, "nothing is shown"
+
+
+def test_the_noise_of_kept_nodes_is_that_of_their_meaning() -> None:
+    """Nodes on bf16 are kept, and what they read is not moved: a rounding of bf16 in front of an f32 output was more than was allowed."""
+    body = "b = Cast<to=16>(x) m = MatMul(b, v) y = Cast<to=1>(m)"
+    program = of_text(f"u = Unsqueeze(w, last) v = Cast<to=16>(u) {body}", result="float[4,1] y", more=", int64[1] last = {1}")
+    assert any(term.op.has("foreign") for term in program.terms())
+    opened = searched(
+        Job(program, get_target("nvidia-h200"), "reassociates", Limits(), (), {}, print, None, None, 0, False), program
+    ).program
+    rounding = lambda feed: {"y": (values_of(program, feed)["y"] * (1 + 2**-8)).astype(np.float32)}  # noqa: E731
+    assert not against_reference(program, rounding, {}).ok
+    assert against_reference(program, rounding, {}, opened=opened).ok
+    wrong = lambda feed: {"y": (values_of(program, feed)["y"] * 1.6).astype(np.float32)}  # noqa: E731
+    assert not against_reference(program, wrong, {}, opened=opened).ok
