@@ -53,8 +53,8 @@ def against_reference(
     operand of a product may be off; `exact`: every bit counts; `seed`: of the inputs. `plain` runs the same program, op by op, by the
     library that `run` is made of: where that library itself gains an infinity (its sums overflow in another order) or loses a NaN (its
     convolutions do not multiply padding), the result need only be what it is there, and the report says so under `apart`; where the
-    program comes so near to the largest number that the order of its sums decides (`near_overflow`), infinities are not judged. `opened`: the
-    program in ops of the algebra, whose noise is taken: what nodes read that were kept cannot be moved.
+    program comes so near to the largest number that the order of its sums decides (`near_overflow`), infinities are not judged.
+    `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were kept cannot be moved.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
@@ -134,7 +134,7 @@ def _most(value: np.ndarray[Any, Any]) -> float:
 def expected_values(
     program: Program, binding: Mapping[str, int], report: CheckReport, seed: int = 0, opened: Program | None = None
 ) -> Iterator[tuple[Case, Feed, Feed]]:
-    """Each case with the outputs and how far one rounding error on every number that goes in moves them, in the program as it is `opened`."""
+    """Each case with the outputs and how far one rounding error on every number that goes in moves them, where it is `opened`."""
     shaking = opened or program
     shaken = [nudged(shaking, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
     for case in cases(program, binding, seed):
