@@ -129,7 +129,7 @@ class Oracle:
         refusal = self._run(model, program, given)
         self._usual = {name: largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
         if not self.runs:
-            raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
+            raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help=what_to_give(program))
 
     def _run(self, model: Any, program: Program, given: Mapping[str, int]) -> str:
         """Run the original on every case with the first numbers for its free dims that it takes; the last refusal.
@@ -211,6 +211,13 @@ class Oracle:
                 _listen(run, session, run.case.feed)
                 _listen(run, session, moved(run.case.feed))
             del session  # before the next one is made
+
+
+def what_to_give(program: Program) -> str:
+    """What to do about a model that does not run on drawn inputs."""
+    return (
+        "give its free dims with --dim NAME=N" if program.symbols() else "does it run with inputs of its kind, in the memory that there is?"
+    )
 
 
 def _session(model: str | Path, running: Running | None = None) -> Session:

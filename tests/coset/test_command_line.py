@@ -89,3 +89,26 @@ def test_a_name_that_the_terminal_cannot_show_is_no_failure(tmp_path: Path, mode
     command = [sys.executable, "-m", "coset.cli", "optimize", str(model), "-o", str(output)]
     ended = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False, capture_output=True, text=True)
     assert (ended.returncode, "gr\\xf6\\xdfe.onnx" in ended.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ort.Attention", "the definition of `ort.Attention` is only expanded: no rule looks for it in programs"),
+        ("ort.Nothing", "there is no rule, and no op with a definition, called `ort.Nothing`"),
+    ],
+)
+def test_a_definition_that_is_not_looked_for_is_none_that_is_missing(
+    model: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    assert run(["explain", str(model), "--rule", name]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_free_dims_are_asked_for_only_where_there_are_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for shape, asked in (("2,3", False), ("2,N", True)):
+        text = f"(float[{shape}] x) => (float[5,7] y) <int64[2] to = {{5, 7}}> {{ y = Reshape(x, to) }}"
+        path = tmp_path / "wrong.onnx"
+        onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}'), path)
+        assert run(["optimize", str(path), "-o", str(tmp_path / "out.onnx")]) == 2
+        assert ("--dim NAME=N" in capsys.readouterr().err) is asked
