@@ -73,10 +73,12 @@ class Session:
         disabled: Sequence[str] = (),
         entries: Mapping[str, str] | None = None,
         arena: bool = True,
+        watched: bool = True,
     ) -> None:
         """Load a file, or serialized bytes whose external data lies in `folder`. `disabled` are optimizers of the level that are left
         out, `entries` further session options, both by their ONNX Runtime names; with `profile` each node is timed (see `node_times`).
         Without an `arena` memory goes back when a value is not needed any more: an arena grows by doubling, and keeps what it has.
+        A run that is `watched` is stopped after `PATIENCE`, by a thread that is started for it.
 
         Raises:
             CosetError: there is no such level, or ONNX Runtime does not load the model.
@@ -91,11 +93,15 @@ class Session:
         options.enable_cpu_mem_arena = arena
         if profile:
             options.profile_file_prefix = str(Path(tempfile.mkdtemp(prefix="coset-profile-")) / "ort")
+        self._watched = watched
         if folder is not None:
             options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
         for key, value in (entries or {}).items():
             options.add_session_config_entry(key, value)
         name = "the model" if isinstance(model, bytes) else f"`{model}`"
+        if not isinstance(model, bytes) and not _is_unicode(str(model)):
+            said = str(model).encode(errors="backslashreplace").decode()
+            raise CosetError(f"ONNX Runtime opens no path that is not UTF-8: {said}", help="rename the file, or its folder")
         source = model if isinstance(model, bytes) else str(model)
         try:
             self._session = onnxruntime.InferenceSession(
@@ -109,14 +115,17 @@ class Session:
         self._foreign = any(value.type in _FOREIGN for value in self._session.get_outputs())
 
     @classmethod
-    def told(cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None, arena: bool = True) -> Session:
+    def told(
+        cls, model: str | Path, running: Running, *, entries: Mapping[str, str] | None = None, arena: bool = True, watched: bool = True
+    ) -> Session:
         """The model of a file under the options `running`; `entries` over those that it names.
 
         Raises:
             CosetError: ONNX Runtime does not load the model so.
         """
         given = {**dict(running.entries), **(entries or {})}
-        return cls(model, level=running.level, threads=running.threads or THREADS, disabled=running.disabled, entries=given, arena=arena)
+        threads = running.threads or THREADS
+        return cls(model, level=running.level, threads=threads, disabled=running.disabled, entries=given, arena=arena, watched=watched)
 
     def __call__(self, feed: Feed) -> dict[str, Any]:
         """As `run`."""
@@ -126,8 +135,10 @@ class Session:
         """The outputs by name, in the model's order; what the model does not take is passed over.
 
         Raises:
-            CosetError: an input is missing or wrong, or a kernel fails. Unending: there is no result in `PATIENCE` seconds.
+            CosetError: an input is missing or wrong, or a kernel fails. Unending: a watched run has no result in `PATIENCE` seconds.
         """
+        if not self._watched:
+            return self._results(feed, _silent())
         options, late = _silent(), threading.Event()
         timer = threading.Timer(PATIENCE, _end, (options, late))
         timer.daemon = True
@@ -198,6 +209,11 @@ def _as_array(value: Any) -> Any:
         return value.numpy()
     raw = (ctypes.c_uint8 * value.tensor_size_in_bytes()).from_address(value.data_ptr()) if value.tensor_size_in_bytes() else b""
     return np.frombuffer(bytes(raw), DTYPES[name].numpy).reshape(value.shape())
+
+
+def _is_unicode(path: str) -> bool:
+    """False for a path with bytes that are no text, which Python keeps as surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in path)
 
 
 def _first_line(error: Exception) -> str:

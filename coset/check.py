@@ -127,9 +127,9 @@ class Oracle:
         self._model, self._program, self._seed = model, program, seed
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
-        self._usual = {name: _largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
+        self._usual = {name: largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
         if not self.runs:
-            raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help="give its free dims with --dim NAME=N")
+            raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help=what_to_give(program))
 
     def _run(self, model: Any, program: Program, given: Mapping[str, int]) -> str:
         """Run the original on every case with the first numbers for its free dims that it takes; the last refusal.
@@ -213,6 +213,13 @@ class Oracle:
             del session  # before the next one is made
 
 
+def what_to_give(program: Program) -> str:
+    """What to do about a model that does not run on drawn inputs."""
+    return (
+        "give its free dims with --dim NAME=N" if program.symbols() else "does it run with inputs of its kind, in the memory that there is?"
+    )
+
+
 def _session(model: str | Path, running: Running | None = None) -> Session:
     """A session for few runs, which asks for no more memory than it needs."""
     return Session.told(model, running or UNOPTIMIZED, entries=WAITING, arena=False)
@@ -272,7 +279,7 @@ def _signs(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(np.signbit(parts))
 
 
-def _largest(value: Any) -> float:
+def largest(value: Any) -> float:
     """The size of the largest finite element; 0 for what is no float."""
     if not isinstance(value, np.ndarray) or not floating(value):
         return 0.0

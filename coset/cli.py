@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +31,22 @@ for command in COMMANDS:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: runs a command and turns our errors into exit codes."""
+    open_streams()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def open_streams() -> None:
+    """Open those of stdin, stdout and stderr that are closed, so that no file that is written gets their place, and a library's messages;
+    stdout takes every name."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 it is never closed
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: a name that its encoding has not is no mistake
 
 
 def run(arguments: list[str]) -> int:
@@ -51,8 +68,8 @@ def run(arguments: list[str]) -> int:
         say("  help: nothing was written; check the dims that the model declares, give smaller numbers to free ones (--dim), or make room")
         return USER_ERROR
     except OSError as error:
-        say(f"error: {error.strerror or error}: {error.filename or ''}")
-        say("  help: nothing was written; check the path, its permissions and the disk")
+        say(f"error: {error.strerror or error}: {error.filename or 'where the output goes'}")
+        say("  help: check the path, its permissions and the disk")
         return USER_ERROR
     except BaseException as error:
         if not _is_interrupt(error):

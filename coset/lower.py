@@ -168,7 +168,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     check: dict[str, Any] = {}
 
     def checked(beside: Path) -> Mapping[str, Any]:
-        check.update(_checked(asked, original, beside, emitted))
+        check.update(_checked(asked, original, task.program, beside, emitted))
         return {"check": check}
 
     manifest = write_package(package, folder, checked=checked)
@@ -322,7 +322,7 @@ def _version() -> str:
 # ---------------------------------------------------------------- comparison with the reference
 
 
-def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted) -> dict[str, Any]:
+def _checked(asked: Lowering, original: Program, primitives: Program, folder: Path, emitted: _Emitted) -> dict[str, Any]:
     """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else. Triton
     kernels that are not to be interpreted are compared as torch functions over the same buffers.
 
@@ -343,7 +343,8 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
         with asked.opened(folder, interpreted) as package, ExitStack() as stack:
             plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
-            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run)
+            opened = primitives if any(term.op.has("foreign") for term in original.terms()) else None
+            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run, opened=opened)
     if not report.ok:
         worst = report.worst
         what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
@@ -378,11 +379,12 @@ class _Plain:
 
 
 def compare(
-    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, plain: Callable[[Feed], Feed] | None = None
-) -> CheckReport:
+    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, plain: Callable[[Feed], Feed] | None = None,
+    opened: Program | None = None,
+) -> CheckReport:  # fmt: skip
     """Run the package beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    return against_reference(program, package.run, given, amplified=amplified, plain=plain)
+    return against_reference(program, package.run, given, amplified=amplified, plain=plain, opened=opened)

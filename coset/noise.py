@@ -16,18 +16,24 @@ from coset.ir.types import TensorType
 LARGEST = 1 << 22  # elements of a constant that is nudged; larger ones stay, so that memory does not grow with the weights
 TOTAL = 1 << 25  # ... and of all of them together
 FACTORS = 1 << 14  # elements of what a result is multiplied by
+_MOVING = frozenset({"stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"})  # what a number goes through to its op
 QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
 
 
 def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[Any, Any]:
     """`value` with each float element moved to one of its two neighbours; anything else as it is."""
-    if value.dtype.kind != "f":
+    if not _is_float(value.dtype):
         return value
     bits = np.dtype(f"i{value.dtype.itemsize}")
     draws = np.unpackbits(np.frombuffer(rng.bytes((value.size + 7) // 8), np.uint8), count=value.size).reshape(value.shape)
     # neighbours of one sign are neighbours as integers
     moved = (np.ascontiguousarray(value).view(bits).reshape(value.shape) + (draws.astype(bits) * 2 - 1)).view(value.dtype)
     return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+
+
+def _is_float(dtype: np.dtype[Any]) -> bool:
+    """True for real floats of 16 bits or more."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
 
 
 def moved(feed: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +63,8 @@ def wide(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def nudged(program: Program, seed: int) -> Program:
     """`program` with its float constants nudged, also the splat ones element by element: equal channels must not stay equal.
 
-    Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones.
+    Constants that an opaque node reads stay (a scale of Resize decides a shape), but for the quantizing ones, and so do exponents: beside
+    2 a power of a negative number is NaN.
     """
     rng = np.random.default_rng(seed)
     budget = TOTAL
@@ -88,9 +95,14 @@ def rounded(program: Program, seed: int) -> Program:
 
 
 def _changed(program: Program, change: Callable[[Term, Term], Term]) -> Program:
-    """`program` with `change(term, made)` for each term, of which `made` stands over the changed operands. What opaque nodes read stays."""
+    """`program` with `change(term, made)` for each term, of which `made` stands over the changed operands. What opaque nodes read stays,
+    and exponents do, with the constants that they are moved from."""
     order = list(topological(program.roots))
     fixed = {operand for term in order if _fixes(term) for operand in term.operands}
+    fixed.update(term.operands[1] for term in order if term.op.name == "stablehlo.power")
+    for term in reversed(order):
+        if term in fixed and term.op.name in _MOVING:
+            fixed.update(term.operands)
     replaced: dict[Term, Term] = {}
     for term in order:
         made = rebuild(term, [replaced[operand] for operand in term.operands])
@@ -109,7 +121,7 @@ def _fixes(term: Term) -> bool:
 
 def _rounds(term: Term) -> bool:
     """True for floats that are computed: neither given nor only moved. A part of a tuple is what an op with several results computes."""
-    if not isinstance(term.type, TensorType) or term.type.shape is None or term.type.dtype.numpy.kind != "f":
+    if not isinstance(term.type, TensorType) or term.type.shape is None or not _is_float(term.type.dtype.numpy):
         return False
     maker = term.operands[0].op if term.op.name == "builtin.get" else term.op
     return bool(term.operands) and not maker.has("movement")
@@ -131,7 +143,7 @@ def _near_one(type: TensorType, rng: np.random.Generator) -> Term:
 
 def _constant_value(term: Term) -> np.ndarray[Any, Any] | None:
     """The elements of a float constant or of the broadcast of one number, else None."""
-    if not isinstance(term.type, TensorType) or term.type.dtype.numpy.kind != "f" or term.type.static is None:
+    if not isinstance(term.type, TensorType) or not _is_float(term.type.dtype.numpy) or term.type.static is None:
         return None
     source = term.operands[0] if term.op.name == "stablehlo.broadcast_in_dim" else term
     if source.op.name != "builtin.constant" or (source is not term and source.tensor.rank):

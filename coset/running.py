@@ -106,6 +106,7 @@ def timed(path: Path, options: Running | None, task: Task) -> Callable[[], objec
 
 def load(path: str | Path) -> Session:
     """The ONNX model at `path`, ready to run on inputs by name, with the options that it carries or ONNX Runtime's full optimization.
+    A run takes as long as it takes.
 
     Malformed options, and options under which it does not load, are passed over with a warning.
 
@@ -115,9 +116,9 @@ def load(path: str | Path) -> Session:
     try:
         running = stored(path)
         if running is not None:
-            return Session.told(path, running)
+            return Session.told(path, running, watched=False)
     except CosetError as error:
-        session = Session.told(path, Running())  # which raises its own error where it is the model that is wrong
+        session = Session.told(path, Running(), watched=False)  # which raises its own error where it is the model that is wrong
         warnings.warn(f"{path}: {error.message}; it runs with ONNX Runtime's own options", stacklevel=2)
         return session
-    return Session.told(path, Running())
+    return Session.told(path, Running(), watched=False)

@@ -127,14 +127,14 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         print_line(f"host       {each['op']}{many}, {each['seconds'] * 1e3:.3f} ms: {each['reason']}", markup=False)
     if report["on_target"] is not None:
         moved = report["transfers"]
-        print_line(f"placement  {report['on_target']} nodes on {report['target']}")
+        print_line(f"placement  {report['on_target']} nodes on {report['target']}", markup=False)
         print_line(f"transfers  {moved['count']}, {moved['bytes'] / 1e6:.3f} MB, {moved['seconds'] * 1e3:.3f} ms")
     if report["kept"]:
-        print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)")
+        print_line(f"kept       {', '.join(report['kept'])} (written back as they came; no rule sees into them)", markup=False)
     if report["opaque"]:
-        print_line(f"opaque     {', '.join(report['opaque'])}")
+        print_line(f"opaque     {', '.join(report['opaque'])}", markup=False)
     if "output" in report:
-        print_line(f"written    {report['output']}")
+        print_line(f"written    {report['output']}", markup=False)
 
 
 def session_line(session: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coset.dialects.hub_scalars import cast
+from coset.dialects.hub_scalars import cast, power
 from coset.dialects.hub_terms import convert, literal, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
@@ -26,7 +26,8 @@ def _mod(node: Node) -> Built:
 
 def _pow(node: Node) -> Built:
     """Power of one element type. A constant exponent of another type is converted where that is exact; for an integer base it must be
-    known not to be negative."""
+    known not to be negative. A power of two numbers is a number: exporters write the scale of attention as one, and no rule that rounds
+    looks into what no input reaches."""
     base, exponent = node.operands
     dtype = base.tensor.dtype
     known = constant_elements(exponent, 1)
@@ -36,6 +37,10 @@ def _pow(node: Node) -> Built:
         if known is None or known.astype(dtype.numpy).astype(np.float64) != known.astype(np.float64):
             return None
         exponent = literal(known.astype(dtype.numpy), dtype)
+    numbers = constant_elements(base, 1), constant_elements(exponent, 1)
+    if dtype.kind == "float" and dtype in USUAL and numbers[0] is not None and numbers[1] is not None:
+        with np.errstate(all="ignore"):
+            return literal(np.asarray(power(numbers[0], numbers[1])), dtype)
     return sugar(replace(node, operands=(base, exponent)))
 
 

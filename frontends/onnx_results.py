@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from coset.dialects.onnx_bounds import implied_bound, least
+from coset.dialects.onnx_dtypes import USUAL
 from coset.dialects.onnx_moves import axes_of_pad, bound_of_gather
 from coset.dialects.onnx_node import Node, axis_of, constant_elements, define
 from coset.frontends.onnx_types import UNKNOWN
@@ -30,15 +31,27 @@ def result_dims(node: Node) -> Dims:
     if node.name == "Expand":
         return _broadcast([shape, node.dims(1)])
     if node.name == "Reshape":
-        target = node.dims(1)
-        return None if target is None else [dim if (least(dim) or 0) > 0 else None for dim in target]
+        return _reshape(shape, node.dims(1))
     rule = _RULES.get(node.name)
     return None if rule is None or shape is None else rule(node, shape)
 
 
+def _reshape(shape: Dims, target: Sequence[Dim] | None) -> Dims:
+    """The dims that `target` names, and the one that is -1 where the others are numbers: what is left of the elements."""
+    if target is None:
+        return None
+    result: list[Dim | None] = [dim if (least(dim) or 0) > 0 else None for dim in target]
+    if shape is not None and None not in shape and target.count(-1) == 1:
+        others = [dim for dim in target if dim != -1]
+        if all(isinstance(dim, int) and dim > 0 for dim in others):
+            result[target.index(-1)] = dims.divide_exactly(dims.product(dim for dim in shape if dim is not None), dims.product(others))
+    return result
+
+
 def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
     """`types` of the results of `node`, with those unknown or of unknown rank taken from its op's definition where that knows them; for an
-    op of ONNX Runtime those of dims that nothing says, too: the standard leaves one open for good reasons."""
+    op of ONNX Runtime those of dims that nothing says, too: the standard leaves one open for good reasons. So for element types of which
+    nodes become no terms for lack of kernels alone."""
     operands = [operand.type for operand in node.operands if operand.op is not ABSENT]
     if not all(isinstance(type, TensorType) and type.shape is not None for type in operands):
         return list(types)
@@ -56,7 +69,12 @@ def defined_types(node: Node, types: Sequence[Type]) -> list[Type]:
         own = _symbols(term.type) <= spelled  # symbols of the data's own have no meaning here
         if type == UNKNOWN or (isinstance(type, TensorType) and type.shape is None and term.type.dtype == type.dtype):
             result[index] = term.type if own else TensorType(term.type.dtype, None)
-        elif own and "." in node.name and isinstance(type, TensorType) and (type.dtype, type.rank) == (term.type.dtype, term.type.rank):
+        elif (
+            own
+            and ("." in node.name or term.type.dtype not in USUAL)
+            and isinstance(type, TensorType)
+            and (type.dtype, type.rank) == (term.type.dtype, term.type.rank)
+        ):
             result[index] = term.type
     return result
 
@@ -233,7 +251,23 @@ def _padded(node: Node, shape: Sequence[Dim]) -> Dims:
     return result
 
 
+def _deepened(node: Node, shape: Sequence[Dim]) -> Dims:
+    """Blocks of space as channels, where they fill it exactly."""
+    size = node.attributes["blocksize"]
+    if len(shape) != 4:
+        return None
+    return [shape[0], dims.multiply(shape[1], size * size), *(dims.divide_exactly(dim, size) for dim in shape[2:])]
+
+
+def _spread(node: Node, shape: Sequence[Dim]) -> Dims:
+    """Channels as blocks of space."""
+    size = node.attributes["blocksize"]
+    if len(shape) != 4:
+        return None
+    return [shape[0], dims.divide_exactly(shape[1], size * size), *(dims.multiply(dim, size) for dim in shape[2:])]
+
+
 _RULES: dict[str, Callable[[Node, Sequence[Dim]], Dims]] = {
     "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool, "ConvTranspose": _transposed_convolution, "Resize": _resize,
-    "Upsample": _resize, "Tile": _tile, "Pad": _padded,
+    "Upsample": _resize, "Tile": _tile, "Pad": _padded, "SpaceToDepth": _deepened, "DepthToSpace": _spread,
 }  # fmt: skip

@@ -203,7 +203,7 @@ def _graph(program: Program) -> Graph:
         except Refused as refusal:
             needed = refusal.since
             if needed <= opset:
-                help = "optimize for a target that finds the op illegal"
+                help = "lower the model for a GPU with `coset lower`, or write StableHLO: a result that ends in .mlir"
                 raise CosetError(f"the program cannot be written as ONNX: {refusal}", help=help) from None
         ceiling = newest()
         if needed > ceiling:

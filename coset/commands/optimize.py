@@ -23,6 +23,7 @@ from coset.commands.options import (
     bytes_of,
     file_in_folder,
     print_json,
+    refuse_overwriting,
     say,
     span_of,
     zones_of,
@@ -88,6 +89,9 @@ def optimize(
     drawn = told is not None and told.suffix == ".html"
     limits = Limits(seconds=time_limit, nodes=node_limit, bytes=memory_limit)
     problem, proof = file_in_folder(extraction_problem, "extraction problem"), file_in_folder(certificate, "certificate")
+    beside = {"report": told, "extraction problem": problem, "certificate": proof}
+    refuse_overwriting((model, *rule_files), beside)
+    refuse_overwriting(rule_files, {"result": output, **beside})  # which may take the place of the model
     resolved = find_target(target or default_target(output))
     if proof is not None and (keep or zones):
         what = "of the outputs, not of kept values" if keep else "of one search"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,21 @@ def file_in_folder(path: str | Path | None, what: str) -> Path | None:
     if not place.parent.is_dir():
         raise CosetError(f"there is no folder `{place.parent}` for the {what}", help="name a file in one that is there")
     return place
+
+
+def refuse_overwriting(given: Iterable[str | Path], written: Mapping[str, str | Path | None]) -> None:
+    """What a command writes, by what it is, each in a file of its own, none of which was `given` to it.
+
+    Raises:
+        CosetError: two are one file, of which only the last would be left.
+    """
+    taken = {Path(path).resolve(): "what is read" for path in given}
+    for what, path in written.items():
+        if path is None:
+            continue
+        other = taken.setdefault(Path(path).resolve(), f"the {what}")
+        if other != f"the {what}":
+            raise CosetError(f"the {what} would be written over {other}: {path}", help="give each a file of its own")
 
 
 def _import(_: click.Context, __: click.Parameter, modules: tuple[str, ...]) -> None:

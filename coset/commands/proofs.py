@@ -6,7 +6,20 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import DIM, JSON, NATIVE, NEGATIVE, RULES, SUCCESS, UNKNOWN, file_in_folder, pairs_of, print_json, say
+from coset.commands.options import (
+    DIM,
+    JSON,
+    NATIVE,
+    NEGATIVE,
+    RULES,
+    SUCCESS,
+    UNKNOWN,
+    file_in_folder,
+    pairs_of,
+    print_json,
+    refuse_overwriting,
+    say,
+)
 
 
 @click.command()
@@ -35,6 +48,7 @@ def prove(
     from coset.show import show_proved
 
     proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
+    refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
     result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, say))
     if as_json:
         print_json(result)
@@ -78,7 +92,9 @@ def diff(first: str, second: str, html: str | None, numerics: str, time_limit: f
     from coset.reporting.differing import Asked, differing
     from coset.show import show_differing
 
-    result = differing(Asked(first, second, dims, numerics, time_limit, file_in_folder(html, "page")))
+    page = file_in_folder(html, "page")
+    refuse_overwriting((first, second), {"page": page})
+    result = differing(Asked(first, second, dims, numerics, time_limit, page))
     if as_json:
         print_json(result)
     else:

@@ -14,7 +14,7 @@ from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
 from coset.ir.errors import CosetError, like, meant
-from coset.ir.op import get_op
+from coset.ir.op import find_op, get_op
 from coset.lower import DIALECT, searched
 from coset.pipeline import flow_for, suffix
 from coset.reference import read_program
@@ -107,6 +107,9 @@ def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
     if len(ends) == 1 and "." not in name:
         return named_rules(job, ends[0])
     help = meant(ends) or like(name, known) or "`coset rules` and `coset rules --ops` list them"
+    op = find_op(name)
+    if op is not None and is_defined(op):
+        raise CosetError(f"the definition of `{name}` is only expanded: no rule looks for it in programs", help=help)
     raise CosetError(f"there is no rule, and no op with a definition, called `{name}`", help=help)
 
 

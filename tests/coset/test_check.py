@@ -12,10 +12,14 @@ import pytest
 
 from coset import check
 from coset.check import Oracle, breaking_rule, difference
+from coset.egraph.limits import Limits
 from coset.frontends.onnx import import_model
-from coset.noise import nudge, rounded
-from coset.reference import values_of
+from coset.lower import searched
+from coset.noise import largest_step, nudge, nudged, rounded
+from coset.reference import against_reference, values_of
 from coset.targets.running import Running
+from coset.targets.target import get_target
+from coset.task import Job
 
 
 def compare(expected: object, got: object, *, exact: bool = False, noise: float = 0.0, case: str = "normal") -> bool:
@@ -194,3 +198,56 @@ def test_numbers_below_the_normal_ones_may_be_zeros() -> None:
     assert not difference("normal", "y", small, np.zeros_like(small), 0.0, exact=True).ok
     assert not difference("normal", "y", small.astype(np.float64), np.zeros(2), 0.0, exact=False).ok
     assert not difference("normal", "y", np.full(2, 1e-35, np.float32), np.zeros(2, np.float32), 0.0, exact=False).ok
+
+
+def program_weights(width: int = 16) -> Any:
+    return np.array([round(0.37 * ((7 * i) % 11 - 5), 3) for i in range(width)])
+
+
+def of_text(body: str, *, width: int = 16, head: str = "float[4,16] x", result: str = "float[4,16] y", more: str = "") -> Any:
+    weights = ", ".join(map(str, program_weights(width)))
+    values = f"<float[{width}] w = {{{weights}}}, float two = {{2}}{more}>"
+    return import_model(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g ({head}) => ({result}) {values} {{ {body} }}'))
+
+
+def test_an_exponent_is_no_number_with_a_rounding_error() -> None:
+    """Beside 2 a power of a negative number is NaN, so that whatever is normalized by its mean square had no noise at all."""
+    program = of_text("a = Mul(x, w) y = Pow(a, two)")
+    feed = {"x": np.random.default_rng(0).standard_normal((4, 16)).astype(np.float32)}
+    value, expected = values_of(nudged(program, 1), feed)["y"], values_of(program, feed)["y"]
+    assert np.isfinite(value).all()
+    assert 0 < largest_step(value, expected) < 1e-5 * np.abs(expected).max()
+
+
+def test_what_ops_round_is_noise_too() -> None:
+    """1 + x - e^x near 0, as in the divergence of two distributions: neither x nor a constant moves it as far as its sums round."""
+    program = of_text(
+        "m = Mul(w, small) l = Add(x, m) o = Div(one, one) a = Add(l, o) e = Exp(l) y = Sub(a, e)",
+        more=", float small = {0.001}, float one = {1}",
+    )
+    w = program_weights()
+
+    def over_the_reals(feed: Any, error: float = 0.0) -> Any:
+        sums = feed["x"].astype(np.float64) + 1e-3 * w
+        with np.errstate(all="ignore"):
+            return {"y": (sums - np.expm1(sums) + error).astype(np.float32)}
+
+    report = against_reference(program, over_the_reals, {})
+    assert report.ok, report.worst
+    assert not against_reference(program, lambda feed: over_the_reals(feed, 1e-3), {}).ok
+    assert max(each.max_abs for each in report.differences if each.case == "zeros") > 64 * 2**-24 * 1e-6, "nothing is shown"
+
+
+def test_the_noise_of_kept_nodes_is_that_of_their_meaning() -> None:
+    """Nodes on bf16 are kept, and what they read is not moved: a rounding of bf16 in front of an f32 output was more than was allowed."""
+    body = "b = Cast<to=16>(x) m = MatMul(b, v) y = Cast<to=1>(m)"
+    program = of_text(f"u = Unsqueeze(w, last) v = Cast<to=16>(u) {body}", result="float[4,1] y", more=", int64[1] last = {1}")
+    assert any(term.op.has("foreign") for term in program.terms())
+    opened = searched(
+        Job(program, get_target("nvidia-h200"), "reassociates", Limits(), (), {}, print, None, None, 0, False), program
+    ).program
+    rounding = lambda feed: {"y": (values_of(program, feed)["y"] * (1 + 2**-8)).astype(np.float32)}  # noqa: E731
+    assert not against_reference(program, rounding, {}).ok
+    assert against_reference(program, rounding, {}, opened=opened).ok
+    wrong = lambda feed: {"y": (values_of(program, feed)["y"] * 1.6).astype(np.float32)}  # noqa: E731
+    assert not against_reference(program, wrong, {}, opened=opened).ok

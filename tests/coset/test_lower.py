@@ -271,3 +271,26 @@ def test_a_limit_that_no_plan_keeps_names_the_least(tmp_path: Path) -> None:
 def test_code_without_a_plan_has_no_limit(tmp_path: Path) -> None:
     with pytest.raises(CosetError, match="no plan whose memory could be limited"):
         lower.lower(lower.Lowering(training_step(tmp_path), get_target(TARGET), code="aten", max_memory=1000), tmp_path / "out")
+
+
+def test_a_bf16_model_of_free_size_is_lowered(tmp_path: Path) -> None:
+    """Its nodes are kept when it is read, as ONNX Runtime has no kernels for them: shapes behind them were unknown."""
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (int64[1,T] ids) => (float[1,T,40] y)
+    <int64[4] heads = {1, -1, 4, 8}, int64[3] flat = {1, -1, 32}> {
+        e = Gather (table, ids) c = Cast<to=1> (e) s = Mul (c, c) m = ReduceMean (s, last) r = Sqrt (m) n = Div (c, r) h = Cast<to=16> (n)
+        p = MatMul (h, W) q = Reshape (p, heads) t = Tanh (q) f = Reshape (t, flat) a = Add (e, f) o = MatMul (a, V) y = Cast<to=1> (o)
+    }"""
+    model = onnx.parser.parse_model(text)
+    draw = np.random.default_rng(0)
+    weights = {
+        name: draw.standard_normal(shape).astype(np.float32) for name, shape in (("table", (40, 32)), ("W", (32, 32)), ("V", (32, 40)))
+    }
+    for name, value in weights.items():
+        bits = (value.view(np.uint32) >> 16).astype(np.uint16)
+        raw = helper.make_tensor(name, onnx.TensorProto.BFLOAT16, value.shape, bits.tobytes(), raw=True)
+        model.graph.initializer.append(raw)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1]), "last"))
+    path = tmp_path / "decoder.onnx"
+    onnx.save(model, path)
+    report = lower.lower(lower.Lowering(path, get_target(TARGET), limits=Limits(seconds=20, nodes=4000)), tmp_path / "out")
+    assert report["check"]["ok"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -246,3 +247,12 @@ def test_bench_times_a_program_as_it_says_too(tmp_path: Path, capsys: pytest.Cap
     assert run(["bench", str(path), "--rounds", "1", "--json"]) == 0
     names = [variant["name"] for variant in json.loads(capsys.readouterr().out)["variants"]]
     assert names == [f"{path} (off)", f"{path} (all)", f"{path} (as stored)"]
+
+
+def test_a_loaded_model_runs_without_a_watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread for each run took longer than a small model, and ended those of users after five minutes."""
+    started: list[object] = []
+    monkeypatch.setattr(threading, "Timer", lambda *arguments: started.append(arguments))
+    path = saved(model(), tmp_path / "in.onnx")
+    assert coset.load(path).run({"x": X}).keys() == {"y"}
+    assert not started

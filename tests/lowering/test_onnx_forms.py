@@ -252,3 +252,11 @@ def test_booleans_take_the_logical_ops() -> None:
     assert a.tensor.dtype is BOOL
     every = make("stablehlo.reduce", (a,), {"dimensions": (1,), "combiner": "and"})
     agrees(program_of(make("stablehlo.and", (a, b)), make("stablehlo.xor", (a, b)), make("stablehlo.not", (a,)), every))
+
+
+def test_what_has_no_kernels_is_told_where_to_go() -> None:
+    """The help spoke of a target that finds the op illegal."""
+    x = input_term("x", TensorType(DTYPES["bf16"], (2, 3)))
+    with pytest.raises(CosetError, match="no kernels are counted on for bf16") as raised:
+        lower(Program((x,), (("y", make("stablehlo.add", (x, x))),), None, {}))
+    assert raised.value.help is not None and "coset lower" in raised.value.help

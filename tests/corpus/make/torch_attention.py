@@ -47,6 +47,10 @@ def _scaled_query(q: Any, k: Any, v: Any) -> Any:
     return F.softmax((q * D**-0.5) @ k.transpose(-1, -2), dim=-1) @ v
 
 
+def _traced_scale(q: Any, k: Any, v: Any) -> Any:
+    return F.softmax((q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2), dim=-1) @ v
+
+
 def _scaled_key(q: Any, k: Any, v: Any) -> Any:
     return F.softmax(q @ (k * ROOT).transpose(-1, -2), dim=-1) @ v
 
@@ -179,6 +183,7 @@ ON_HEADS = {
     "sdpa-half": Case(plain(_sdpa()), HALF, attention(), "scaled_dot_product_attention in f16", ways=("script14", "dynamo18", "compile")),
     "plain": Case(plain(_plain), HEADS, attention(), "softmax(q k^T / sqrt(d)) v", ways=("script13", "dynamo18", "hlo"), dynamic=DYNAMIC),
     "scaled-query": Case(plain(_scaled_query), HEADS, attention(), "q * d^-0.5 (timm)", ways=("script13", "hlo")),
+    "traced-scale": Case(plain(_traced_scale), HEADS, attention(), "q * q.shape[-1]^-0.5, a Pow of two constants in the graph", ways=("script17",)),
     "scaled-key": Case(plain(_scaled_key), HEADS, attention(), "k scaled before its transpose", ways=("script13",)),
     "scaled-both": Case(plain(_scaled_both), HEADS, attention(), "q and k times d^-0.25 (Whisper)", ways=("script13", "dynamo18")),
     "divided-query": Case(plain(_divided_query), HEADS, attention(), "q / sqrt(d), k permuted (DistilBERT)", ways=("script13",)),
