@@ -10,7 +10,7 @@ from coset.lowering.index_arithmetic import Extents, is_natural, is_outside, is_
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Scalar, Store, scalars
 
-MOST_PARTS = 64  # of one store
+MOST_PARTS = 1024  # of one store
 
 
 @dataclass(frozen=True)

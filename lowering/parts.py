@@ -7,16 +7,18 @@ done where fewer bytes are moved by it, with a launch counted as the bytes that 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim, Shape, add, evaluate, multiply, product, subtract
-from coset.lowering.boxes import Box, Frame, parts_of, restricted
+from coset.lowering.boxes import Box, Frame, Part, parts_of, restricted
 from coset.lowering.index_arithmetic import Extents, complexity, linear
 from coset.lowering.indexing import Index, offset, reshaped
 from coset.lowering.kernel import (
     Buffer,
     Choose,
+    Computed,
     Grouped,
     Kernel,
     Library,
@@ -24,6 +26,7 @@ from coset.lowering.kernel import (
     Loop,
     Pick,
     Pointwise,
+    Rows,
     Scalar,
     Scatter,
     Store,
@@ -37,6 +40,7 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import Limits
 from coset.lowering.renaming import mapped_kernel
+from coset.lowering.scattering import ATOMIC
 
 SECTOR = 32  # bytes: what a GPU reads and writes memory by (NVIDIA, CUDA C++ Best Practices Guide, 10.2.1)
 ROLES = ("temporary", "output")
@@ -75,10 +79,12 @@ def stored_in_parts(
 
 @dataclass(frozen=True)
 class _Gain:
-    """What storing one buffer in its place is worth: bytes that need not be moved, less those that are moved in pieces of a sector."""
+    """What storing one buffer in a place is worth: bytes that need not be moved, less those that are moved in pieces of a sector. `moves`: it
+    is there alone; else it is stored there too."""
 
     name: str
     place: Place
+    moves: bool
     bytes: int
 
 
@@ -92,16 +98,14 @@ class _Parts:
         self.readers: dict[str, set[int]] = {}
         self.writers: dict[str, set[int]] = {}
         self.whole: set[str] = set()  # buffers that are read or written as wholes, not element by element
-        if any(map(self._may_copy, kernels)):
+        self.copies = Counter(name for kernel in kernels for store in _copying(kernel) for name in self._copied(store))
+        if self.copies:  # of each buffer, the stores still to come that copy it
             for number in self.kernels:
                 self._enter(number)
 
-    def _may_copy(self, kernel: Kernel) -> bool:
-        """True where it is not seen at once that a kernel copies no temporary."""
-        return isinstance(kernel, Pointwise) and any(self._is_copied(value) for store in kernel.stores for value in _sides(store.value))
-
-    def _is_copied(self, value: Scalar) -> bool:
-        return isinstance(value, Load) and self.buffers[value.buffer].role == "temporary"
+    def _copied(self, store: Store) -> set[str]:
+        """The buffers that a store copies from."""
+        return {value.buffer for value in _sides(store.value) if isinstance(value, Load) and self.buffers[value.buffer].role in ROLES}
 
     def _enter(self, number: int) -> None:
         kernel = self.kernels[number]
@@ -119,15 +123,14 @@ class _Parts:
     def visit(self, place: int) -> None:
         """Put what the stores of one kernel are made of into their places, one store after the other."""
         (number,) = self.slots[place]
-        kernel = self.kernels[number]
-        if not self.readers or not isinstance(kernel, Pointwise):
-            return
-        for store in kernel.stores:
-            now = self.kernels.get(number)  # with the places of parts of earlier stores
-            assert now is None or isinstance(now, Pointwise)
-            mine = [each for each in now.stores if each.buffer == store.buffer] if now is not None else []
-            if now is not None and len(mine) == 1:
-                self._visit(place, number, now, mine[0])
+        for given in _copying(self.kernels[number]):
+            kernel = self.kernels[number]  # with the places of parts of earlier stores
+            (store,) = (each for each in _copying(kernel) if (each.buffer, each.index) == (given.buffer, given.index))
+            copied = self._copied(store)
+            self.copies.subtract(copied)
+            if copied:
+                assert isinstance(kernel, Pointwise)
+                self._visit(place, number, kernel, store)
 
     def _visit(self, place: int, number: int, kernel: Pointwise, store: Store) -> None:
         buffer, frame = self.buffers[store.buffer], Frame.of(store, kernel.loops)
@@ -135,29 +138,47 @@ class _Parts:
             return
         parts = parts_of(store, frame)
         rest = replace(kernel, stores=tuple(each for each in kernel.stores if each is not store))
-        loads = [value.buffer for part in parts if isinstance(value := part.value, Load)]
-        found: list[_Gain] = []
-        for part in parts:
-            value = part.value
-            if isinstance(value, Load) and loads.count(value.buffer) == 1 and self._may_move(value.buffer, number):
-                at = self._place(value, part.box, frame, store.buffer)
-                if at is not None:
-                    found.append(self._gain(value.buffer, at, number, rest))
-        for chosen in (found, [gain for gain in found if gain.bytes > 0]):
-            moved = {gain.name: gain.place for gain in chosen}
-            boxes = _merged([part.box for part in parts if not (isinstance(part.value, Load) and part.value.buffer in moved)])
+        found = self._gains(parts, frame, store.buffer, number, rest)
+        for chosen in (found, {part: gain for part, gain in found.items() if gain.bytes > 0}):
+            boxes = _merged(part.box for at, part in enumerate(parts) if at not in chosen)
             launches = 1 - len(boxes) - bool(rest.stores)
-            if chosen and sum(gain.bytes for gain in chosen) + launches * self.limits.launch_bytes > 0 and self._fits(moved):
-                self._move(place, number, rest, [_left(kernel, store, frame, box) for box in boxes], moved)
+            worth = sum(gain.bytes for gain in chosen.values()) + launches * self.limits.launch_bytes
+            if chosen and worth > 0 and self._fits(chosen.values()):
+                self._move(place, number, rest, [_left(kernel, store, frame, box) for box in boxes], chosen.values())
                 return
+
+    def _gains(self, parts: Sequence[Part], frame: Frame, into: str, number: int, rest: Pointwise) -> dict[int, _Gain]:
+        """What each part, by number, would be worth in its place. A value that stands in several places moves into the first."""
+        found: dict[int, _Gain] = {}
+        known: set[str] = set()
+        read = reads(rest)
+        for at, part in enumerate(parts):
+            load = part.value
+            if not isinstance(load, Load) or not self._is_ours(load.buffer, number):
+                continue
+            place = self._place(load, part.box, frame, into)
+            moves = load.buffer not in known and self._may_move(load.buffer)
+            if place is not None and (moves or self._may_be_twice(load.buffer)):
+                found[at] = self._gain(load.buffer, place, number, moves=moves, again=load.buffer in read or load.buffer in known)
+                known.add(load.buffer)
+        return found
 
     # ------------------------------------------------------------ what may move, and what that is worth
 
-    def _may_move(self, name: str, reader: int) -> bool:
-        """True for a temporary whose elements kernels of ours store and read one by one."""
-        buffer = self.buffers[name]
-        plain = buffer.role == "temporary" and buffer.strides is None and buffer.packed is None
-        return plain and name not in self.whole and reader not in self.writers.get(name, ()) and bool(self.writers.get(name))
+    def _is_ours(self, name: str, reader: int) -> bool:
+        """True for what kernels of ours store, element by element, before `reader`."""
+        buffer, writers = self.buffers[name], self.writers.get(name, set())
+        plain = buffer.role in ROLES and buffer.strides is None and buffer.packed is None
+        return plain and bool(writers) and reader not in writers and not any(isinstance(self.kernels[each], Library) for each in writers)
+
+    def _may_move(self, name: str) -> bool:
+        """True for a temporary that is read element by element, and copied nowhere else."""
+        return self.buffers[name].role == "temporary" and name not in self.whole and self.copies[name] <= 0
+
+    def _may_be_twice(self, name: str) -> bool:
+        """True where those who store it can store it somewhere else too."""
+        kernels = [self.kernels[number] for number in self.writers[name]]
+        return not any(isinstance(kernel, Scatter) and kernel.form == ATOMIC for kernel in kernels)
 
     def _place(self, load: Load, box: Box, frame: Frame, into: str) -> Place | None:
         """Where the buffer of `load` would be; None where the load is not of each of its elements once, or turns them."""
@@ -184,24 +205,25 @@ class _Parts:
                 break
         return max(1, run)
 
-    def _gain(self, name: str, place: Place, number: int, rest: Pointwise) -> _Gain:
-        """Writing and reading a copy is saved; each store, and each load of others, moves a sector more for each run. Where the kernel reads
-        it for something else too, only the writing is saved."""
+    def _gain(self, name: str, place: Place, number: int, *, moves: bool, again: bool) -> _Gain:
+        """Reading for a copy is saved, unless the kernel reads it `again`, and writing it to where it no longer is. Each store, and each load
+        of others, moves a sector more for each run."""
         buffer = self.buffers[name]
         count = evaluate(product(buffer.shape), self.numbers)
-        others = len(self.readers[name] - {number})
-        again = name in reads(rest)
-        return _Gain(name, place, int(count * buffer.dtype.bytes) * (2 - again) - (1 + others + again) * count // place.run * SECTOR)
+        others = len(self.readers[name] - {number}) + again if moves else 0
+        saved = int(count * buffer.dtype.bytes) * ((not again) + moves)
+        return _Gain(name, place, moves, saved - (1 + others) * (count // place.run) * SECTOR)
 
-    def _fits(self, moved: Mapping[str, Place]) -> bool:
+    def _fits(self, chosen: Iterable[_Gain]) -> bool:
         """True where no index becomes too long."""
-        for number in self._touching(moved):
-            kernel = self.kernels[number]
-            assert not isinstance(kernel, Library)
-            extents = extents_of(kernel)
-            for name, index in _places_in(kernel):
-                if name in moved and any(complexity(dim) > self.limits.index for dim in moved[name].of(index, extents)):
-                    return False
+        for gain in chosen:
+            for number in self._touching([gain.name]):
+                kernel = self.kernels[number]
+                if not isinstance(kernel, Library):
+                    extents = extents_of(kernel)
+                    places = [gain.place.of(index, extents) for name, index in _places_in(kernel) if name == gain.name]
+                    if any(complexity(dim) > self.limits.index for index in places for dim in index):
+                        return False
         return True
 
     # ------------------------------------------------------------ the new kernels
@@ -209,21 +231,27 @@ class _Parts:
     def _touching(self, names: Iterable[str]) -> list[int]:
         return sorted({number for name in names for number in (*self.readers.get(name, ()), *self.writers.get(name, ()))})
 
-    def _move(self, place: int, number: int, rest: Pointwise, left: Sequence[Pointwise], moved: Mapping[str, Place]) -> None:
-        """Take the copying kernel apart, and move the parts for all who touch them."""
+    def _move(self, place: int, number: int, rest: Pointwise, left: Sequence[Pointwise], chosen: Iterable[_Gain]) -> None:
+        """Take the copying kernel apart, and store the parts in their places."""
         self._leave(number)
         del self.kernels[number]
-        self.slots[place].clear()
+        self.slots[place].remove(number)
         if rest.stores:
             picks = used_picks(rest.picks, (each.value for each in rest.stores), [dim for each in rest.stores for dim in each.index])
             self._add(place, replace(rest, picks=picks), number)
         for each in left:
             self._add(place, each, None)
-        for other in self._touching(moved):
+        also: dict[str, list[Place]] = {}
+        for gain in chosen:
+            if not gain.moves:
+                also.setdefault(gain.name, []).append(gain.place)
+        moved = {gain.name: gain.place for gain in chosen if gain.moves}
+        for other in self._touching({*also, *moved}):
             kernel = self.kernels[other]
-            self._leave(other)
-            self.kernels[other] = _placed(kernel, moved)
-            self._enter(other)
+            if not isinstance(kernel, Library):
+                self._leave(other)
+                self.kernels[other] = _placed(_doubled(kernel, also), moved)
+                self._enter(other)
         for name in moved:
             del self.buffers[name]
 
@@ -262,6 +290,11 @@ def _order(index: Index, shape: Shape, box: Box, frame: Frame) -> tuple[int, ...
     return (*(axis for axis, dim in enumerate(box.shape) if dim == 1), *found)
 
 
+def _copying(kernel: Kernel) -> tuple[Store, ...]:
+    """The stores of a kernel that may do nothing but copy."""
+    return kernel.stores if isinstance(kernel, Pointwise) else ()
+
+
 def _sides(value: Scalar) -> Iterator[Scalar]:
     """What a value is where all its choices are made."""
     stack = [value]
@@ -273,19 +306,14 @@ def _sides(value: Scalar) -> Iterator[Scalar]:
             yield top
 
 
-def _merged(boxes: Sequence[Box]) -> list[Box]:
-    """The same places as fewer boxes: neighbours along a dim that are alike in the others are one."""
+def _merged(boxes: Iterable[Box]) -> list[Box]:
+    """The same places as fewer boxes: one is put together with those before it, as long as both are a box."""
     found: list[Box] = []
     for box in boxes:
-        now, before = box, -1
-        while before != len(found):
-            before = len(found)
-            for other in found:
-                both = other.joined(now)
-                if both is not None:
-                    found.remove(other)
-                    now = both
-                    break
+        now = box
+        while found and (both := found[-1].joined(now)) is not None:
+            now = both
+            found.pop()
         found.append(now)
     return found
 
@@ -301,9 +329,24 @@ def _left(kernel: Pointwise, store: Store, frame: Frame, box: Box) -> Pointwise:
     return replace(kernel, loops=loops, stores=(Store(store.buffer, index, value),), picks=used_picks(picks, (value,), ()))
 
 
-def _placed(kernel: Kernel, moved: Mapping[str, Place]) -> Kernel:
+def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:
+    """A kernel that stores the buffers of `also` in these places too."""
+    extents = extents_of(kernel)
+
+    def stored(stores: Iterable[Store]) -> tuple[Store, ...]:
+        found: list[Store] = []
+        for store in stores:
+            places = also.get(store.buffer, ())
+            found += [store, *(replace(store, buffer=place.into, index=place.of(store.index, extents)) for place in places)]
+        return tuple(found)
+
+    if isinstance(kernel, Rows):
+        return replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+    return replace(kernel, stores=stored(kernel.stores))
+
+
+def _placed(kernel: Computed, moved: Mapping[str, Place]) -> Computed:
     """A kernel that finds the buffers of `moved` in their places."""
-    assert not isinstance(kernel, Library), "a library takes a buffer as a whole"
     extents = extents_of(kernel)
 
     def loaded(load: Load) -> Load:

@@ -43,7 +43,7 @@ from coset.lowering.kernel import (
     operands_of,
     scalars,
     stores_by_sum,
-    writes,
+    stores_of,
 )
 from coset.lowering.memory import released
 from coset.rules.definition import evaluate_defined
@@ -107,7 +107,7 @@ class _Run:
         """`stored`: how often each element of what kernels write was stored so far."""
         self.plan, self.memory, self.binding = plan, memory, binding
         self.stored = {} if stored is None else stored
-        self.makers = Counter(name for kernel in plan.kernels for name in writes(kernel))
+        self.makers = Counter(store.buffer for kernel in plan.kernels for store in stores_of(kernel))
 
     def kernel(self, kernel: Computed) -> None:
         self.picks = {pick.name: pick.value for pick in kernel.picks}
