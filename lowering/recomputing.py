@@ -7,6 +7,7 @@ launched again stores only what is missing, into buffers of other names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,7 +39,8 @@ from coset.lowering.kernel import (
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS
 from coset.lowering.memory import live_bytes
 from coset.lowering.renaming import renamed_kernel, replaced
-from coset.lowering.scheduling import Schedule, Step, least, schedule
+from coset.lowering.needs import needs_of
+from coset.lowering.scheduling import Schedule, Sizes, Step, least, schedule
 
 Seconds = Callable[[Plan, Kernel], float]
 Bytes = Callable[[Buffer], int]
@@ -76,26 +78,40 @@ def _checked(plan: Plan, limit: int, bytes_of: Bytes) -> Plan:
 
 
 class _Flow:
-    """Kernels as steps over the temporaries that one makes and others read, by number; those that nobody reads count too."""
+    """Kernels as steps over what they write, by number: a value for each buffer and each kernel that writes it, or its part. Values that
+    nobody reads count too. Outputs take no bytes, as they stay."""
 
     def __init__(self, plan: Plan, seconds: Seconds, bytes_of: Bytes) -> None:
         self.plan = plan
-        self.values = [name for kernel in plan.kernels for name in writes(kernel) if plan.buffers[name].role == "temporary"]
-        self.number = {name: place for place, name in enumerate(self.values)}
-        self.sizes = [bytes_of(plan.buffers[name]) for name in self.values]
-        self.steps = [self._step(kernel, seconds(plan, kernel)) for kernel in plan.kernels]
+        made = [(name, place) for place, kernel in enumerate(plan.kernels) for name in writes(kernel)]
+        self.values = [name for name, _ in made]
+        self.number = {value: place for place, value in enumerate(made)}
+        self.makers: dict[str, list[int]] = {}
+        for name, place in made:
+            self.makers.setdefault(name, []).append(place)
+        first = {name: self.number[name, places[0]] for name, places in self.makers.items()}
+        taken = [bytes_of(plan.buffers[name]) if plan.buffers[name].role == "temporary" else 0 for name in self.values]
+        self.sizes = Sizes(taken, [first[name] for name in self.values])
+        needs = needs_of(plan.kernels)
+        self.steps = [self._step(place, seconds(plan, kernel), set(needs[place])) for place, kernel in enumerate(plan.kernels)]
 
-    def _step(self, kernel: Kernel, seconds: float) -> Step:
+    def _step(self, place: int, seconds: float, needs: set[int]) -> Step:
+        kernel = self.plan.kernels[place]
         op = kernel.term.op if isinstance(kernel, Library) else None
         return Step(
             seconds,
-            tuple(self.number[name] for name in reads(kernel) if name in self.number),
-            tuple(self.number[name] for name in writes(kernel) if name in self.number),
-            ends=any(name not in self.number for name in writes(kernel)) or not writes(kernel),
+            tuple(self.number[name, maker] for name in reads(kernel) for maker in self.makers.get(name, ()) if maker in needs),
+            tuple(self.number[name, place] for name in writes(kernel)),
+            ends=any(self.plan.buffers[name].role != "temporary" for name in writes(kernel)) or not writes(kernel),
             whole=op is not None,
             repeats=op is None or op.name in CONVOLUTION_GRADIENTS or (op.meaning is not None and not any(map(op.has, ONCE))),
-            over={self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)},
+            over=dict(self._over(place)),
         )
+
+    def _over(self, place: int) -> Iterable[tuple[int, int]]:
+        for to, taken in in_place(self.plan.kernels[place], self.plan):
+            if len(self.makers[to]) == len(self.makers[taken]) == 1:  # parts stay where they are
+                yield self.number[to, place], self.number[taken, self.makers[taken][0]]
 
 
 def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
@@ -108,9 +124,10 @@ def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
         if isinstance(value, Load):
             loads.setdefault(value.buffer, []).append(value)
     early = _read_early(kernel)
+    stored = Counter(store.buffer for store in stores_of(kernel))
     for store in last_stores(kernel):
         own = plan.buffers[store.buffer]
-        if own.role != "temporary":
+        if own.role != "temporary" or stored[store.buffer] > 1:
             continue
         for name, found in loads.items():
             other = plan.buffers[name]
@@ -177,10 +194,10 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
         times[each.step] = times.get(each.step, 0) + 1
         kept = {flow.values[value] for value in each.kept}
         if not isinstance(kernel, Library):
-            outside = {name for name in writes(kernel) if name not in flow.number} if times[each.step] == 1 else set()
-            kernel = _trimmed(kernel, kept | outside, [flow.values[value] for value in each.over])
+            kernel = _trimmed(kernel, kept, [flow.values[value] for value in each.over])
         before = dict(names.now)
-        after = {name: names.fresh(name) for name in dict.fromkeys(writes(kernel))}
+        there = kept - {flow.values[value] for value in each.new}  # beside other parts
+        after = {name: names.now[name] if name in there else names.fresh(name) for name in dict.fromkeys(writes(kernel))}
         over |= {after[flow.values[to]]: before[flow.values[read]] for to, read in each.over.items()}
         names.now |= {name: now for name, now in after.items() if name in kept}
         read = {name: before[name] for name in reads(kernel) if name in before}
@@ -263,12 +280,14 @@ def _opened(plan: Plan) -> Plan | None:
     there is none such that keeps the precision of the sums."""
     kernels: list[Kernel] = []
     buffers = dict(plan.buffers)
+    stored = Counter(store.buffer for kernel in plan.kernels for store in stores_of(kernel))
     taken = {*plan.buffers, *(kernel.name for kernel in plan.kernels)}
     for kernel in plan.kernels:
         if not isinstance(kernel, Product) or not _reads_behind(kernel, plan):
             kernels.append(kernel)
             continue
-        place = next((store for store in kernel.stores if _holds_sums(plan.buffers[store.buffer], kernel)), None)
+        whole = (store for store in kernel.stores if stored[store.buffer] == 1)
+        place = next((store for store in whole if _holds_sums(plan.buffers[store.buffer], kernel)), None)
         if place is None:
             kernels.append(kernel)
             continue

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from coset.lowering.scheduling import Schedule, Step, least, schedule
+from coset.lowering.scheduling import Schedule, Sizes, Step, least, schedule
 
 
 def drawn(seed: int, most: int = 6) -> tuple[list[Step], list[int]]:
@@ -114,13 +114,13 @@ CASES = range(24)
 @pytest.mark.parametrize("seed", CASES)
 def test_a_schedule_keeps_to_its_limit_and_does_everything(seed: int) -> None:
     steps, sizes = drawn(seed, most=14)
-    fewest = least(steps, sizes)
+    fewest = least(steps, Sizes(sizes))
     for limit in (fewest.peak, fewest.peak + 2, fewest.peak + 6, sum(sizes)):
-        found = schedule(steps, sizes, limit)
+        found = schedule(steps, Sizes(sizes), limit)
         assert found is not None
         assert replay(found, steps, sizes) <= found.peak <= limit
         assert found.seconds == sum(steps[done.step].seconds for done in found.done)
-    assert len(schedule(steps, sizes, sum(sizes)).done) == len(steps), "with room enough nothing is done twice"  # type: ignore[union-attr]
+    assert len(schedule(steps, Sizes(sizes), sum(sizes)).done) == len(steps), "with room enough nothing is done twice"  # type: ignore[union-attr]
 
 
 def test_schedules_are_near_the_cheapest_ones() -> None:
@@ -129,10 +129,10 @@ def test_schedules_are_near_the_cheapest_ones() -> None:
     missed = 0
     for seed in CASES:
         steps, sizes = drawn(seed)
-        fewest = least(steps, sizes)
+        fewest = least(steps, Sizes(sizes))
         missed += cheapest(steps, sizes, fewest.peak - 1) is not None
         for limit in (fewest.peak, fewest.peak + 2):
-            found, best = schedule(steps, sizes, limit), cheapest(steps, sizes, limit)
+            found, best = schedule(steps, Sizes(sizes), limit), cheapest(steps, sizes, limit)
             assert found is not None
             assert best is not None
             assert found.seconds >= best
@@ -154,8 +154,8 @@ def chain(count: int) -> tuple[list[Step], list[int]]:
 def test_a_deep_chain_is_done_again_in_few_pieces(count: int) -> None:
     """Of n results about 2 sqrt(n) are enough where each step is done twice; half of them costs less."""
     steps, sizes = chain(count)
-    assert schedule(steps, sizes, count + 2) is not None
-    half = schedule(steps, sizes, count // 2 + 2)
+    assert schedule(steps, Sizes(sizes), count + 2) is not None
+    half = schedule(steps, Sizes(sizes), count // 2 + 2)
     assert half is not None
     assert half.seconds <= 1.6 * len(steps)
 
@@ -163,14 +163,14 @@ def test_a_deep_chain_is_done_again_in_few_pieces(count: int) -> None:
 def test_what_must_not_be_repeated_is_kept() -> None:
     steps, sizes = chain(6)
     once = [Step(step.seconds, step.reads, step.writes, step.ends, repeats=False) for step in steps]
-    assert schedule(steps, sizes, 5) is not None
-    assert schedule(once, sizes, 5) is None
-    kept = schedule(once, sizes, 8)
+    assert schedule(steps, Sizes(sizes), 5) is not None
+    assert schedule(once, Sizes(sizes), 5) is None
+    kept = schedule(once, Sizes(sizes), 8)
     assert kept is not None
     assert len(kept.done) == len(once)
 
 
 def test_nothing_fits_below_what_one_step_needs() -> None:
     steps, sizes = chain(4)
-    assert schedule(steps, sizes, 1) is None
-    assert schedule([], [], 0) == Schedule((), 0.0, 0)
+    assert schedule(steps, Sizes(sizes), 1) is None
+    assert schedule([], Sizes([]), 0) == Schedule((), 0.0, 0)
