@@ -13,7 +13,7 @@ from coset.dialects.hub_terms import dot
 from coset.ir.dims import symbol
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import BOOL, F32, F64, TensorType
 from coset.lowering.kernel import (
     Apply,
@@ -96,6 +96,53 @@ def test_drawn_plans_give_their_values_under_every_limit() -> None:
             lesser += live_bytes(found, size_of) < most
             taken += bool(found.over)
     assert repeated and lesser > 5 and taken > 5
+
+
+def wide(seed: int) -> tuple[Program, dict[str, Any]]:
+    """Products side by side that later products read as one, soon and once more behind a row of others; a part is read by itself too."""
+    draw = np.random.default_rng(seed)
+    side, count, between = 8, int(draw.integers(10, 13)), int(draw.integers(2, 5))
+    inputs = [input_term(f"x{place}", TensorType(F32, (side, side))) for place in range(count + between + 2)]
+
+    def times(x: Term, y: Term) -> Term:
+        return dot(x, y, lhs_contract=(x.tensor.rank - 1,), rhs_contract=(0,))
+
+    parts = [times(inputs[0], each) for each in inputs[1 : count + 1]]
+    whole = make("stablehlo.concatenate", parts, {"dimension": int(draw.integers(2))})
+    wide = whole if whole.tensor.dims[1] == side else make("stablehlo.transpose", (whole,), {"permutation": (1, 0)})
+    behind = times(wide, inputs[-1])
+    for each in inputs[count + 1 : -1]:
+        behind = times(behind, each) if draw.random() < 0.5 else make("stablehlo.tanh", (times(behind, each),))
+    outputs = [times(make("stablehlo.transpose", (wide,), {"permutation": (1, 0)}), behind), times(parts[0], inputs[1])]
+    feeds = {f"x{place}": draw.integers(-1, 2, (side, side)).astype(np.float32) for place in range(len(inputs))}
+    return Program(tuple(inputs), (("y", outputs[0]), ("z", outputs[1]))), feeds
+
+
+def test_parts_of_a_value_go_and_are_made_again_together() -> None:
+    """Values that several kernels store, under every limit: who reads a part finds it where the others are."""
+    repeated = kept = 0
+    for seed in range(12):
+        program, feeds = wide(seed)
+        whole = plan(program)
+        most = live_bytes(replace(whole, offsets={}, arena=0), size_of)
+        fewest = fewest_bytes(whole, one, size_of)
+        for limit in {fewest, (fewest + most) // 2, most}:
+            found = within(whole, limit)
+            assert found is not None
+            same(found, whole, feeds)
+            stores = Counter(store.buffer for kernel in found.kernels for store in stores_of(kernel))
+            several = [name for name, count in stores.items() if count > 1 and found.buffers[name].role == "temporary"]
+            kept += bool(several)
+            repeated += any(name not in whole.buffers for name in several)
+    assert kept > 20 and repeated, (kept, repeated)
+
+
+def test_a_kernel_is_not_launched_before_an_output_that_it_reads() -> None:
+    program, feeds = drawn(287, 30, symbolic=True)
+    whole = plan(program)
+    found = within(whole, fewest_bytes(whole, one, size_of))
+    assert found is not None
+    same(found, whole, feeds)
 
 
 def test_a_training_step_takes_half_of_its_memory() -> None:
