@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, Shape, add, floordiv, multiply, substitute, subtract, symbols
+from coset.ir.dims import Dim, Shape, add, divide_exactly, floordiv, multiply, substitute, subtract, symbols
 from coset.lowering.index_arithmetic import Extents, is_natural, is_outside, is_within, linear
 from coset.lowering.indexing import Index
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Scalar, Store, scalars
@@ -36,9 +36,7 @@ class Box:
 
     def joined(self, other: Box) -> Box | None:
         """Both boxes as one, where they are neighbours along one dim and alike in the others."""
-        unlike = [
-            axis for axis, _ in enumerate(self.low) if (self.low[axis], self.high[axis]) != (other.low[axis], other.high[axis])
-        ]
+        unlike = [axis for axis, _ in enumerate(self.low) if (self.low[axis], self.high[axis]) != (other.low[axis], other.high[axis])]
         if len(unlike) != 1:
             return None
         (axis,) = unlike
@@ -93,20 +91,36 @@ class Frame:
         """A dim, and the places along it at which a bound holds; None where it is about several dims, or computed."""
         axes = {name: axis for axis, name in self.names.items()}
         index, low, high = bound.index, bound.low, bound.high
+        if any(name.startswith("pick:") or name in axes for dim in (low, high) for name in symbols(dim)):
+            return None
+        if len(symbols(index) & axes.keys()) > 1:
+            index, low, high = self._outer(index, low, high)
         own = symbols(index) & axes.keys()
-        if len(own) != 1 or any(name.startswith("pick:") or name in axes for dim in (low, high) for name in symbols(dim)):
+        if len(own) != 1:
             return None
         (name,) = own
         while linear(index, name) != 1:
             found = _quotient(index, name)
             if found is None:
                 return None
-            index, divisor, rest = found  # index // divisor + rest
-            low, high = multiply(subtract(low, rest), divisor), multiply(subtract(high, rest), divisor)
+            index, divisor, added = found  # index // divisor + added
+            low, high = multiply(subtract(low, added), divisor), multiply(subtract(high, added), divisor)
         rest = substitute(index, {name: 0})
         if any(other.startswith("pick:") for other in symbols(rest)):
             return None
         return axes[name], subtract(low, rest), subtract(high, rest)
+
+    def _outer(self, index: Dim, low: Dim, high: Dim) -> tuple[Dim, Dim, Dim]:
+        """`low` <= `index` < `high` about the outermost loop alone, where the others stay below its step, which both ends have."""
+        extents = {name: self.whole.shape[axis] for axis, name in self.names.items()}
+        for name in sorted(symbols(index) & extents.keys()):
+            step, loop = linear(index, name), Loop(name, 0).index
+            if step is None or step == 0 or not is_within(subtract(index, multiply(step, loop)), 0, step, extents):
+                continue
+            ends = divide_exactly(low, step), divide_exactly(high, step)
+            if ends[0] is not None and ends[1] is not None:
+                return loop, ends[0], ends[1]
+        return index, low, high
 
 
 def _quotient(dim: Dim, name: str) -> tuple[Dim, Dim, Dim] | None:
@@ -154,11 +168,11 @@ def _sides(part: Part, frame: Frame) -> list[Part] | None:
         if found is None:
             return None
         axis, low, high = found
-        low, high = _later(low, inside.low[axis]), _earlier(high, inside.high[axis])
-        if low is None or high is None or not is_natural(subtract(high, low)):
+        begin, end = _later(low, inside.low[axis]), _earlier(high, inside.high[axis])
+        if begin is None or end is None or not is_natural(subtract(end, begin)):
             return None
-        outside += [inside.within(axis, inside.low[axis], low), inside.within(axis, high, inside.high[axis])]
-        inside = inside.within(axis, low, high)
+        outside += [inside.within(axis, inside.low[axis], begin), inside.within(axis, end, inside.high[axis])]
+        inside = inside.within(axis, begin, end)
     return [Part(inside, part.value.inside), *(Part(box, part.value.outside) for box in outside)]
 
 

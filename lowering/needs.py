@@ -1,5 +1,5 @@
-"""Which kernels each kernel needs: those that stored what it reads. Of a buffer that several kernels store parts of, the ones whose parts it
-is not seen to leave alone."""
+"""Which kernels each kernel needs: those that stored what it reads. Of a buffer that several kernels store parts of, the ones whose parts
+it is not seen to leave alone."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def stored_in_parts(
 
 @dataclass(frozen=True)
 class _Gain:
-    """What storing one buffer in a place is worth: bytes that need not be moved, less those that are moved in pieces of a sector. `moves`: it
-    is there alone; else it is stored there too."""
+    """What storing one buffer in a place is worth: bytes that need not be moved, less those that are moved in pieces of a sector. `moves`:
+    it is there alone; else it is stored there too."""
 
     name: str
     place: Place
@@ -134,7 +134,8 @@ class _Parts:
 
     def _visit(self, place: int, number: int, kernel: Pointwise, store: Store) -> None:
         buffer, frame = self.buffers[store.buffer], Frame.of(store, kernel.loops)
-        if frame is None or buffer.role not in ROLES or buffer.strides is not None or buffer.packed is not None or 0 in buffer.shape:
+        assert buffer.role in ROLES and buffer.strides is None and buffer.packed is None, "kernels store whole values"
+        if frame is None or 0 in buffer.shape:
             return
         parts = parts_of(store, frame)
         rest = replace(kernel, stores=tuple(each for each in kernel.stores if each is not store))
@@ -154,7 +155,7 @@ class _Parts:
         read = reads(rest)
         for at, part in enumerate(parts):
             load = part.value
-            if not isinstance(load, Load) or not self._is_ours(load.buffer, number):
+            if not isinstance(load, Load) or not self._is_ours(load.buffer):
                 continue
             place = self._place(load, part.box, frame, into)
             moves = load.buffer not in known and self._may_move(load.buffer)
@@ -165,11 +166,10 @@ class _Parts:
 
     # ------------------------------------------------------------ what may move, and what that is worth
 
-    def _is_ours(self, name: str, reader: int) -> bool:
-        """True for what kernels of ours store, element by element, before `reader`."""
-        buffer, writers = self.buffers[name], self.writers.get(name, set())
-        plain = buffer.role in ROLES and buffer.strides is None and buffer.packed is None
-        return plain and bool(writers) and reader not in writers and not any(isinstance(self.kernels[each], Library) for each in writers)
+    def _is_ours(self, name: str) -> bool:
+        """True for what kernels of ours store, element by element."""
+        writers = self.writers.get(name, set())
+        return self.buffers[name].role in ROLES and not any(isinstance(self.kernels[each], Library) for each in writers)
 
     def _may_move(self, name: str) -> bool:
         """True for a temporary that is read element by element, and copied nowhere else."""
@@ -183,8 +183,7 @@ class _Parts:
     def _place(self, load: Load, box: Box, frame: Frame, into: str) -> Place | None:
         """Where the buffer of `load` would be; None where the load is not of each of its elements once, or turns them."""
         buffer, other = self.buffers[load.buffer], self.buffers[into]
-        if (buffer.dtype, load.dtype) != (other.dtype, other.dtype):
-            return None
+        assert buffer.dtype is load.dtype is other.dtype, "what is only moved stays what it is"
         axes = _order(frame.at(load.index, box), buffer.shape, box, frame)
         if axes is None:
             return None
@@ -206,8 +205,8 @@ class _Parts:
         return max(1, run)
 
     def _gain(self, name: str, place: Place, number: int, *, moves: bool, again: bool) -> _Gain:
-        """Reading for a copy is saved, unless the kernel reads it `again`, and writing it to where it no longer is. Each store, and each load
-        of others, moves a sector more for each run."""
+        """Reading for a copy is saved, unless the kernel reads it `again`, and writing it to where it no longer is. Each store, and each
+        load of others, moves a sector more for each run."""
         buffer = self.buffers[name]
         count = evaluate(product(buffer.shape), self.numbers)
         others = len(self.readers[name] - {number}) + again if moves else 0

@@ -30,8 +30,8 @@ from coset.lowering.kernel import Buffer, Kernel, Library, Plan
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
-from coset.lowering.needs import needs_of
 from coset.lowering.merging import merge, ordered
+from coset.lowering.needs import needs_of
 from coset.lowering.packing import packed
 from coset.lowering.parts import stored_in_parts
 from coset.lowering.primitive import primitive

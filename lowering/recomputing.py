@@ -38,8 +38,8 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS
 from coset.lowering.memory import live_bytes
-from coset.lowering.renaming import renamed_kernel, replaced
 from coset.lowering.needs import needs_of
+from coset.lowering.renaming import renamed_kernel, replaced
 from coset.lowering.scheduling import Schedule, Sizes, Step, least, schedule
 
 Seconds = Callable[[Plan, Kernel], float]

@@ -44,8 +44,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Done:
-    """One step of a schedule: which it is, the values that it keeps, for one that takes another's bytes, that other, and those of the values
-    whose memory is new."""
+    """One step of a schedule: which it is, the values that it keeps, for one that takes another's bytes, that other, and those of the
+    values whose memory is new."""
 
     step: int
     kept: tuple[int, ...]
@@ -129,9 +129,7 @@ class _Try:
         return (self.left, self.seconds) < (other.left, other.seconds)
 
 
-def _tried(
-    steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None
-) -> _Try:
+def _tried(steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None) -> _Try:
     walk = _Walk(steps, sizes, limit, order, power, drawn)
     found = walk.schedule()
     left, seconds = (len(order) - walk.place, math.inf) if found is None else (0, found.seconds)
@@ -320,15 +318,17 @@ class _Walk:
         self.bytes -= self.sizes.bytes[value]
 
     def _victim(self, at: int, kept: Sequence[int], wanted: set[int]) -> int | None:
-        """The value to be without: one that is there (with the others of its memory) and that this step does not touch, or one that it would
-        write into memory of its own. Those that steps wait for come last."""
+        """The value to be without: one that is there (with the others of its memory) and that this step does not touch, or one that it
+        would write into memory of its own. Those that steps wait for come last."""
         step, sizes = self.steps[at], self.sizes
         touched = {sizes.whole(value) for value in (*step.reads, *kept)}
         free = [next(iter(parts)) for whole, parts in self.live.items() if whole not in touched]
         free = [value for value in free if sizes.bytes[value]]
         if not step.whole and (len(kept) > 1 or step.ends):
             alone = Counter(map(sizes.whole, kept))
-            free += [v for v in kept if v not in wanted and sizes.bytes[v] and alone[sizes.whole(v)] == 1 and sizes.whole(v) not in self.live]
+            free += [
+                v for v in kept if v not in wanted and sizes.bytes[v] and alone[sizes.whole(v)] == 1 and sizes.whole(v) not in self.live
+            ]
         return min(free, key=lambda value: (any(part in wanted for part in self._with(value)), self._loss(value)), default=None)
 
     def _with(self, value: int) -> Iterable[int]:

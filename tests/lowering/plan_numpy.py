@@ -101,9 +101,7 @@ def bind(plan: Plan, memory: Mapping[str, Array], binding: dict[str, int]) -> No
 class _Run:
     """One kernel: each loop is an axis of every array."""
 
-    def __init__(
-        self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int], stored: dict[str, Array] | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int], stored: dict[str, Array] | None = None) -> None:
         """`stored`: how often each element of what kernels write was stored so far."""
         self.plan, self.memory, self.binding = plan, memory, binding
         self.stored = {} if stored is None else stored

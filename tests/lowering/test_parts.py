@@ -1,9 +1,9 @@
-"""Values that are put together from others are stored by those who make the parts: the same values, each element stored once, fewer bytes."""
+"""What is put together from others is stored by those who make the parts: the same values, each element stored once, fewer bytes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ from coset.dialects.hub_terms import dot, literal, reshape, splat, transpose
 from coset.ir.dims import Dim, add, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import Term, input_term, make
-from coset.ir.types import F16, F32, I32, DType, TensorType
-from coset.lowering.kernel import Kernel, Library, Plan, Pointwise, Rows, Scatter, reads, stores_of, writes
+from coset.ir.term import INPUT, Term, make, topological
+from coset.ir.types import F16, F32, I32, DType
+from coset.lowering.kernel import Plan, Pointwise, Rows, Scatter, reads, stores_of, writes
 from coset.lowering.kinds import Limits
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
-from coset.lowering.plan_text import show
 from coset.lowering.traffic import kernel_traffic, traffic
 from coset.lowering.triton import can_emit
 from coset.rules.definition import evaluate_defined
@@ -44,8 +43,6 @@ def in_parts(found: Plan) -> set[str]:
 
 def program(*roots: Term) -> Program:
     """The program of these roots over what they read."""
-    from coset.ir.term import INPUT, topological
-
     inputs = tuple(term for term in topological(roots) if term.op is INPUT)
     return Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots)))
 
@@ -124,4 +121,179 @@ def test_drawn_programs_as_packages(triton: bool, tmp_path: Path) -> None:
             for _ in range(2):  # the second call finds what the first one left in the arena
                 results = package.run(feeds)
                 for (name, _), value in zip(given.outputs, expected, strict=True):
-                    np.testing.assert_array_equal(np.asarray(results[name], np.float64), np.asarray(value, np.float64), err_msg=f"{seed} {name}")
+                    np.testing.assert_array_equal(
+                        np.asarray(results[name], np.float64), np.asarray(value, np.float64), err_msg=f"{seed} {name}"
+                    )
+
+
+# ---------------------------------------------------------------- what is stored in its place
+
+
+def copies(found: Plan) -> int:
+    """The kernels that only move elements."""
+    moving = [kernel for kernel in found.kernels if isinstance(kernel, Pointwise) and reads(kernel)]
+    return sum(not any(word in ARITHMETIC for word in kernel.terms) for kernel in moving)
+
+
+ARITHMETIC = ("tanh", "abs", "add", "multiply", "negate")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_products_are_stored_beside_each_other(axis: int) -> None:
+    found = checked(joined(product(0), product(1), product(2), axis=axis))
+    assert len(found.kernels) == 3 and not found.arena and in_parts(found) == {"y0"}
+
+
+def test_concatenations_in_each_other_are_one() -> None:
+    """Down to what is deepest: three levels are one value."""
+    value = joined(product(0), product(1))
+    for number in range(2, 5):
+        value = joined(value, product(number), axis=0)
+    found = checked(value)
+    assert len(found.kernels) == 5 and in_parts(found) == {"y0"}
+
+
+def test_what_others_read_is_read_from_its_place() -> None:
+    """Also across a reshape of two dims that are one there."""
+    first = reshape(product(0, rows=6), (2, 3, 16))
+    value = joined(first, x_("more", F32, 2, 2, 16), axis=1)
+    found = checked(value, op("tanh", op("reduce", first, dimensions=(2,), combiner="add")))
+    stored, folding = found.kernels[0], next(kernel for kernel in found.kernels if isinstance(kernel, Rows))
+    assert writes(stored) == ("y0",) and "y0" in reads(folding) and copies(found) == 1
+
+
+def test_what_is_read_from_elsewhere_is_all_that_is_copied() -> None:
+    """A cache grows by what a product makes: the past is copied, not more."""
+    n = symbol("n")
+    past, new = x_("past", F16, 2, n, 64), reshape(product(0, rows=2, columns=64, dtype=F16), (2, 1, 64))
+    found = checked(joined(past, new, axis=1), sizes={"n": 5})
+    assert len(found.kernels) == 2 and not [name for name, buffer in found.buffers.items() if buffer.role == "temporary"]
+    copying = found.kernels[1]
+    assert isinstance(copying, Pointwise) and [loop.extent for loop in copying.loops] == [2, n, 64]
+    assert kernel_traffic(found, copying, {"n": 100}) == 2 * 2 * 100 * 64 * 2
+    assert kernel_traffic(found, found.kernels[0], {"n": 100}) == 2 * (2 * 8 + 8 * 64 + 2 * 64)
+
+
+def test_a_pad_stores_only_its_edges() -> None:
+    value = op("pad", product(0, rows=4096, columns=512), splat(0.0, F32, ()), low=(1, 0), high=(0, 0), interior=(0, 0))
+    found = plan(program(value))
+    assert [store.index[0] for kernel in found.kernels for store in stores_of(kernel)][1] == 0
+    assert len(found.kernels) == 2 and not found.arena
+    small = plan(program(op("pad", product(0), splat(0.0, F32, ()), low=(1, 1), high=(1, 1), interior=(0, 0))))
+    assert copies(small) == 1 and small.arena, "four launches more are not worth it"
+
+
+def test_a_slice_that_is_written_at_a_known_place() -> None:
+    """And one that the op moves inside."""
+    for start, place in ((3, 3), (9, 4), (-1, 0)):
+        value = make("stablehlo.dynamic_update_slice", (x_("x", F32, 8, 16), product(0), *(literal(np.int32(i)) for i in (start, 0))))
+        found = checked(value, limits=FREE_LAUNCHES)
+        assert stores_of(found.kernels[0])[0].index[0] == add(found.kernels[0].m[0].index, place)  # type: ignore[union-attr]
+    at = x_("at", I32)
+    value = make("stablehlo.dynamic_update_slice", (x_("x", F32, 8, 16), product(0), at, at))
+    assert copies(plan(program(value))) == 1, "where it goes is known when it runs"
+
+
+def test_what_a_reshape_makes_of_a_concatenation() -> None:
+    found = checked(reshape(joined(product(0, rows=4), product(1, rows=8)), (3, 4, 16)), reshape(joined(product(2), product(3)), (128,)))
+    assert not copies(found)
+
+
+# ---------------------------------------------------------------- what is stored twice, or copied as before
+
+
+def test_what_is_an_output_too_is_stored_twice() -> None:
+    last = op("tanh", product(0))
+    found = checked(joined(product(1), last), last)
+    assert len(found.kernels) == 2 and sorted(len(stores_of(kernel)) for kernel in found.kernels) == [1, 2]
+
+
+def test_what_stands_in_several_places_is_stored_there() -> None:
+    part = product(0)
+    found = checked(joined(part, product(1), part), joined(product(2), part))
+    assert len(found.kernels) == 3 and not found.arena
+    assert sorted(len(stores_of(kernel)) for kernel in found.kernels) == [1, 1, 3]
+
+
+def test_what_a_library_makes_is_copied_and_what_it_reads_is_stored_twice() -> None:
+    def by_a_library(x: Term) -> Term:
+        return op("remainder", x, splat(2.0, F32, x.tensor.dims))
+
+    given = program(joined(by_a_library(x_("x", F32, 4, 16)), product(0)), by_a_library(joined(product(1), product(2))))
+    found = plan(given, computes=can_emit)
+    laws(found)
+    expected = evaluate_program(given, values(given), fallback=evaluate_defined)
+    for value, result in zip(expected, plan_numpy.run(found, values(given)).values(), strict=True):
+        np.testing.assert_array_equal(np.asarray(value), result)
+    assert copies(found) == 1 and in_parts(found) >= {"y0"}
+    part = product(3)
+    found = plan(program(joined(part, product(4)), by_a_library(part)), computes=can_emit)
+    assert not copies(found) and max(len(stores_of(kernel)) for kernel in found.kernels) == 2
+
+
+def test_neighbours_are_not_stored_apart() -> None:
+    """A part that is turned, and parts of few bytes that are worth no launch."""
+    found = checked(joined(transpose(product(0, rows=16, columns=4), (1, 0)), product(1), x_("x", F32, 4, 16)))
+    assert copies(found) == 1 and {store.buffer for store in stores_of(found.kernels[0])} != {"y0"}
+    columns = joined(product(0, rows=64, columns=4), product(1, rows=64, columns=4), axis=1)
+    assert copies(plan(program(columns), limits=FREE_LAUNCHES)) == 1 and not copies(plan(program(columns)))
+
+
+def test_keys_that_are_searched_stay_by_themselves() -> None:
+    """A scatter finds a row's updates by bisection in its sorted keys, which must lie one after the other."""
+    x, places, updates = x_("x", F32, 5, 3), x_("places", I32, 40), x_("updates", F32, 40, 3)
+    keys = op("sort", places, dimension=0, direction="LT")
+    given = program(scatter_rows(x, keys, updates, indices_are_sorted=True), joined(op("abs", keys), keys))
+    found = check(given, values(given))
+    scatters = [kernel for kernel in found.kernels if isinstance(kernel, Scatter)]
+    assert scatters and all(len(found.buffers[name].shape) == 1 for kernel in scatters for name in reads(kernel)[1:2])
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_sums_into_memory_are_added_in_their_place(twice: bool, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scatter that adds into memory is stored once: where it is an output too it is copied."""
+    x, places, updates = x_("x", F32, 5, 16), x_("places", I32, 40), x_("updates", F32, 40, 16)
+    found = scatter_rows(x, places, updates)
+    given = program(joined(product(0), found), *([found] if twice else []))
+    made = plan(given, computes=can_emit, atomics=True)
+    (kernel,) = (kernel for kernel in made.kernels if isinstance(kernel, Scatter))
+    assert kernel.form == "atomic" and len(kernel.stores) == 1 and copies(made) == twice
+    monkeypatch.setattr(test_triton_plans, "plan", lambda program, computes: made)
+    test_triton_plans.check(given, values(given), interpreter, monkeypatch, "atomic:")
+
+
+def test_nothing_is_moved_where_an_index_would_be_too_long() -> None:
+    value = joined(reshape(product(0, rows=6, columns=10), (4, 15)), x_("x", F32, 1, 15))
+    assert in_parts(plan(program(value)))
+    assert not in_parts(plan(program(value), limits=replace(Limits(), index=2)))
+
+
+def test_ends_in_no_known_order_are_no_boxes() -> None:
+    """The first four of what two free dims give: whether the second has any of them is known when it runs."""
+    n, s = symbol("n"), symbol("s")
+    whole = joined(product(0, rows=n), product(1, rows=s))
+    value = op("slice", whole, start=(0, 0), limit=(4, 16), strides=(1, 1))
+    assert copies(checked(value, sizes={"n": 3, "s": 5})) == 1
+
+
+def test_a_concatenation_of_nothing() -> None:
+    checked(joined(product(0, rows=0), product(1, rows=0)))
+
+
+def test_many_parts() -> None:
+    """Rounds that each make a row: no copy, and each reads only the round before it."""
+    state, rows = x_("h", F32, 1, 16), []
+    w = x_("w", F32, 16, 16)
+    for _ in range(200):
+        state = op("abs", times(state, w))
+        rows.append(state)
+    found = plan(program(joined(*rows)))
+    laws(found)
+    assert len(found.kernels) == 200 and not found.arena and len(found.apart) == 199
+
+
+def test_bytes_are_those_that_are_moved() -> None:
+    given = program(joined(product(0, rows=1024, columns=512), product(1, rows=1024, columns=512)))
+    found = plan(given)
+    moved = 4 * 2 * (1024 * 8 + 8 * 512 + 1024 * 512)
+    assert traffic(found).bytes == moved and traffic(found).kernels == 2

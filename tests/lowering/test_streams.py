@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from coset.dialects.hub_terms import dot
-from coset.ir.dims import evaluate, mod, symbols
+from coset.ir.dims import add, evaluate, mod, symbols
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
@@ -275,26 +275,31 @@ def test_the_model_of_the_machine(works: list[Work], of: tuple[int, ...], waits:
 
 
 def drawn_plan(seed: int) -> Plan:
-    """Kernels that add up to three of the values before them, and each writes one of another size; on streams drawn at random, with the
-    waits that data ask for and some more."""
+    """Kernels that add up to three of the values before them, and each write one of another size, or two a half of it; on streams drawn at
+    random, with the waits that data ask for and some more."""
     draw = random.Random(seed)
     buffers = {"x": Buffer("x", F32, (64,), "input")}
+    makers: dict[str, list[int]] = {"x": []}
     kernels: list[Kernel] = []
     of: list[int] = []
     waits: list[tuple[int, ...]] = []
-    for place in range(draw.randint(4, 30)):
-        given = draw.sample(sorted(buffers), min(len(buffers), draw.randint(1, 3)))
-        extent = 64 * draw.choice([1, 2, 3, 5, 8])
-        loop = Loop("i0", extent)
-        loads = [Load(name, (mod(loop.index, buffers[name].shape[0]),), F32) for name in given]
-        name = f"t{place}"
-        buffers[name] = Buffer(name, F32, (extent,), "temporary" if draw.random() < 0.9 else "output")
-        value = loads[0] if len(loads) == 1 else Apply(get_op("stablehlo.add"), tuple(loads[:2]), F32)
-        kernels.append(Pointwise(f"k{place}", (loop,), (Store(name, (loop.index,), value),)))
-        of.append(draw.randrange(3))
-        needs = {int(each[1:]) for load in reads(kernels[-1]) for each in [load] if each != "x"}
-        needs |= {draw.randrange(place)} if place and draw.random() < 0.3 else set()
-        waits.append(tuple(sorted(other for other in needs if of[other] != of[place])))
+    for number in range(draw.randint(4, 30)):
+        name, known = f"t{number}", sorted(buffers)
+        extent, parts = 64 * draw.choice([1, 2, 3, 5, 8]), 2 if draw.random() < 0.3 else 1
+        buffers[name] = Buffer(name, F32, (extent * parts,), "temporary" if draw.random() < 0.9 else "output")
+        makers[name] = []
+        for part in range(parts):
+            place = len(kernels)
+            given = draw.sample(known, min(len(known), draw.randint(1, 3)))
+            loop = Loop("i0", extent)
+            loads = [Load(each, (mod(loop.index, buffers[each].shape[0]),), F32) for each in given]
+            value = loads[0] if len(loads) == 1 else Apply(get_op("stablehlo.add"), tuple(loads[:2]), F32)
+            kernels.append(Pointwise(f"k{place}", (loop,), (Store(name, (add(loop.index, part * extent),), value),)))
+            makers[name].append(place)
+            of.append(draw.randrange(3))
+            needs = {maker for each in reads(kernels[-1]) for maker in makers[each]}
+            needs |= {draw.randrange(place)} if place and draw.random() < 0.3 else set()
+            waits.append(tuple(sorted(other for other in needs if of[other] != of[place])))
     return Plan(buffers, tuple(kernels), (("x", "x"),), (), streams=Streams(tuple(of), tuple(waits)))
 
 
