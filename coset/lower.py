@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 import coset.dialects
+from coset.admission import EVERY_RULE, Admission
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import Feed, bindings
+from coset.fault import Made, Runs, first_fault
+from coset.feeds import Feed, bindings, cases
 from coset.flow import Refused
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
@@ -67,13 +69,6 @@ class Check(Enum):
     INTERPRETED = "interpreted"
 
 
-class Runs(Protocol):
-    """A package that runs on NumPy arrays by name."""
-
-    def run(self, feed: Feed) -> Feed:
-        """The outputs for the inputs."""
-
-
 Opened = Callable[[Path, bool], AbstractContextManager[Runs]]  # of a folder; true where its kernels are to be interpreted
 
 
@@ -88,7 +83,8 @@ class Lowering:
     functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
     `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
     that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by. `streams`:
-    how many kernels may run beside each other where the launches are captured (None: as many as the target says)."""
+    how many kernels may run beside each other where the launches are captured (None: as many as the target says). `admission`: which of the
+    rules take part."""
 
     model: Any
     target: Target
@@ -104,6 +100,7 @@ class Lowering:
     atomics: bool = False
     profile: Path | None = None
     streams: int | None = None
+    admission: Admission = EVERY_RULE
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -132,7 +129,9 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     clock = _Clock()
     asked.progress("reading the model")
     original = read_program(asked.model)
-    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
+    job = Job(
+        asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission
+    )
     task = searched(job, original)
     _refuse_foreign_ops(task.program)
     clock.mark("read")
@@ -260,6 +259,18 @@ class _Emitted:
         options = replace(options_for(self.asked.numerics, self.asked.target), choices=self.choices)
         return planned_package(self.program, self.plan, title=title, facts=self.facts, triton=code == "triton", options=options)
 
+    def runs(self, code: str, *, interpreted: bool) -> Made:
+        """How the same package is made of another program and plan, and run."""
+
+        @contextmanager
+        def made(program: Program, plan: Plan) -> Iterator[Runs]:
+            with working_folder("coset-work-") as place:
+                write_package(replace(self, program=program, plan=plan).package(code), place / "package")
+                with self.asked.opened(place / "package", interpreted) as package:
+                    yield package
+
+        return made
+
 
 def options_for(numerics: str, target: Target) -> Options:
     """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
@@ -343,14 +354,38 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
         with asked.opened(folder, interpreted) as package, ExitStack() as stack:
             plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
-            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run)
+            amplified = TF32_NOISE if tf32 else 1.0
+            report = compare(original, package, asked.dims or {}, amplified=amplified, plain=plain.run)
     if not report.ok:
-        worst = report.worst
-        what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
-        raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
-                      help="restrict --numerics; please report the model")  # fmt: skip
+        raise _refused(asked, original, report, emitted, interpreted=interpreted, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}
+
+
+def _refused(
+    asked: Lowering, original: Program, report: CheckReport, emitted: _Emitted, *, interpreted: bool, amplified: float
+) -> Refused:
+    """Why the package is not handed out, with the kernel at fault."""
+    worst = report.worst
+    assert worst is not None, "what differs differs in an output"
+    what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}"
+    message = f"the package differs from the model ({what}); it is not handed out"
+    if emitted.plan is None:
+        help = "restrict --numerics, or leave rules out (--disable-rule); please report the model"
+        return Refused(message, rule=None, check=report, help=help)
+    asked.progress("looking for the kernel at fault")
+    case = next(case for case in cases(original, report.binding) if case.name == worst.case)
+    own, plain = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
+    fault = first_fault(
+        emitted.program, emitted.plan, case, report.binding, own, amplified=amplified, plain=plain if interpreted else None
+    )
+    if fault is None:
+        why = "every kernel stores what its ops mean: the program that the search has found means something else, so a rule is at fault"
+        names = ", ".join(rule["name"] for rule in emitted.facts["rules"])
+        help = f"leave rules out (--disable-rule; in use: {names or 'none'}) or restrict --numerics; please report the model"
+        return Refused(f"{message}; {why}", rule=None, check=report, help=help)
+    help = "another form of the program may do without this kernel: leave rules out (--disable-rule); or --code aten; please report the model"
+    return Refused(f"{message}; {fault}", rule=None, check=report, help=help, fault=fault.summary())
 
 
 def _kernels(folder: Path) -> list[dict[str, Any]]:

@@ -68,13 +68,13 @@ class Place:
 
 def stored_in_parts(
     buffers: Mapping[str, Buffer], kernels: Sequence[Kernel], limits: Limits, numbers: Mapping[str, int]
-) -> tuple[dict[str, Buffer], list[tuple[Kernel, int]]]:
-    """The buffers that are left, and the kernels, each with the place of the one that it was before. `numbers` for dim symbols say what
-    moves less; the result holds for all."""
+) -> tuple[dict[str, Buffer], list[tuple[Kernel, int]], dict[str, Place]]:
+    """The buffers that are left; the kernels, each with the place of the one that it was before; where the buffers are that are gone.
+    `numbers` for dim symbols say what moves less; the result holds for all."""
     walk = _Parts(dict(buffers), limits, numbers, kernels)
     for place in reversed(range(len(kernels))):  # what a part is put into finds its own place first
         walk.visit(place)
-    return walk.buffers, [(walk.kernels[each], place) for place, here in enumerate(walk.slots) for each in here]
+    return walk.buffers, [(walk.kernels[each], place) for place, here in enumerate(walk.slots) for each in here], walk.moved
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ class _Parts:
         self.slots = [[place] for place in range(len(kernels))]
         self.readers: dict[str, set[int]] = {}
         self.writers: dict[str, set[int]] = {}
+        self.moved: dict[str, Place] = {}
         self.whole: set[str] = set()  # buffers that are read or written as wholes, not element by element
         self.copies = Counter(name for kernel in kernels for store in _copying(kernel) for name in self._copied(store))
         if self.copies:  # of each buffer, the stores still to come that copy it
@@ -135,7 +136,7 @@ class _Parts:
     def _visit(self, place: int, number: int, kernel: Pointwise, store: Store) -> None:
         buffer, frame = self.buffers[store.buffer], Frame.of(store, kernel.loops)
         assert buffer.role in ROLES and buffer.strides is None and buffer.packed is None, "kernels store whole values"
-        if frame is None or 0 in buffer.shape:
+        if frame is None:
             return
         parts = parts_of(store, frame)
         rest = replace(kernel, stores=tuple(each for each in kernel.stores if each is not store))
@@ -181,15 +182,12 @@ class _Parts:
         return not any(isinstance(kernel, Scatter) and kernel.form == ATOMIC for kernel in kernels)
 
     def _place(self, load: Load, box: Box, frame: Frame, into: str) -> Place | None:
-        """Where the buffer of `load` would be; None where the load is not of each of its elements once, or turns them."""
+        """Where the buffer of `load` would be; None where the load is not of each of its elements once."""
         buffer, other = self.buffers[load.buffer], self.buffers[into]
         assert buffer.dtype is load.dtype is other.dtype, "what is only moved stays what it is"
         axes = _order(frame.at(load.index, box), buffer.shape, box, frame)
         if axes is None:
             return None
-        long = [axis for axis, dim in enumerate(box.shape) if dim != 1]
-        if long and axes[-1] != long[-1]:
-            return None  # neighbours would be stored far from each other
         return Place(into, buffer.shape, frame.moved(box), axes, self._run(box, axes, other.shape))
 
     def _run(self, box: Box, axes: Sequence[int], shape: Shape) -> int:
@@ -253,6 +251,7 @@ class _Parts:
                 self._enter(other)
         for name in moved:
             del self.buffers[name]
+        self.moved |= moved
 
     def _add(self, place: int, kernel: Pointwise, number: int | None) -> None:
         number = max(self.kernels, default=-1) + 1 if number is None else number

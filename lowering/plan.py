@@ -8,7 +8,7 @@ puts launches together, `emission` writes each kernel as scalar expressions, `pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,14 +26,14 @@ from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
-from coset.lowering.kernel import Buffer, Kernel, Library, Plan
+from coset.lowering.kernel import Buffer, Held, Kernel, Library, Plan, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.needs import needs_of
 from coset.lowering.packing import packed
-from coset.lowering.parts import stored_in_parts
+from coset.lowering.parts import Place, stored_in_parts
 from coset.lowering.primitive import primitive
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
@@ -227,18 +227,30 @@ class _Builder:
         attended = {each.dot: each for each in self.attended.attentions}
         traced = {dot: each for each in self.attended.gradients for dot in each.dots}
         emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended, traced)
-        made = [emit(emission, group, self.stored.live[group]) for group in groups]
-        self.buffers, placed = stored_in_parts(self.buffers, [kernel for kernel, _ in made], self.limits, self.numbers)
+        emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
+        self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
-        apart = self._apart([groups[place] for _, place in placed], kernels, [made[place][1] for _, place in placed])
+        apart = self._apart([groups[place] for _, place in placed], kernels, [emitted[place][1] for _, place in placed])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
         told = [(kernel.name, too_long(kernel.term) or from_the_host(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
         notes = tuple(f"{name}: {why}" for name, why in told if why)
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
+        held = tuple(self._held(kernels, places))
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held)
         offsets, size = arena(plan)
         return packed(replace(plan, offsets=offsets, arena=size))
 
     # ------------------------------------------------------------ buffers
+
+    def _held(self, kernels: Iterable[Kernel], places: Mapping[str, Place]) -> Iterator[Held]:
+        """What kernels store, by term; `places` of what is a part of something else."""
+        made = {name for kernel in kernels for name in writes(kernel)}
+        for term, name in self.names.items():
+            if name in places:
+                place = places[name]
+                yield Held(term, place.into, place.box.low, place.box.high, place.axes)
+            elif name in made:
+                shape = self.buffers[name].shape
+                yield Held(term, name, (0,) * len(shape), shape, tuple(range(len(shape))))
 
     def _fresh(self, wanted: str) -> str:
         """An identifier like `wanted` that is new."""

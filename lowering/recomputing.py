@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import (
@@ -17,6 +17,7 @@ from coset.lowering.kernel import (
     Buffer,
     Chain,
     Fold,
+    Held,
     Kernel,
     Library,
     Load,
@@ -168,6 +169,8 @@ class _Names:
     buffers: dict[str, Buffer]
     now: dict[str, str]
     taken: set[str]
+    known: dict[str, list[Held]]
+    held: list[Held] = field(default_factory=list)  # in buffers of new names
 
     def fresh(self, name: str) -> str:
         """The name of what is made of `name` next; an output that a library makes again is a temporary."""
@@ -177,6 +180,7 @@ class _Names:
         found = identifier(name, self.taken, first=2)
         self.taken.add(found)
         self.buffers[found] = replace(self.plan.buffers[name], name=found, role="temporary")
+        self.held += [replace(each, buffer=found) for each in self.known.get(name, ())]
         return found
 
 
@@ -184,7 +188,10 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
     """The plan that a schedule says."""
     plan = flow.plan
     made = {name for kernel in plan.kernels for name in writes(kernel)}
-    names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers))
+    known: dict[str, list[Held]] = {}
+    for item in plan.held:
+        known.setdefault(item.buffer, []).append(item)
+    names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers), known)
     over: dict[str, str] = {}
     kernels: list[Kernel] = []
     taken = {kernel.name for kernel in plan.kernels}
@@ -206,7 +213,9 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
             kernel = replace(kernel, name=identifier(f"{kernel.name}_again", taken, first=2))
             taken.add(kernel.name)
         kernels.append(kernel)
-    return _without_unread(replace(plan, buffers=names.buffers, kernels=tuple(kernels), offsets={}, arena=0, frees=True, over=over))
+    held = (*plan.held, *names.held)
+    made_again = replace(plan, buffers=names.buffers, kernels=tuple(kernels), offsets={}, arena=0, frees=True, over=over, held=held)
+    return _without_unread(made_again)
 
 
 def _without_unread(plan: Plan) -> Plan:
@@ -225,7 +234,8 @@ def _without_unread(plan: Plan) -> Plan:
     used = {*needed, *(name for _, name in plan.outputs), *(name for _, name in plan.inputs)}
     buffers = {name: buffer for name, buffer in plan.buffers.items() if name in used or buffer.role != "temporary"}
     over = {name: taken for name, taken in plan.over.items() if name in buffers}
-    return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over)
+    held = tuple(each for each in plan.held if each.buffer in buffers)
+    return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over, held=held)
 
 
 def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:

@@ -114,4 +114,5 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
         offsets={of(name): offset for name, offset in plan.offsets.items()},
         over={of(name): of(taken) for name, taken in plan.over.items()},
+        held=tuple(replace(each, buffer=of(each.buffer)) for each in plan.held),
     )

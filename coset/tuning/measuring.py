@@ -18,7 +18,7 @@ from coset.backends.tuning_profile import Timed
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
-from coset.lower import Runs
+from coset.fault import Runs
 from coset.lowering.kernel import Attention, Grouped, Loop, Product, Rows, Scan, Scatter, reads, writes
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
