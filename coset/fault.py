@@ -50,7 +50,8 @@ class Fault:
         off = self.difference.problem or f"{self.difference.max_abs:.3g} off, allowed {self.difference.tolerance:.3g}"
         which = "; as a torch function it is right, so it is its Triton function" if self.function else ""
         ops = ", ".join(dict.fromkeys(self.ops))
-        return f"kernel `{self.kernel}` ({ops}) is the first at fault: it stores `{self.buffer}` {off}, on {self.difference.case} inputs{which}"
+        where = f"it stores `{self.buffer}` {off}, on {self.difference.case} inputs"
+        return f"kernel `{self.kernel}` ({ops}) is the first at fault: {where}{which}"
 
     def summary(self) -> dict[str, Any]:
         """What `--json` prints under `fault`."""
@@ -73,7 +74,9 @@ def first_fault(
     for kernels in _batches(plan, binding):
         names = dict.fromkeys(name for kernel in kernels for name in (*reads(kernel), *writes(kernel)))
         held = [each for each in plan.held if each.buffer in names]
-        wholes = {each.buffer: each.term for each in held if each.low == (0,) * len(each.low) and each.high == plan.buffers[each.buffer].shape}
+        wholes = {
+            each.buffer: each.term for each in held if each.low == (0,) * len(each.low) and each.high == plan.buffers[each.buffer].shape
+        }
         asked = replace(program, outputs=tuple(wholes.items()), effects=None)
         shown = shows(plan, list(wholes))
         with made(asked, shown) as package:
@@ -167,7 +170,9 @@ class _Compared:
                 yield mine[min(around)[1]][0], box
 
     def _box(self, held: Held) -> Box:
-        return tuple(slice(evaluate(low, self.binding), evaluate(high, self.binding)) for low, high in zip(held.low, held.high, strict=True))
+        return tuple(
+            slice(evaluate(low, self.binding), evaluate(high, self.binding)) for low, high in zip(held.low, held.high, strict=True)
+        )
 
     def _boxes(self, kernel: Kernel, name: str) -> Iterator[Box]:
         """The boxes of a buffer that a kernel stores: others may store the rest."""

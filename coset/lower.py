@@ -18,10 +18,10 @@ import coset.dialects
 from coset.admission import EVERY_RULE, Admission
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
+from coset.culprit import Candidate, refusal
 from coset.egraph.limits import Limits
-from coset.fault import Made, Runs, first_fault
-from coset.feeds import Feed, bindings, cases
-from coset.flow import Refused
+from coset.fault import Made, Runs
+from coset.feeds import Feed, bindings
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
@@ -167,7 +167,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     check: dict[str, Any] = {}
 
     def checked(beside: Path) -> Mapping[str, Any]:
-        check.update(_checked(asked, original, beside, emitted))
+        check.update(_checked(asked, original, task, beside, emitted))
         return {"check": check}
 
     manifest = write_package(package, folder, checked=checked)
@@ -333,7 +333,7 @@ def _version() -> str:
 # ---------------------------------------------------------------- comparison with the reference
 
 
-def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted) -> dict[str, Any]:
+def _checked(asked: Lowering, original: Program, task: Task, folder: Path, emitted: _Emitted) -> dict[str, Any]:
     """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else. Triton
     kernels that are not to be interpreted are compared as torch functions over the same buffers.
 
@@ -357,35 +357,11 @@ def _checked(asked: Lowering, original: Program, folder: Path, emitted: _Emitted
             amplified = TF32_NOISE if tf32 else 1.0
             report = compare(original, package, asked.dims or {}, amplified=amplified, plain=plain.run)
     if not report.ok:
-        raise _refused(asked, original, report, emitted, interpreted=interpreted, amplified=amplified)
+        own, beside = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
+        made = Candidate(emitted.program, emitted.plan, own, beside if interpreted else None)
+        raise refusal(original, task, report, made, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}
-
-
-def _refused(
-    asked: Lowering, original: Program, report: CheckReport, emitted: _Emitted, *, interpreted: bool, amplified: float
-) -> Refused:
-    """Why the package is not handed out, with the kernel at fault."""
-    worst = report.worst
-    assert worst is not None, "what differs differs in an output"
-    what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}"
-    message = f"the package differs from the model ({what}); it is not handed out"
-    if emitted.plan is None:
-        help = "restrict --numerics, or leave rules out (--disable-rule); please report the model"
-        return Refused(message, rule=None, check=report, help=help)
-    asked.progress("looking for the kernel at fault")
-    case = next(case for case in cases(original, report.binding) if case.name == worst.case)
-    own, plain = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
-    fault = first_fault(
-        emitted.program, emitted.plan, case, report.binding, own, amplified=amplified, plain=plain if interpreted else None
-    )
-    if fault is None:
-        why = "every kernel stores what its ops mean: the program that the search has found means something else, so a rule is at fault"
-        names = ", ".join(rule["name"] for rule in emitted.facts["rules"])
-        help = f"leave rules out (--disable-rule; in use: {names or 'none'}) or restrict --numerics; please report the model"
-        return Refused(f"{message}; {why}", rule=None, check=report, help=help)
-    help = "another form of the program may do without this kernel: leave rules out (--disable-rule); or --code aten; please report the model"
-    return Refused(f"{message}; {fault}", rule=None, check=report, help=help, fault=fault.summary())
 
 
 def _kernels(folder: Path) -> list[dict[str, Any]]:
