@@ -67,8 +67,7 @@ class Frame:
                 if len(own) > 1 or name in names.values() or linear(dim, name) != 1:
                     return None
                 names[axis], base[axis] = name, substitute(dim, {name: 0})
-        if len(names) < len(extents):
-            return None
+        assert len(names) == len(extents), "a kernel stores each element once"
         shape = tuple(extents[names[axis]] if axis in names else 1 for axis in range(len(base)))
         return Frame(names, tuple(base), Box((0,) * len(base), shape))
 
@@ -88,11 +87,10 @@ class Frame:
         return tuple(substitute(dim, binding) for dim in index)
 
     def interval(self, bound: Bound) -> tuple[int, Dim, Dim] | None:
-        """A dim, and the places along it at which a bound holds; None where it is about several dims, or computed."""
+        """A dim, and the places along it at which a bound holds; None where it is about several dims. Ends that are computed are in no
+        known order with those of a box."""
         axes = {name: axis for axis, name in self.names.items()}
         index, low, high = bound.index, bound.low, bound.high
-        if any(name.startswith("pick:") or name in axes for dim in (low, high) for name in symbols(dim)):
-            return None
         if len(symbols(index) & axes.keys()) > 1:
             index, low, high = self._outer(index, low, high)
         own = symbols(index) & axes.keys()
@@ -106,8 +104,6 @@ class Frame:
             index, divisor, added = found  # index // divisor + added
             low, high = multiply(subtract(low, added), divisor), multiply(subtract(high, added), divisor)
         rest = substitute(index, {name: 0})
-        if any(other.startswith("pick:") for other in symbols(rest)):
-            return None
         return axes[name], subtract(low, rest), subtract(high, rest)
 
     def _outer(self, index: Dim, low: Dim, high: Dim) -> tuple[Dim, Dim, Dim]:

@@ -125,10 +125,9 @@ def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
         if isinstance(value, Load):
             loads.setdefault(value.buffer, []).append(value)
     early = _read_early(kernel)
-    stored = Counter(store.buffer for store in stores_of(kernel))
     for store in last_stores(kernel):
         own = plan.buffers[store.buffer]
-        if own.role != "temporary" or stored[store.buffer] > 1:
+        if own.role != "temporary":
             continue
         for name, found in loads.items():
             other = plan.buffers[name]
@@ -233,7 +232,8 @@ def _without_unread(plan: Plan) -> Plan:
         kernels.append(kernel)
     used = {*needed, *(name for _, name in plan.outputs), *(name for _, name in plan.inputs)}
     buffers = {name: buffer for name, buffer in plan.buffers.items() if name in used or buffer.role != "temporary"}
-    over = {name: taken for name, taken in plan.over.items() if name in buffers}
+    # a kernel that stores less than before may not read what it would have taken the memory of, which then nobody makes
+    over = {name: taken for name, taken in plan.over.items() if name in buffers and taken in buffers}
     held = tuple(each for each in plan.held if each.buffer in buffers)
     return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over, held=held)
 

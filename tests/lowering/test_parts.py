@@ -20,8 +20,25 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term, make, topological
 from coset.ir.types import F16, F32, I32, DType
-from coset.lowering.kernel import Plan, Pointwise, Rows, Scatter, reads, stores_of, writes
+from coset.lowering.boxes import MOST_PARTS, Frame, parts_of
+from coset.lowering.kernel import (
+    Bound,
+    Choose,
+    Load,
+    Loop,
+    Plan,
+    Pointwise,
+    Rows,
+    Scalar,
+    Scatter,
+    Store,
+    reads,
+    stores_of,
+    writes,
+)
 from coset.lowering.kinds import Limits
+from coset.lowering.memory import shared
+from coset.lowering.needs import needs_of
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
@@ -233,20 +250,24 @@ def test_what_a_library_makes_is_copied_and_what_it_reads_is_stored_twice() -> N
 
 def test_neighbours_are_not_stored_apart() -> None:
     """A part that is turned, and parts of few bytes that are worth no launch."""
-    found = checked(joined(transpose(product(0, rows=16, columns=4), (1, 0)), product(1), x_("x", F32, 4, 16)))
+    turned = transpose(product(0, rows=16, columns=4), (1, 0))
+    found = checked(joined(turned, product(1), x_("x", F32, 4, 16)))
     assert copies(found) == 1 and {store.buffer for store in stores_of(found.kernels[0])} != {"y0"}
+    assert not copies(checked(joined(turned, product(1)))), "a launch is dearer than a few sectors"
     columns = joined(product(0, rows=64, columns=4), product(1, rows=64, columns=4), axis=1)
     assert copies(plan(program(columns), limits=FREE_LAUNCHES)) == 1 and not copies(plan(program(columns)))
 
 
-def test_keys_that_are_searched_stay_by_themselves() -> None:
+def test_keys_that_are_searched_stay_by_themselves(interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scatter finds a row's updates by bisection in its sorted keys, which must lie one after the other."""
     x, places, updates = x_("x", F32, 5, 3), x_("places", I32, 40), x_("updates", F32, 40, 3)
     keys = op("sort", places, dimension=0, direction="LT")
-    given = program(scatter_rows(x, keys, updates, indices_are_sorted=True), joined(op("abs", keys), keys))
-    found = check(given, values(given))
-    scatters = [kernel for kernel in found.kernels if isinstance(kernel, Scatter)]
-    assert scatters and all(len(found.buffers[name].shape) == 1 for kernel in scatters for name in reads(kernel)[1:2])
+    given = program(scatter_rows(x, keys, updates, indices_are_sorted=True), joined(x_("more", I32, 3), keys))
+    made = plan(given, computes=can_emit)
+    (scatter,) = (kernel for kernel in made.kernels if isinstance(kernel, Scatter))
+    assert scatter.form == "sorted" and isinstance(scatter.key, Load) and made.buffers[scatter.key.buffer].shape == (40,)
+    with monkeypatch.context() as patch:
+        test_triton_plans.check(given, values(given), interpreter, patch, "keys:")
 
 
 @pytest.mark.parametrize("twice", [False, True])
@@ -274,6 +295,46 @@ def test_ends_in_no_known_order_are_no_boxes() -> None:
     whole = joined(product(0, rows=n), product(1, rows=s))
     value = op("slice", whole, start=(0, 0), limit=(4, 16), strides=(1, 1))
     assert copies(checked(value, sizes={"n": 3, "s": 5})) == 1
+
+
+def test_what_is_turned_round_behind_it() -> None:
+    """A store may go through its buffer backward: that is no place for parts."""
+    both = joined(product(0), product(1))
+    checked(both, op("reverse", both, dimensions=(0,)))
+
+
+def test_who_reads_one_of_four_quarters_needs_nobody_else() -> None:
+    """No dim tells them apart."""
+    quarters = [product(number, rows=4, columns=16) for number in range(4)]
+    whole = joined(joined(*quarters[:2], axis=1), joined(*quarters[2:], axis=1))
+    found = checked(whole, *(op("reduce", quarter, dimensions=(1,), combiner="add") for quarter in quarters))
+    assert in_parts(found) == {"y0"}
+    folding = [needed for kernel, needed in zip(found.kernels, needs_of(found.kernels), strict=True) if isinstance(kernel, Rows)]
+    assert [len(needed) for needed in folding] == [1, 1, 1, 1] and len({place for needed in folding for place in needed}) == 4
+
+
+def test_temporaries_of_free_dims_are_given_on_once() -> None:
+    """The memory of a value that several kernels store is one."""
+    n = symbol("n")
+    parts = [product(number, rows=n) for number in range(12)]
+    value = times(joined(*parts, axis=1), x_("v", F32, 12 * 16, 200))
+    found = plan(program(times(value, x_("u", F32, 200, 16))))
+    (name,) = in_parts(found)
+    assert found.buffers[name].role == "temporary" and name not in found.offsets
+    laws(found)
+    counted = [name for kernel in found.kernels for name in writes(kernel)].count(name)
+    assert counted == 12 and list(shared(found).values()).count(name) <= 1
+
+
+def test_a_store_of_very_many_parts_is_one() -> None:
+    rows = 2 * MOST_PARTS
+    loops = (Loop("loop:i", rows),)
+    value: Scalar = Load("x", (0,), F32)
+    for place in range(rows):
+        value = Choose((Bound(loops[0].index, place, place + 1),), Load("x", (place,), F32), value, F32)
+    store = Store("y", (loops[0].index,), value)
+    frame = Frame.of(store, loops)
+    assert frame is not None and len(parts_of(store, frame)) <= MOST_PARTS
 
 
 def test_a_concatenation_of_nothing() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coset.dialects.hub_terms import dot
-from coset.ir.dims import symbol
+from coset.ir.dims import add, symbol
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
@@ -24,6 +24,7 @@ from coset.lowering.kernel import (
     Library,
     Load,
     Loop,
+    Number,
     Plan,
     Pointwise,
     Product,
@@ -107,7 +108,9 @@ def wide(seed: int) -> tuple[Program, dict[str, Any]]:
     def times(x: Term, y: Term) -> Term:
         return dot(x, y, lhs_contract=(x.tensor.rank - 1,), rhs_contract=(0,))
 
+    skip = times(inputs[0], inputs[-1])
     parts = [times(inputs[0], each) for each in inputs[1 : count + 1]]
+    parts = [parts[0], *(make("stablehlo.add", (part, skip)) if seed % 2 else part for part in parts[1:])]
     whole = make("stablehlo.concatenate", parts, {"dimension": int(draw.integers(2))})
     wide = whole if whole.tensor.dims[1] == side else make("stablehlo.transpose", (whole,), {"permutation": (1, 0)})
     behind = times(wide, inputs[-1])
@@ -135,6 +138,29 @@ def test_parts_of_a_value_go_and_are_made_again_together() -> None:
             kept += bool(several)
             repeated += any(name not in whole.buffers for name in several)
     assert kept > 20 and repeated, (kept, repeated)
+
+
+def test_parts_have_memory_of_their_own() -> None:
+    """Where one part takes the memory of what it is made of, the other would find it gone."""
+    loop = Loop("loop:i", 4)
+    names = {"x": ((4,), "input"), "c": ((8,), "temporary"), "d": ((8,), "temporary"), "y": ((8,), "output")}
+    buffers = {name: Buffer(name, F32, shape, role) for name, (shape, role) in names.items()}
+    kernels = []
+    for name, source in (("c", "x"), ("d", "c")):
+        for start in (0, 4):
+            index = (add(loop.index, start),)
+            load = Load(source, (loop.index,) if source == "x" else index, F32)
+            value = Apply(get_op("stablehlo.add"), (load, Number(float(start + 1), F32)), F32)
+            kernels.append(Pointwise(f"k{len(kernels)}", (loop,), (Store(name, index, value),)))
+    whole_loop = Loop("loop:i", 8)
+    kernels.append(Pointwise("k4", (whole_loop,), (Store("y", (whole_loop.index,), Load("d", (whole_loop.index,), F32)),)))
+    whole = Plan(buffers, tuple(kernels), (("x", "x"),), (("y", "y"),))
+    feeds = {"x": np.arange(4, dtype=np.float32)}
+    for limit in (64, 48, 32):
+        found = within(whole, limit)
+        if found is not None:
+            assert not found.over
+            same(found, whole, feeds)
 
 
 def test_a_kernel_is_not_launched_before_an_output_that_it_reads() -> None:

@@ -147,6 +147,20 @@ def test_a_schedule_keeps_to_its_limit_and_does_everything(seed: int, several: b
     assert len(schedule(steps, sizes, whole).done) == len(steps), "with room enough nothing is done twice"  # type: ignore[union-attr]
 
 
+def test_what_takes_no_bytes_stays() -> None:
+    """However cheaply it could be made again: it may be an output."""
+    sizes = Sizes([0, 3, 3, 3])
+    steps = [
+        Step(0.1, (), (0,), ends=True),
+        Step(1.0, (0,), (1,)),
+        Step(1.0, (0,), (2,)),
+        Step(1.0, (0, 2), (3,)),
+        Step(1.0, (0, 1, 3), (), ends=True),
+    ]
+    found = schedule(steps, sizes, 6)
+    assert found is not None and [done.step for done in found.done].count(0) == 1 and replay(found, steps, sizes) <= 6
+
+
 def test_schedules_are_near_the_cheapest_ones() -> None:
     """Of small graphs: never below the cheapest, equal to it mostly, and the fewest bytes nearly always."""
     ratios: list[float] = []
