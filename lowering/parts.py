@@ -213,14 +213,16 @@ class _Parts:
 
     def _fits(self, chosen: Iterable[_Gain]) -> bool:
         """True where no index becomes too long."""
+        places: dict[str, list[Place]] = {}
         for gain in chosen:
-            for number in self._touching([gain.name]):
-                kernel = self.kernels[number]
-                if not isinstance(kernel, Library):
-                    extents = extents_of(kernel)
-                    places = [gain.place.of(index, extents) for name, index in _places_in(kernel) if name == gain.name]
-                    if any(complexity(dim) > self.limits.index for index in places for dim in index):
-                        return False
+            places.setdefault(gain.name, []).append(gain.place)
+        for number in self._touching(places):
+            kernel = self.kernels[number]
+            if not isinstance(kernel, Library):
+                extents = extents_of(kernel)
+                moved = (place.of(index, extents) for name, index in _places_in(kernel) for place in places.get(name, ()))
+                if any(complexity(dim) > self.limits.index for index in moved for dim in index):
+                    return False
         return True
 
     # ------------------------------------------------------------ the new kernels

@@ -146,6 +146,15 @@ def test_kernels_that_are_launched_again_are_judged_too(monkeypatch: pytest.Monk
             assert found is not None and found.kernel == kernel.name
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_a_function_is_at_fault_alone_where_the_other_one_is_right(both: bool) -> None:
+    program, feeds = CASES["softmax"]()
+    made, sizes = plan(program, computes=can_emit), numbers(program, SIZES)
+    kernel = made.kernels[0].name
+    found = first_fault(program, made, Case("own", feeds), sizes, made_by(kernel), plain=made_by(kernel if both else None))
+    assert found is not None and found.function is not both
+
+
 # ---------------------------------------------------------------- the command
 
 

@@ -317,8 +317,9 @@ def test_temporaries_of_free_dims_are_given_on_once() -> None:
     """The memory of a value that several kernels store is one."""
     n = symbol("n")
     parts = [product(number, rows=n) for number in range(12)]
-    value = times(joined(*parts, axis=1), x_("v", F32, 12 * 16, 200))
-    found = plan(program(times(value, x_("u", F32, 200, 16))))
+    value = times(joined(*parts, axis=1), x_("v", F32, 192, 192))
+    first, second = (times(value, x_(f"u{place}", F32, 192, 192)) for place in range(2))
+    found = plan(program(dot(first, second, lhs_contract=(1,), rhs_contract=(1,))))
     (name,) = in_parts(found)
     assert found.buffers[name].role == "temporary" and name not in found.offsets
     laws(found)
