@@ -127,11 +127,21 @@ class _Parts:
         for given in _copying(self.kernels[number]):
             kernel = self.kernels[number]  # with the places of parts of earlier stores
             (store,) = (each for each in _copying(kernel) if (each.buffer, each.index) == (given.buffer, given.index))
+            assert isinstance(kernel, Pointwise)
             copied = self._copied(store)
             self.copies.subtract(copied)
-            if copied:
-                assert isinstance(kernel, Pointwise)
+            if copied and self.buffers[store.buffer].role == "temporary" and not self.readers.get(store.buffer):
+                self._forget(number, kernel, store)
+            elif copied:
                 self._visit(place, number, kernel, store)
+
+    def _forget(self, number: int, kernel: Pointwise, store: Store) -> None:
+        """Store no longer what nobody reads: it had become too long to be computed where it is used, but all who use it are in its kernel."""
+        assert len(kernel.stores) > 1, f"nobody needs {kernel.name}"
+        self._leave(number)
+        self.kernels[number] = _storing(kernel, [each for each in kernel.stores if each is not store])
+        self._enter(number)
+        del self.buffers[store.buffer]
 
     def _visit(self, place: int, number: int, kernel: Pointwise, store: Store) -> None:
         buffer, frame = self.buffers[store.buffer], Frame.of(store, kernel.loops)
@@ -236,8 +246,7 @@ class _Parts:
         del self.kernels[number]
         self.slots[place].remove(number)
         if rest.stores:
-            picks = used_picks(rest.picks, (each.value for each in rest.stores), [dim for each in rest.stores for dim in each.index])
-            self._add(place, replace(rest, picks=picks), number)
+            self._add(place, _storing(rest, rest.stores), number)
         for each in left:
             self._add(place, each, None)
         also: dict[str, list[Place]] = {}
@@ -316,6 +325,12 @@ def _merged(boxes: Iterable[Box]) -> list[Box]:
             found.pop()
         found.append(now)
     return found
+
+
+def _storing(kernel: Pointwise, stores: Sequence[Store]) -> Pointwise:
+    """A kernel with these of its stores alone."""
+    picks = used_picks(kernel.picks, (each.value for each in stores), [dim for each in stores for dim in each.index])
+    return replace(kernel, stores=tuple(stores), picks=picks)
 
 
 def _left(kernel: Pointwise, store: Store, frame: Frame, box: Box) -> Pointwise:

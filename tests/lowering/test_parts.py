@@ -354,6 +354,18 @@ def test_many_parts() -> None:
     assert len(found.kernels) == 200 and not found.arena and len(found.apart) == 199
 
 
+def test_rounds_in_another_shape_with_the_last_one() -> None:
+    """As a recurrent layer gives them: what is put together has too many parts to be computed where it is used, but only the output in
+    another shape uses it, so that it is not stored by itself."""
+    state, rows = x_("h", F32, 2, 16), []
+    w = x_("w", F32, 16, 16)
+    for _ in range(60):
+        state = op("sign", times(state, w))
+        rows.append(reshape(state, (1, 2, 16)))
+    found = checked(reshape(joined(*rows), (60, 1, 2, 16)), reshape(state, (1, 2, 16)))
+    assert len(found.kernels) == 60 and {buffer.role for buffer in found.buffers.values()} == {"input", "output"}
+
+
 def test_bytes_are_those_that_are_moved() -> None:
     given = program(joined(product(0, rows=1024, columns=512), product(1, rows=1024, columns=512)))
     found = plan(given)
