@@ -136,7 +136,7 @@ class _Parts:
                 self._visit(place, number, kernel, store)
 
     def _forget(self, number: int, kernel: Pointwise, store: Store) -> None:
-        """Store no longer what nobody reads: it had become too long to be computed where it is used, but all who use it are in its kernel."""
+        """Store no longer what nobody reads: it was too long to be computed where it is used, but all who use it are in its kernel."""
         assert len(kernel.stores) > 1, f"nobody needs {kernel.name}"
         self._leave(number)
         self.kernels[number] = _storing(kernel, [each for each in kernel.stores if each is not store])
