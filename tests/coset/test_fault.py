@@ -27,6 +27,8 @@ from coset.ir.types import F32
 from coset.lower import Check
 from coset.lowering import aten_kernel, triton
 from coset.lowering.kernel import Apply, Computed, Grouped, Library, Number, Plan, Product, Rows, Scatter, Store, reads, stores_of
+from coset.lowering.package import write_package
+from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
 from coset.lowering.recomputing import fewest_bytes, recomputed
 from coset.lowering.triton import can_emit
@@ -37,7 +39,7 @@ from coset.rules.lock import NAME, Locked, save_lock, text_hash
 from tests.coset.test_planted_rule import PLANTED
 from tests.lowering import drawn_parts, plan_numpy
 from tests.lowering.plan_cases import CASES, op, x_
-from tests.lowering.test_recomputing import one, size_of
+from tests.lowering.test_recomputing import one, size_of, wide
 
 SIZES = {"n": 5, "s": 7}
 
@@ -144,6 +146,23 @@ def test_kernels_that_are_launched_again_are_judged_too(monkeypatch: pytest.Monk
         if not isinstance(kernel, Library):
             found = first_fault(program, made, Case("own", feeds), SIZES, made_by(kernel.name))
             assert found is not None and found.kernel == kernel.name
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_shown_is_not_overwritten(again: bool, tmp_path: Path) -> None:
+    """A package shares memory between its temporaries, and results take that of operands: what is compared has its own."""
+    program, feeds = wide(1)
+    whole = plan(program, computes=can_emit)
+    shared = recomputed(whole, fewest_bytes(whole, one, size_of), one, size_of) if again else whole
+    assert shared is not None and (shared.over if again else shared.offsets)
+
+    @contextmanager
+    def made(asked: Program, shown: Plan) -> Iterator[LoadedPackage]:
+        assert not shown.offsets and not shown.over
+        write_package(planned_package(asked, shown, title="shown", triton=False), tmp_path / "package")
+        yield LoadedPackage(tmp_path / "package", "cpu")
+
+    assert first_fault(program, shared, Case("own", feeds), SIZES, made) is None
 
 
 @pytest.mark.parametrize("both", [False, True])

@@ -150,13 +150,8 @@ def test_a_schedule_keeps_to_its_limit_and_does_everything(seed: int, several: b
 def test_what_takes_no_bytes_stays() -> None:
     """However cheaply it could be made again: it may be an output."""
     sizes = Sizes([0, 3, 3, 3])
-    steps = [
-        Step(0.1, (), (0,), ends=True),
-        Step(1.0, (0,), (1,)),
-        Step(1.0, (0,), (2,)),
-        Step(1.0, (0, 2), (3,)),
-        Step(1.0, (0, 1, 3), (), ends=True),
-    ]
+    first, last = Step(0.1, (), (0,), ends=True), Step(1.0, (0, 1, 3), (), ends=True)
+    steps = [first, Step(1.0, (0,), (1,)), Step(1.0, (0,), (2,)), Step(1.0, (2,), (3,)), last]
     found = schedule(steps, sizes, 6)
     assert found is not None and [done.step for done in found.done].count(0) == 1 and replay(found, steps, sizes) <= 6
 
