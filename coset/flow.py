@@ -40,10 +40,18 @@ LEFT_OUT = 3  # rules without which a program is tried again
 class Refused(CosetError):
     """The optimized program differs from the original beyond its tolerance and is not handed out."""
 
-    def __init__(self, message: str, *, rule: str | None, check: CheckReport, help: str = "") -> None:
+    def __init__(
+        self, message: str, *, rule: str | None, check: CheckReport, help: str = "", fault: Mapping[str, Any] | None = None
+    ) -> None:
+        """`fault`: what a report says of the kernel at fault, where there is one."""
         super().__init__(message, help=help)
         self.rule = rule
         self.check = check
+        self.fault = fault
+
+    def summary(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        return {"refused": self.message, "help": self.help, "rule": self.rule, "check": self.check.summary(), "fault": self.fault}
 
 
 class Compare(Protocol):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 import coset.dialects
+from coset.admission import EVERY_RULE, Admission
 from coset.backends.torch_package import INSTALL, TorchPackage, installed
 from coset.check import CheckReport
+from coset.culprit import Candidate, refusal
 from coset.egraph.limits import Limits
+from coset.fault import Made, Runs
 from coset.feeds import Feed, bindings
-from coset.flow import Refused
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
@@ -67,13 +69,6 @@ class Check(Enum):
     INTERPRETED = "interpreted"
 
 
-class Runs(Protocol):
-    """A package that runs on NumPy arrays by name."""
-
-    def run(self, feed: Feed) -> Feed:
-        """The outputs for the inputs."""
-
-
 Opened = Callable[[Path, bool], AbstractContextManager[Runs]]  # of a folder; true where its kernels are to be interpreted
 
 
@@ -88,7 +83,8 @@ class Lowering:
     functions in their place, or plain torch code of one op after the other (aten). `opened`: how the package is run to be compared.
     `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
     that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by. `streams`:
-    how many kernels may run beside each other where the launches are captured (None: as many as the target says)."""
+    how many kernels may run beside each other where the launches are captured (None: as many as the target says). `admission`: which of the
+    rules take part."""
 
     model: Any
     target: Target
@@ -104,6 +100,7 @@ class Lowering:
     atomics: bool = False
     profile: Path | None = None
     streams: int | None = None
+    admission: Admission = EVERY_RULE
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -132,7 +129,9 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     clock = _Clock()
     asked.progress("reading the model")
     original = read_program(asked.model)
-    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
+    job = Job(
+        asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission
+    )
     task = searched(job, original)
     _refuse_foreign_ops(task.program)
     clock.mark("read")
@@ -168,7 +167,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     check: dict[str, Any] = {}
 
     def checked(beside: Path) -> Mapping[str, Any]:
-        check.update(_checked(asked, original, task.program, beside, emitted))
+        check.update(_checked(asked, original, task, beside, emitted))
         return {"check": check}
 
     manifest = write_package(package, folder, checked=checked)
@@ -260,6 +259,18 @@ class _Emitted:
         options = replace(options_for(self.asked.numerics, self.asked.target), choices=self.choices)
         return planned_package(self.program, self.plan, title=title, facts=self.facts, triton=code == "triton", options=options)
 
+    def runs(self, code: str, *, interpreted: bool) -> Made:
+        """How the same package is made of another program and plan, and run."""
+
+        @contextmanager
+        def made(program: Program, plan: Plan) -> Iterator[Runs]:
+            with working_folder("coset-work-") as place:
+                write_package(replace(self, program=program, plan=plan).package(code), place / "package")
+                with self.asked.opened(place / "package", interpreted) as package:
+                    yield package
+
+        return made
+
 
 def options_for(numerics: str, target: Target) -> Options:
     """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
@@ -322,7 +333,7 @@ def _version() -> str:
 # ---------------------------------------------------------------- comparison with the reference
 
 
-def _checked(asked: Lowering, original: Program, primitives: Program, folder: Path, emitted: _Emitted) -> dict[str, Any]:
+def _checked(asked: Lowering, original: Program, task: Task, folder: Path, emitted: _Emitted) -> dict[str, Any]:
     """The comparison of the package with the evaluator's values of the original on drawn inputs; why there is none, else. Triton
     kernels that are not to be interpreted are compared as torch functions over the same buffers.
 
@@ -343,13 +354,13 @@ def _checked(asked: Lowering, original: Program, primitives: Program, folder: Pa
         tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
         with asked.opened(folder, interpreted) as package, ExitStack() as stack:
             plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
-            opened = primitives if any(term.op.has("foreign") for term in original.terms()) else None
-            report = compare(original, package, asked.dims or {}, amplified=TF32_NOISE if tf32 else 1.0, plain=plain.run, opened=opened)
+            amplified = TF32_NOISE if tf32 else 1.0
+            opened = task.program if any(term.op.has("foreign") for term in original.terms()) else None
+            report = compare(original, package, asked.dims or {}, amplified=amplified, plain=plain.run, opened=opened)
     if not report.ok:
-        worst = report.worst
-        what = f"output `{worst.output}` on {worst.case} inputs: {worst.problem or f'{worst.max_abs:.3g} off'}" if worst else "no case ran"
-        raise Refused(f"the package differs from the model ({what}); it is not handed out", rule=None, check=report,
-                      help="restrict --numerics; please report the model")  # fmt: skip
+        own, beside = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
+        made = Candidate(emitted.program, emitted.plan, own, beside if interpreted else None)
+        raise refusal(original, task, report, made, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def expected_values(
 ) -> Iterator[tuple[Case, Feed, Feed]]:
     """Each case with the outputs and how far one rounding error on every number that goes in moves them, where it is `opened`."""
     shaking = opened or program
-    shaken = [nudged(shaking, seed) for seed in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
+    shaken = nudges(shaking)
     for case in cases(program, binding, seed):
         try:
             outputs = values_of(program, case.feed)
@@ -146,13 +146,23 @@ def expected_values(
             if case.name == "normal":
                 return
             continue
-        elsewhere = moved(case.feed)
-        noise: Feed = {name: np.zeros(()) for name in outputs}
         still = outputs if shaking is program else values_of(shaking, case.feed)
-        for one, feed in ((shaking, elsewhere), *((one, feed) for one in shaken for feed in (case.feed, elsewhere))):
-            for name, value in values_of(one, feed).items():
-                noise[name] = np.maximum(noise[name], largest_step(value, still[name]))
-        yield case, outputs, noise
+        yield case, outputs, noise_of(shaking, shaken, case.feed, still)
+
+
+def nudges(program: Program) -> list[Program]:
+    """The program with its constants moved by one rounding error, twice; none where its weights are large."""
+    return [nudged(program, each) for each in (1, 2)] if weight_bytes(program) <= SHAKEN_BYTES else []
+
+
+def noise_of(program: Program, shaken: Sequence[Program], feed: Feed, outputs: Feed) -> Feed:
+    """How far one rounding error on every number that goes in moves each of `outputs`; `shaken` are the program's `nudges`."""
+    elsewhere = moved(feed)
+    noise: Feed = {name: np.zeros(()) for name in outputs}
+    for one, given in ((program, elsewhere), *((one, given) for one in shaken for given in (feed, elsewhere))):
+        for name, value in values_of(one, given).items():
+            noise[name] = np.maximum(noise[name], largest_step(value, outputs[name]))
+    return noise
 
 
 def values_of(program: Program, feed: Feed) -> Feed:

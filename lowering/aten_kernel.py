@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coset.ir.dims import Atom, Dim, alone, product
+from coset.ir.dims import Atom, Dim, add, product, substitute, symbols
 from coset.ir.types import DTYPES, DType
 from coset.lowering.aten_contractions import identity_text
 from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import ORDER_OF_U64, held, narrowed, to_held, to_stored
 from coset.lowering.aten_elementwise import converted, elementwise
+from coset.lowering.index_arithmetic import Extents, is_within, linear
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -182,24 +183,39 @@ class _Function:
         return f"(({index}) >= {self._index(bound.low)}) & (({index}) < {self._index(bound.high)})"
 
     def _view(self, load: Load) -> str | None:
-        """The buffer with its dims as the loops' axes, where each index is a loop of its own; None for other indices."""
+        """The buffer, or a part of it, with its dims as the loops' axes, where each index is one place or a loop of its own from some place
+        on; None for other indices."""
         return self._as_axes(load.buffer, load.index)
 
     def _as_axes(self, name: str, index: Sequence[Dim]) -> str | None:
-        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops or loops_of(self.kernel))}
-        places = []
-        for dim, size in zip(index, self.plan.buffers[name].shape, strict=True):
-            loop = alone(dim)
-            if loop not in extents or extents[loop][1] != size:
-                return None
-            places.append(extents[loop][0])
-        if len(set(places)) != len(places) or not places:
+        loops = self.loops or loops_of(self.kernel)
+        extents = {loop.name: loop.extent for loop in loops}
+        numbers = {loop.name: place for place, loop in enumerate(loops)}
+        found = [self._cut(dim, size, extents) for dim, size in zip(index, self.plan.buffers[name].shape, strict=True)]
+        places = [numbers[cut[0]] for cut in found if cut is not None and cut[0]]
+        if None in found or len(set(places)) != len(places) or not places:
             return None
+        cuts = [cut[1] for cut in found if cut is not None]
+        part = name if set(cuts) == {":"} else f"{name}[{', '.join(cuts)}]"
         order = sorted(range(len(places)), key=places.__getitem__)
-        text = name if order == list(range(len(order))) else f"{name}.permute({tuple_text(order)})"
+        text = part if order == list(range(len(order))) else f"{part}.permute({tuple_text(order)})"
         first = min(places)
         axes = ", ".join(":" if place in places else "None" for place in range(first, len(extents)))
         return text if axes.count("None") == 0 else f"{text}[{axes}]"
+
+    def _cut(self, dim: Dim, size: Dim, extents: Extents) -> tuple[str, str] | None:
+        """The loop along which an index goes through a dim of a buffer, and the subscript of what it reaches; no loop where that is one
+        place. None where it goes otherwise, or may be outside where it is not used."""
+        own = symbols(dim) & extents.keys()
+        loop = min(own, default="")
+        if len(own) > 1 or (own and linear(dim, loop) != 1) or not symbols(dim) <= {*own, *self.symbols}:
+            return None
+        begin = substitute(dim, {loop: 0})
+        if own and begin == 0 and extents[loop] == size:
+            return loop, ":"
+        if not is_within(dim, 0, size, extents) or not (own or isinstance(size, int)):
+            return None
+        return loop, f"{self._dim(begin)}:{self._dim(add(begin, extents[loop]))}" if own else self._dim(begin)
 
     def _read(self, load: Load) -> str:
         return f"taken({', '.join([load.buffer, *map(self._index, load.index)])})"

@@ -17,7 +17,7 @@ from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
 from coset.lowering.kinds import SUMMED, is_arithmetic, wide
-from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
+from coset.lowering.picking import PICKED, Start, clamped, known_place, picked_sources, starts
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
@@ -132,6 +132,10 @@ class Body:
             return needed, ()
         found: list[tuple[Start, Dim]] = []
         for start, place in zip(begins, places, strict=True):
+            at = known_place(self.done[place], start.count)
+            if at is not None:
+                found.append((start, at))
+                continue
             key = (*place, start.count)
             if key not in self.picks:
                 self.picks[key] = Pick(f"pick:{len(self.picks)}", start.count, clamped(self.done[place], start.count))

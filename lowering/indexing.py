@@ -163,7 +163,7 @@ def _concatenate(term: Term, index: Index, extents: Extents) -> tuple[Source, ..
         start = end
     if found and found[-1].bounds:  # the inputs after it are empty
         found[-1] = Source(found[-1].operand, found[-1].index)
-    return tuple(found)
+    return tuple(found) or (Source(0, index),)  # all inputs are empty: nothing is read
 
 
 def _pad(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:

@@ -27,7 +27,7 @@ from coset.lowering.scalar import (
 )
 
 __all__ = [
-    "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "IndexValue", "Kernel",
+    "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "Held", "IndexValue", "Kernel",
     "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Result", "Rows", "Scalar", "Scan", "Scatter",
     "Slope", "Sort", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads", "scalars", "stores_by_sum",
     "stores_of", "used_picks", "values_of", "writes",
@@ -322,6 +322,18 @@ Kernel = Union[Computed, Library]
 
 
 @dataclass(frozen=True)
+class Held:
+    """A term that a buffer holds: as the whole, or in the box from `low` to before `high`, whose dims in the order `axes` are the term's
+    elements in row-major order."""
+
+    term: Term
+    buffer: str
+    low: Shape
+    high: Shape
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Streams:
     """How kernels run beside each other: by the place of each, the stream that it is launched on (0 is the caller's), and the kernels of
     other streams that it waits for. Those of one stream run one after the other."""
@@ -339,7 +351,8 @@ class Plan:
     `apart` says why neighbours did not share a kernel: (earlier kernel, later kernel, reason). `offsets` place the temporaries of
     static shape in one arena of `arena` bytes; `memory.shared` says which of the others may share memory. Where the plan `frees`, there is
     no arena: each temporary is new when it is first written and gone after its last use, and one of `over` has the memory of the other.
-    `streams` says which kernels may run beside each other; None: each waits for the one before it.
+    `streams` says which kernels may run beside each other; None: each waits for the one before it. `held` are the terms that kernels
+    store, so that what each makes can be compared with its meaning.
     """
 
     buffers: dict[str, Buffer]
@@ -354,6 +367,7 @@ class Plan:
     over: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     streams: Streams | None = None
+    held: tuple[Held, ...] = ()
 
 
 def stores_of(kernel: Kernel) -> tuple[Store, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from coset.ir.dims import Dim, multiply, product, size
-from coset.lowering.clocks import Clocks, clocks_of, in_turn
+from coset.lowering.clocks import Clock, Clocks, clocks_of, in_turn
 from coset.lowering.kernel import Buffer, Library, Plan, reads, writes
 
 ALIGNMENT = 256  # bytes; what CUDA's allocations start at, and wide loads want
@@ -68,7 +68,7 @@ def shared(plan: Plan) -> dict[str, str]:
     ends: dict[int, list[str]] = {}
     spans = lifetimes(plan)
     for place in range(len(plan.kernels)):
-        begins = [name for name in writes(plan.kernels[place]) if name in spans and name not in plan.offsets]
+        begins = [name for name in writes(plan.kernels[place]) if name not in plan.offsets and spans.get(name, (-1,))[0] == place]
         for name in begins:
             buffer = plan.buffers[name]
             bits = multiply(product(buffer.shape), buffer.dtype.bits)
@@ -106,24 +106,26 @@ class _Placed:
 def arena(plan: Plan) -> tuple[dict[str, int], int]:
     """The offset of each static temporary that kernels write, and the bytes of the whole. What a library makes has memory of its own.
 
-    Kernels are taken in launch order; a temporary takes the smallest gap that holds it (best fit) among those that are still used when its
-    kernel begins, or may be. A kernel never writes where it reads.
+    Kernels are taken in launch order; a temporary takes the smallest gap that holds it (best fit) among those that are still used when the
+    first kernel that writes it begins, or may be: on several streams any that writes a part may be the first. A kernel never writes where
+    it reads.
     """
     clocks = clocks_of(in_turn(plan))
     foreign = library_results(plan)
-    last = _last_uses(plan, clocks)
+    last, first = _last_uses(plan, clocks), _first_writes(plan, clocks)
     offsets: dict[str, int] = {}
     placed: list[_Placed] = []  # by offset
     behind = [(0,) * clocks.count] * clocks.count  # for each stream, when its next kernel begins at the earliest
     top = 0
     for place, kernel in enumerate(plan.kernels):
-        sizes = {name: buffer_bytes(plan.buffers[name]) for name in writes(kernel) if name in last and name not in foreign}
+        new = [name for name in writes(kernel) if name in last and name not in foreign and name not in offsets]
+        sizes = {name: buffer_bytes(plan.buffers[name]) for name in new}
         static = [(bytes_, name) for name, bytes_ in sizes.items() if bytes_ is not None]
         if static:
             earliest = tuple(map(min, zip(*behind, strict=True)))
             placed = [each for each in placed if not clocks.are_over(each.last, earliest)]
         for bytes_, name in sorted(static, key=lambda pair: -pair[0]):
-            offset = _fitting([each for each in placed if not clocks.are_over(each.last, clocks.begins[place])], bytes_, top)
+            offset = _fitting([each for each in placed if not clocks.are_over(each.last, first[name])], bytes_, top)
             offsets[name], top = offset, max(top, offset + bytes_)
             insort(placed, _Placed(offset, offset + bytes_, last[name]), key=lambda each: each.offset)
         behind[clocks.stream[place]] = clocks.after(place)
@@ -138,6 +140,15 @@ def _last_uses(plan: Plan, clocks: Clocks) -> dict[str, tuple[int, ...]]:
             if plan.buffers[name].role == "temporary":
                 found.setdefault(name, {})[clocks.stream[place]] = place
     return {name: tuple(places.values()) for name, places in found.items()}
+
+
+def _first_writes(plan: Plan, clocks: Clocks) -> dict[str, Clock]:
+    """What is surely over before anything is written to each buffer."""
+    found: dict[str, Clock] = {}
+    for place, kernel in enumerate(plan.kernels):
+        for name in writes(kernel):
+            found[name] = tuple(map(min, found.get(name, clocks.begins[place]), clocks.begins[place]))
+    return found
 
 
 def _fitting(placed: Iterable[_Placed], wanted: int, top: int) -> int:

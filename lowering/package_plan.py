@@ -90,6 +90,7 @@ class _Host:
     emitted: dict[str, Emission] = field(default_factory=dict)  # by kernel
     weights: dict[str, Term] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
+    allocated: set[str] = field(default_factory=set)  # buffers: several kernels may store parts of one
 
     def write(self) -> str:
         """The text of the function `program`."""
@@ -179,7 +180,9 @@ class _Host:
             self.table[-1] |= beside
             return
         for name in dict.fromkeys(store.buffer for store in stores_of(kernel)):
-            self._allocate(name)
+            if name not in self.allocated:
+                self.allocated.add(name)
+                self._allocate(name)
         if kernel.name in self.emitted:
             emission = self.emitted[kernel.name]
             for buffer in emission.scratch:

@@ -98,5 +98,14 @@ def clamped(value: Scalar, count: Dim) -> Scalar:
     return Apply(get_op("stablehlo.maximum"), (value, Number(0, dtype)), dtype) if dtype.kind == "int" else value
 
 
+def known_place(value: Scalar, count: Dim) -> int | None:
+    """The place that `clamped` gives, where it is known."""
+    if not isinstance(value, Number) or not isinstance(value.value, int):
+        return None
+    if value.value <= 0:
+        return 0
+    return min(value.value, count - 1) if isinstance(count, int) else None
+
+
 def _largest(dtype: DType) -> int:
     return int((1 << (dtype.bits - (dtype.kind == "int"))) - 1)

@@ -2,13 +2,13 @@
 
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
 `grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
-puts launches together, `emission` writes each kernel as scalar expressions, `memory` places temporaries in one arena, and `packing` puts
-several constants below a byte into one.
+puts launches together, `emission` writes each kernel as scalar expressions, `parts` stores what is put together from others in its place,
+`memory` places temporaries in one arena, and `packing` puts several constants below a byte into one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,12 +26,14 @@ from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
-from coset.lowering.kernel import Buffer, Kernel, Library, Plan, reads, writes
+from coset.lowering.kernel import Buffer, Held, Kernel, Library, Plan, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
+from coset.lowering.needs import needs_of
 from coset.lowering.packing import packed
+from coset.lowering.parts import Place, stored_in_parts
 from coset.lowering.primitive import primitive
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
@@ -142,7 +144,7 @@ def _planned(
         stored = Storer(grouper, grouping).run()
         late = stored.terms - placed
         merge(grouping, stored, limits)
-        found.append(_Builder(program, roots, grouping, stored, numbers, attended).build())
+        found.append(_Builder(program, roots, grouping, stored, limits, numbers, attended).build())
         if not late:
             break
         required |= late
@@ -207,6 +209,7 @@ class _Builder:
     roots: Sequence[Term]
     grouping: Grouping
     stored: Stored
+    limits: Limits
     numbers: dict[str, int]
     attended: Found
     buffers: dict[str, Buffer] = field(default_factory=dict)
@@ -224,17 +227,30 @@ class _Builder:
         attended = {each.dot: each for each in self.attended.attentions}
         traced = {dot: each for each in self.attended.gradients for dot in each.dots}
         emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended, traced)
-        made = [emit(emission, group, self.stored.live[group]) for group in groups]
-        kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
-        apart = self._apart(groups, kernels, [terms for _, terms in made])
+        emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
+        self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
+        kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
+        apart = self._apart([groups[place] for _, place in placed], kernels, [emitted[place][1] for _, place in placed])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
         told = [(kernel.name, too_long(kernel.term) or from_the_host(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
         notes = tuple(f"{name}: {why}" for name, why in told if why)
-        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
+        held = tuple(self._held(kernels, places))
+        plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held)
         offsets, size = arena(plan)
         return packed(replace(plan, offsets=offsets, arena=size))
 
     # ------------------------------------------------------------ buffers
+
+    def _held(self, kernels: Iterable[Kernel], places: Mapping[str, Place]) -> Iterator[Held]:
+        """What kernels store, by term; `places` of what is a part of something else."""
+        made = {name for kernel in kernels for name in writes(kernel)}
+        for term, name in self.names.items():
+            if name in places:
+                place = places[name]
+                yield Held(term, place.into, place.box.low, place.box.high, place.axes)
+            elif name in made:
+                shape = self.buffers[name].shape
+                yield Held(term, name, (0,) * len(shape), shape, tuple(range(len(shape))))
 
     def _fresh(self, wanted: str) -> str:
         """An identifier like `wanted` that is new."""
@@ -309,12 +325,10 @@ class _Builder:
     def _apart(
         self, groups: Sequence[Group], kernels: Sequence[Kernel], used: Sequence[frozenset[Term]]
     ) -> tuple[tuple[str, str, str], ...]:
-        maker = {buffer: place for place, kernel in enumerate(kernels) for buffer in writes(kernel)}
         found: list[tuple[str, str, str]] = []
-        for place, kernel in enumerate(kernels):
-            before = dict.fromkeys(maker[buffer] for buffer in reads(kernel) if buffer in maker)
-            for earlier in before:
-                found.append((kernels[earlier].name, kernel.name, self._reason(groups[earlier], groups[place], used[place])))
+        for place, needed in enumerate(needs_of(kernels)):
+            for earlier in needed:
+                found.append((kernels[earlier].name, kernels[place].name, self._reason(groups[earlier], groups[place], used[place])))
         return tuple(found)
 
     def _reason(self, earlier: Group, later: Group, used: frozenset[Term]) -> str:

@@ -7,8 +7,9 @@ launched again stores only what is missing, into buffers of other names.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import (
@@ -16,6 +17,7 @@ from coset.lowering.kernel import (
     Buffer,
     Chain,
     Fold,
+    Held,
     Kernel,
     Library,
     Load,
@@ -37,8 +39,9 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS
 from coset.lowering.memory import live_bytes
+from coset.lowering.needs import needs_of
 from coset.lowering.renaming import renamed_kernel, replaced
-from coset.lowering.scheduling import Schedule, Step, least, schedule
+from coset.lowering.scheduling import Schedule, Sizes, Step, least, schedule
 
 Seconds = Callable[[Plan, Kernel], float]
 Bytes = Callable[[Buffer], int]
@@ -76,26 +79,40 @@ def _checked(plan: Plan, limit: int, bytes_of: Bytes) -> Plan:
 
 
 class _Flow:
-    """Kernels as steps over the temporaries that one makes and others read, by number; those that nobody reads count too."""
+    """Kernels as steps over what they write, by number: a value for each buffer and each kernel that writes it, or its part. Values that
+    nobody reads count too. Outputs take no bytes, as they stay."""
 
     def __init__(self, plan: Plan, seconds: Seconds, bytes_of: Bytes) -> None:
         self.plan = plan
-        self.values = [name for kernel in plan.kernels for name in writes(kernel) if plan.buffers[name].role == "temporary"]
-        self.number = {name: place for place, name in enumerate(self.values)}
-        self.sizes = [bytes_of(plan.buffers[name]) for name in self.values]
-        self.steps = [self._step(kernel, seconds(plan, kernel)) for kernel in plan.kernels]
+        made = [(name, place) for place, kernel in enumerate(plan.kernels) for name in writes(kernel)]
+        self.values = [name for name, _ in made]
+        self.number = {value: place for place, value in enumerate(made)}
+        self.makers: dict[str, list[int]] = {}
+        for name, place in made:
+            self.makers.setdefault(name, []).append(place)
+        first = {name: self.number[name, places[0]] for name, places in self.makers.items()}
+        taken = [bytes_of(plan.buffers[name]) if plan.buffers[name].role == "temporary" else 0 for name in self.values]
+        self.sizes = Sizes(taken, [first[name] for name in self.values])
+        needs = needs_of(plan.kernels)
+        self.steps = [self._step(place, seconds(plan, kernel), set(needs[place])) for place, kernel in enumerate(plan.kernels)]
 
-    def _step(self, kernel: Kernel, seconds: float) -> Step:
+    def _step(self, place: int, seconds: float, needs: set[int]) -> Step:
+        kernel = self.plan.kernels[place]
         op = kernel.term.op if isinstance(kernel, Library) else None
         return Step(
             seconds,
-            tuple(self.number[name] for name in reads(kernel) if name in self.number),
-            tuple(self.number[name] for name in writes(kernel) if name in self.number),
-            ends=any(name not in self.number for name in writes(kernel)) or not writes(kernel),
+            tuple(self.number[name, maker] for name in reads(kernel) for maker in self.makers.get(name, ()) if maker in needs),
+            tuple(self.number[name, place] for name in writes(kernel)),
+            ends=any(self.plan.buffers[name].role != "temporary" for name in writes(kernel)) or not writes(kernel),
             whole=op is not None,
             repeats=op is None or op.name in CONVOLUTION_GRADIENTS or (op.meaning is not None and not any(map(op.has, ONCE))),
-            over={self.number[to]: self.number[taken] for to, taken in in_place(kernel, self.plan)},
+            over=dict(self._over(place)),
         )
+
+    def _over(self, place: int) -> Iterable[tuple[int, int]]:
+        for to, taken in in_place(self.plan.kernels[place], self.plan):
+            if len(self.makers[to]) == len(self.makers[taken]) == 1:  # parts stay where they are
+                yield self.number[to, place], self.number[taken, self.makers[taken][0]]
 
 
 def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
@@ -151,6 +168,8 @@ class _Names:
     buffers: dict[str, Buffer]
     now: dict[str, str]
     taken: set[str]
+    known: dict[str, list[Held]]
+    held: list[Held] = field(default_factory=list)  # in buffers of new names
 
     def fresh(self, name: str) -> str:
         """The name of what is made of `name` next; an output that a library makes again is a temporary."""
@@ -160,6 +179,7 @@ class _Names:
         found = identifier(name, self.taken, first=2)
         self.taken.add(found)
         self.buffers[found] = replace(self.plan.buffers[name], name=found, role="temporary")
+        self.held += [replace(each, buffer=found) for each in self.known.get(name, ())]
         return found
 
 
@@ -167,7 +187,10 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
     """The plan that a schedule says."""
     plan = flow.plan
     made = {name for kernel in plan.kernels for name in writes(kernel)}
-    names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers))
+    known: dict[str, list[Held]] = {}
+    for item in plan.held:
+        known.setdefault(item.buffer, []).append(item)
+    names = _Names(plan, {name: buffer for name, buffer in plan.buffers.items() if name not in made}, {}, set(plan.buffers), known)
     over: dict[str, str] = {}
     kernels: list[Kernel] = []
     taken = {kernel.name for kernel in plan.kernels}
@@ -177,10 +200,10 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
         times[each.step] = times.get(each.step, 0) + 1
         kept = {flow.values[value] for value in each.kept}
         if not isinstance(kernel, Library):
-            outside = {name for name in writes(kernel) if name not in flow.number} if times[each.step] == 1 else set()
-            kernel = _trimmed(kernel, kept | outside, [flow.values[value] for value in each.over])
+            kernel = _trimmed(kernel, kept, [flow.values[value] for value in each.over])
         before = dict(names.now)
-        after = {name: names.fresh(name) for name in dict.fromkeys(writes(kernel))}
+        there = kept - {flow.values[value] for value in each.new}  # beside other parts
+        after = {name: names.now[name] if name in there else names.fresh(name) for name in dict.fromkeys(writes(kernel))}
         over |= {after[flow.values[to]]: before[flow.values[read]] for to, read in each.over.items()}
         names.now |= {name: now for name, now in after.items() if name in kept}
         read = {name: before[name] for name in reads(kernel) if name in before}
@@ -189,7 +212,9 @@ def _plan_of(flow: _Flow, found: Schedule) -> Plan:
             kernel = replace(kernel, name=identifier(f"{kernel.name}_again", taken, first=2))
             taken.add(kernel.name)
         kernels.append(kernel)
-    return _without_unread(replace(plan, buffers=names.buffers, kernels=tuple(kernels), offsets={}, arena=0, frees=True, over=over))
+    held = (*plan.held, *names.held)
+    made_again = replace(plan, buffers=names.buffers, kernels=tuple(kernels), offsets={}, arena=0, frees=True, over=over, held=held)
+    return _without_unread(made_again)
 
 
 def _without_unread(plan: Plan) -> Plan:
@@ -207,8 +232,10 @@ def _without_unread(plan: Plan) -> Plan:
         kernels.append(kernel)
     used = {*needed, *(name for _, name in plan.outputs), *(name for _, name in plan.inputs)}
     buffers = {name: buffer for name, buffer in plan.buffers.items() if name in used or buffer.role != "temporary"}
-    over = {name: taken for name, taken in plan.over.items() if name in buffers}
-    return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over)
+    # a kernel that stores less than before may not read what it would have taken the memory of, which then nobody makes
+    over = {name: taken for name, taken in plan.over.items() if name in buffers and taken in buffers}
+    held = tuple(each for each in plan.held if each.buffer in buffers)
+    return replace(plan, kernels=tuple(reversed(kernels)), buffers=buffers, over=over, held=held)
 
 
 def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
@@ -263,12 +290,14 @@ def _opened(plan: Plan) -> Plan | None:
     there is none such that keeps the precision of the sums."""
     kernels: list[Kernel] = []
     buffers = dict(plan.buffers)
+    stored = Counter(store.buffer for kernel in plan.kernels for store in stores_of(kernel))
     taken = {*plan.buffers, *(kernel.name for kernel in plan.kernels)}
     for kernel in plan.kernels:
         if not isinstance(kernel, Product) or not _reads_behind(kernel, plan):
             kernels.append(kernel)
             continue
-        place = next((store for store in kernel.stores if _holds_sums(plan.buffers[store.buffer], kernel)), None)
+        whole = (store for store in kernel.stores if stored[store.buffer] == 1)
+        place = next((store for store in whole if _holds_sums(plan.buffers[store.buffer], kernel)), None)
         if place is None:
             kernels.append(kernel)
             continue

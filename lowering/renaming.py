@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from coset.lowering.kernel import (
@@ -10,6 +10,7 @@ from coset.lowering.kernel import (
     Attention,
     Chain,
     Choose,
+    Computed,
     Grouped,
     Kernel,
     Library,
@@ -55,12 +56,18 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     if isinstance(kernel, Library):
         operands = tuple(None if name is None else of(name) for name in kernel.operands)
         return replace(kernel, operands=operands, results=tuple(map(of, kernel.results)))
+    return mapped_kernel(kernel, lambda load: replace(load, buffer=of(load.buffer)), lambda store: replace(store, buffer=of(store.buffer)))
+
+
+def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callable[[Store], Store]) -> Computed:
+    """`kernel` with other loads, and stores in other places. A choice between one element and itself is that element."""
     done: dict[int, Scalar] = {}
     for value in scalars(*values_of(kernel)):
-        done[id(value)] = replace(value, buffer=of(value.buffer)) if isinstance(value, Load) else _over(value, done)
+        now = load(value) if isinstance(value, Load) else _over(value, done)
+        done[id(value)] = now.inside if isinstance(now, Choose) and isinstance(now.inside, Load) and now.inside == now.outside else now
 
     def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:
-        return tuple(replace(store, buffer=of(store.buffer), value=done[id(store.value)]) for store in stores)
+        return tuple(replace(store(each), value=done[id(each.value)]) for each in stores)
 
     kernel = replace(kernel, picks=tuple(replace(pick, value=done[id(pick.value)]) for pick in kernel.picks))
     if isinstance(kernel, Rows):
@@ -107,4 +114,5 @@ def renamed(plan: Plan, names: Mapping[str, str]) -> Plan:
         symbols={name: (of(buffer), axis) for name, (buffer, axis) in plan.symbols.items()},
         offsets={of(name): offset for name, offset in plan.offsets.items()},
         over={of(name): of(taken) for name, taken in plan.over.items()},
+        held=tuple(replace(each, buffer=of(each.buffer)) for each in plan.held),
     )

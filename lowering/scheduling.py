@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from coset.lowering.ordering import by_growth, greedy_order
 
@@ -42,11 +44,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Done:
-    """One step of a schedule: which it is, the values that it keeps, and for one that takes another's bytes, that other."""
+    """One step of a schedule: which it is, the values that it keeps, for one that takes another's bytes, that other, and those of the
+    values whose memory is new."""
 
     step: int
     kept: tuple[int, ...]
     over: Mapping[int, int]
+    new: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,12 +62,35 @@ class Schedule:
     peak: int
 
 
-def schedule(steps: Sequence[Step], sizes: Sequence[int], limit: int, effort: int = EFFORT) -> Schedule | None:
+@dataclass(frozen=True)
+class Sizes:
+    """The bytes of each value. Values of one number in `wholes` are parts of one piece of memory, of that many bytes: it is there while any
+    of them is. A value of no bytes stays once it is there."""
+
+    bytes: Sequence[int]
+    wholes: Sequence[int] = ()
+
+    def whole(self, value: int) -> int:
+        """The memory that a value is in."""
+        return self.wholes[value] if self.wholes else value
+
+    def of(self, values: Iterable[int]) -> int:
+        """The bytes of some values."""
+        return sum({self.whole(value): self.bytes[value] for value in values}.values())
+
+    @cached_property
+    def apart(self) -> Sequence[int]:
+        """Bytes that come to those of all memory: a whole's are those of its first part."""
+        first: dict[int, int] = {}
+        return [size if first.setdefault(self.whole(value), value) == value else 0 for value, size in enumerate(self.bytes)]
+
+
+def schedule(steps: Sequence[Step], sizes: Sizes, limit: int, effort: int = EFFORT) -> Schedule | None:
     """The cheapest schedule found whose values take at most `limit` bytes; None where none was found. `steps` stand in an order in which
     they can be done."""
     if limit < _at_once(steps, sizes):
         return None
-    orders = _orders(steps, sizes)
+    orders = _orders(steps, sizes.apart)
     best = min(_tried(steps, sizes, limit, order, power, None) for order in orders for power in (1.0, 0.0, 2.0))
     if best.found is not None and len(best.found.done) <= len(steps):
         return best.found  # nothing is done twice
@@ -76,12 +103,13 @@ def schedule(steps: Sequence[Step], sizes: Sequence[int], limit: int, effort: in
     return best.found
 
 
-def _at_once(steps: Sequence[Step], sizes: Sequence[int]) -> int:
+def _at_once(steps: Sequence[Step], sizes: Sizes) -> int:
     """The bytes below which some step cannot be done at all: of what it reads and of the least that it must write."""
     most = 0
     for step in steps:
-        read = sum(sizes[value] for value in step.reads)
-        made = [sizes[value] - (sizes[value] if value in step.over else 0) for value in step.writes]
+        read = sizes.of(step.reads)
+        there = set(map(sizes.whole, step.reads))
+        made = [0 if value in step.over or sizes.whole(value) in there else sizes.bytes[value] for value in step.writes]
         least = sum(made) if step.whole else 0 if step.ends else min(made, default=0)
         most = max(most, read + least)
     return most
@@ -101,9 +129,7 @@ class _Try:
         return (self.left, self.seconds) < (other.left, other.seconds)
 
 
-def _tried(
-    steps: Sequence[Step], sizes: Sequence[int], limit: int, order: Sequence[int], power: float, drawn: random.Random | None
-) -> _Try:
+def _tried(steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None) -> _Try:
     walk = _Walk(steps, sizes, limit, order, power, drawn)
     found = walk.schedule()
     left, seconds = (len(order) - walk.place, math.inf) if found is None else (0, found.seconds)
@@ -119,9 +145,9 @@ def _moved(steps: Sequence[Step], order: Sequence[int], drawn: random.Random) ->
     return _late(steps, [*ends, *(at for at in order if not steps[at].ends)])
 
 
-def least(steps: Sequence[Step], sizes: Sequence[int]) -> Schedule:
+def least(steps: Sequence[Step], sizes: Sizes) -> Schedule:
     """A schedule of the fewest bytes that is found, by halving the limit's range."""
-    found = schedule(steps, sizes, sum(sizes))
+    found = schedule(steps, sizes, sum(sizes.apart))
     assert found is not None, "everything at once fits"
     low, best = _at_once(steps, sizes) - 1, found
     while best.peak - low > max(1, best.peak // 256):
@@ -187,7 +213,7 @@ class _Walk:
     `drawn` near the best choice, where that is given."""
 
     def __init__(
-        self, steps: Sequence[Step], sizes: Sequence[int], limit: int, order: Sequence[int], power: float, drawn: random.Random | None
+        self, steps: Sequence[Step], sizes: Sizes, limit: int, order: Sequence[int], power: float, drawn: random.Random | None
     ) -> None:
         self.steps, self.sizes, self.limit, self.order, self.power, self.drawn = steps, sizes, limit, order, power, drawn
         self.place = 0
@@ -196,7 +222,7 @@ class _Walk:
         for place, at in enumerate(order):
             for value in steps[at].reads:
                 self.uses[value].append(place)
-        self.live: dict[int, None] = {}
+        self.live: dict[int, dict[int, None]] = {}  # by memory: the values that are there
         self.bytes = self.peak = 0
         self.done: list[Done] = []
         self.once: set[int] = set()  # steps that were done and must not be done again
@@ -215,7 +241,7 @@ class _Walk:
         stack = [at]
         while stack:
             step = self.steps[stack[-1]]
-            missing = [value for value in step.reads if value not in self.live]
+            missing = [value for value in step.reads if not self._is_live(value)]
             if missing:
                 maker = self.maker[missing[0]]
                 if not self._may_do(maker):
@@ -234,38 +260,46 @@ class _Walk:
 
     def _step(self, at: int, wanted: set[int]) -> bool:
         """Make room for what a step writes, do it, and drop what nobody needs any more. `wanted`: values that steps wait for."""
-        step = self.steps[at]
-        kept = [value for value in step.writes if value not in self.live and (step.whole or self._needed(value, wanted))]
+        step, sizes = self.steps[at], self.sizes
+        kept = [value for value in step.writes if not self._is_live(value) and (step.whole or self._needed(value, wanted))]
         if not kept and step.writes and not step.ends:
             kept = list(step.writes[:1])
         fitting = [(value, read) for value, read in step.over.items() if value in kept and not self._needed(read, wanted)]
-        over = dict(sorted(fitting, key=lambda pair: -self.sizes[pair[0]])[:1])
-        again = sum(self.sizes[value] for value in step.writes if value in self.live) if step.whole else 0
-        needed = again + sum(self.sizes[value] for value in kept if value not in over)
-        while self.bytes + needed > self.limit:
+        over = dict(sorted(fitting, key=lambda pair: -sizes.bytes[pair[0]])[:1])
+        again = sizes.of(value for value in step.writes if self._is_live(value)) if step.whole else 0
+        while self.bytes + again + self._added(kept, over) > self.limit:
             dropped = self._victim(at, kept, wanted)
             if dropped is None:
                 return False
             if dropped in kept:
                 kept.remove(dropped)
-                needed -= 0 if over.pop(dropped, None) is not None else self.sizes[dropped]
+                over.pop(dropped, None)
             else:
-                self._drop(dropped)
-        self.peak = max(self.peak, self.bytes + needed)
-        self.bytes += needed - again
+                self._drop_whole(dropped)
+        added = self._added(kept, over)
+        self.peak = max(self.peak, self.bytes + again + added)
+        self.bytes += added
         for value in over.values():
-            del self.live[value]  # its bytes are those of the value that it became
-        self.live.update(dict.fromkeys(kept))
-        self.done.append(Done(at, tuple(kept), over))
+            del self.live[sizes.whole(value)]  # its bytes are those of the value that it became
+        self.done.append(Done(at, tuple(kept), over, tuple(value for value in kept if sizes.whole(value) not in self.live)))
+        for value in kept:
+            self.live.setdefault(sizes.whole(value), {})[value] = None
         if not step.repeats:
             self.once.add(at)
         for value in (*step.reads, *kept):
-            if value in self.live and not self._needed(value, wanted):
+            if self._is_live(value) and not self._needed(value, wanted):
                 self._drop(value)
         return True
 
+    def _is_live(self, value: int) -> bool:
+        return value in self.live.get(self.sizes.whole(value), ())
+
+    def _added(self, kept: Sequence[int], over: Mapping[int, int]) -> int:
+        """The bytes of memory that is new."""
+        return self.sizes.of(value for value in kept if value not in over and self.sizes.whole(value) not in self.live)
+
     def _needed(self, value: int, wanted: set[int]) -> bool:
-        return value in wanted or self._next(value) < math.inf
+        return value in wanted or not self.sizes.bytes[value] or self._next(value) < math.inf
 
     def _next(self, value: int) -> float:
         """The place in the order after this one where a value is read."""
@@ -274,22 +308,38 @@ class _Walk:
         return uses[found] if found < len(uses) else math.inf
 
     def _drop(self, value: int) -> None:
-        del self.live[value]
-        self.bytes -= self.sizes[value]
+        whole = self.sizes.whole(value)
+        del self.live[whole][value]
+        if not self.live[whole]:
+            self._drop_whole(value)
+
+    def _drop_whole(self, value: int) -> None:
+        del self.live[self.sizes.whole(value)]
+        self.bytes -= self.sizes.bytes[value]
 
     def _victim(self, at: int, kept: Sequence[int], wanted: set[int]) -> int | None:
-        """The value to be without: one that is there and that this step does not read, or one that it would write. Those that steps wait
-        for come last."""
-        step = self.steps[at]
-        free = [value for value in self.live if value not in step.reads]
+        """The value to be without: one that is there (with the others of its memory) and that this step does not touch, or one that it
+        would write into memory of its own. Those that steps wait for come last."""
+        step, sizes = self.steps[at], self.sizes
+        touched = {sizes.whole(value) for value in (*step.reads, *kept)}
+        free = [next(iter(parts)) for whole, parts in self.live.items() if whole not in touched]
+        free = [value for value in free if sizes.bytes[value]]
         if not step.whole and (len(kept) > 1 or step.ends):
-            free += [value for value in kept if value not in wanted]
-        return min(free, key=lambda value: (value in wanted, self._loss(value)), default=None)
+            alone = Counter(map(sizes.whole, kept))
+            free += [
+                v for v in kept if v not in wanted and sizes.bytes[v] and alone[sizes.whole(v)] == 1 and sizes.whole(v) not in self.live
+            ]
+        return min(free, key=lambda value: (any(part in wanted for part in self._with(value)), self._loss(value)), default=None)
+
+    def _with(self, value: int) -> Iterable[int]:
+        """The values that go where a value goes."""
+        return self.live.get(self.sizes.whole(value), (value,))
 
     def _loss(self, value: int) -> float:
-        """Seconds to make a value again, for each byte and for the time that it is not needed."""
-        away = min(self._next(value) - self.place, len(self.order))
-        loss = self._again(value) / (max(1, self.sizes[value]) * math.pow(away, self.power))
+        """Seconds to make a value again, with those that go with it, for each byte and for the time that none is needed."""
+        parts = list(self._with(value))
+        away = min(min(map(self._next, parts)) - self.place, len(self.order))
+        loss = sum(map(self._again, parts)) / (max(1, self.sizes.bytes[value]) * math.pow(away, self.power))
         return loss if self.drawn is None else loss * self.drawn.lognormvariate(0.0, 1.0)
 
     def _again(self, value: int) -> float:
@@ -301,5 +351,5 @@ class _Walk:
             if at not in found:
                 found.add(at)
                 seconds += self.steps[at].seconds if self._may_do(at) else math.inf
-                stack += [self.maker[read] for read in self.steps[at].reads if read not in self.live]
+                stack += [self.maker[read] for read in self.steps[at].reads if not self._is_live(read)]
         return seconds

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from coset.lowering.clocks import Clocks
-from coset.lowering.kernel import Kernel, Library, Plan, Streams, reads, writes
+from coset.lowering.kernel import Kernel, Library, Plan, Streams, writes
 from coset.lowering.memory import arena
+from coset.lowering.needs import needs_of
 
 WORTH = 0.98  # of the seconds in turn: what is less saved than this is within the noise of any clock
 
@@ -42,7 +43,7 @@ def beside(plan: Plan, work_of: Callable[[Plan, Kernel], Work], *, most: int, wa
         return None
     works = [work_of(plan, kernel) for kernel in plan.kernels]
     turn = sum(work.launch + work.seconds for work in works)
-    needs = _needs(plan)
+    needs = [sorted(each) for each in needs_of(plan.kernels)]
     found = [_on_streams(works, needs, count, wait) for count in range(2, min(most, len(works)) + 1)]
     seconds, _, best = min(((simulated(works, each, wait), max(each.of), each) for each in found), default=(turn, 0, None))
     if best is None or seconds > WORTH * turn:
@@ -58,16 +59,6 @@ def _may_be(plan: Plan) -> bool:
     waits = any(source in made for source, _ in plan.symbols.values())
     ops = [kernel.term.op for kernel in plan.kernels if isinstance(kernel, Library)]
     return not plan.frees and not waits and not any(op.has("effect") or op.has("distributed") for op in ops)
-
-
-def _needs(plan: Plan) -> list[list[int]]:
-    """The kernels that each reads from."""
-    maker: dict[str, int] = {}
-    found = []
-    for place, kernel in enumerate(plan.kernels):
-        found.append(sorted({maker[name] for name in reads(kernel) if name in maker}))
-        maker.update(dict.fromkeys(writes(kernel), place))
-    return found
 
 
 def _on_streams(works: Sequence[Work], needs: Sequence[Sequence[int]], count: int, wait: float) -> Streams:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from coset.ir.dims import evaluate, symbols
 from coset.ir.program import Program
@@ -20,6 +21,7 @@ from coset.lowering.kernel import (
     loops_of,
     reads,
     scalars,
+    stores_of,
     values_of,
     writes,
 )
@@ -37,10 +39,20 @@ class Traffic:
 
 def kernel_traffic(plan: Plan, kernel: Kernel, binding: Mapping[str, int]) -> int:
     """The bytes of one kernel: each element of a buffer that it touches once, whatever it is read for."""
-    touched = sum(_size(plan.buffers[name], binding) for name in writes(kernel))
     if isinstance(kernel, Library):
-        return touched + sum(_size(plan.buffers[name], binding) for name in reads(kernel))
-    return touched + sum(_parts(plan, kernel, binding).values())
+        return sum(_size(plan.buffers[name], binding) for name in (*reads(kernel), *writes(kernel)))
+    return _stored(plan, kernel, binding) + sum(_parts(plan, kernel, binding).values())
+
+
+def _stored(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> int:
+    """Bytes that a kernel writes: an element of each store for each index of the loops that it moves along."""
+    extents = {loop.name: loop.extent for loop in loops_of(kernel)}
+    total = 0
+    for store in stores_of(kernel):
+        loops = {name for dim in store.index for name in symbols(dim) & extents.keys()}
+        count = prod(evaluate(extents[name], binding) for name in loops)
+        total += int(count * plan.buffers[store.buffer].dtype.bytes)
+    return total
 
 
 def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:

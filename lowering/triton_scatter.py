@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, symbol
+from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute, symbol
 from coset.ir.types import BOOL, I32, DType
 from coset.lowering.kernel import Load, Loop, Pick, Plan, Pointwise, Scatter, Store, extents_of, reads, used_picks, writes
 from coset.lowering.scattering import ATOMIC, LOOP
@@ -236,7 +236,8 @@ def _added(kernel: Scatter, store: Store, plan: Plan, options: Options, comment:
     total = product(loop.extent for loop in loops)
     count = product(loop.extent for loop in kernel.rows)
     place = Pick("pick:row", count, kernel.key)
-    index = (symbol(place.name), *store.index[1:])
+    rows = {loop.name: symbol(place.name) for loop in kernel.rows}
+    index = tuple(substitute(dim, rows) for dim in store.index)
     dims = dims_of([*(pick.value for pick in kernel.picks), kernel.key, kernel.value], (replace(store, value=kernel.value),), plan)
     choice = options.choice or flat_choice(block_size(total, options.processors))
     block = choice["BLOCK"]

@@ -153,16 +153,20 @@ def optimize(
     "--streams", type=click.IntRange(min=1), help="kernels beside each other in a captured CUDA graph, at most  [default: the target's]"
 )
 @click.option("--atomics", is_flag=True, help="scattered sums of floats in any order: no sort, and two runs differ in their last bits")
+@DISABLE
+@ONLY
 @DIM
 @NATIVE
 @JSON
 def lower(
     model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
-    dims: dict[str, int], as_json: bool,
+    disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
+    from coset.admission import Admission
     from coset.egraph.limits import Limits
+    from coset.flow import Refused
     from coset.lower import Check, Lowering
     from coset.lower import lower as run
     from coset.machine import find_target
@@ -171,9 +175,14 @@ def lower(
     limits = Limits(seconds=time_limit, nodes=node_limit)
     asked = Lowering(
         model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
-        profile=Path(profile) if profile is not None else None, streams=streams,
+        profile=Path(profile) if profile is not None else None, streams=streams, admission=Admission(disabled, only),
     )  # fmt: skip
-    result = run(asked, Path(output))
+    try:
+        result = run(asked, Path(output))
+    except Refused as refused:
+        if as_json:
+            print_json(refused.summary())
+        raise
     if as_json:
         print_json(result)
     else:

@@ -15,10 +15,10 @@ from coset.backends.profile import Place
 from coset.backends.torch_package import TorchPackage
 from coset.backends.triton_runtime import Interpreter, Lost, OnDevice, Runner
 from coset.backends.tuning_profile import Timed
+from coset.fault import Runs
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
-from coset.lower import Runs
 from coset.lowering.kernel import Attention, Grouped, Loop, Product, Rows, Scan, Scatter, reads, writes
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self, device: Device) -> None:
         super().__init__()
         self.device = device
-        self.calls: list[tuple[str, int, int, dict[int, int], list[tuple[int, int, bool]]]] = []
+        self.calls: list[tuple[str, int, int, dict[int, int], list[tuple[_Touched, bool]]]] = []
         self.held: list[Any] = []  # so that no address is used twice
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -97,7 +97,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         old = {value.untyped_storage().data_ptr() for value in given}
         fresh = [value for value in made if value.untyped_storage().data_ptr() not in old]
         if written or (fresh and function is not torch.ops.aten.empty.memory_format):  # else a view, or nothing is launched
-            touched = [(*_bytes(value), id(value) in written) for value in given] + [(*_bytes(value), True) for value in fresh]
+            touched = [(_Touched.of(value), id(value) in written) for value in given] + [(_Touched.of(value), True) for value in fresh]
             stream = self.device.now
             self.calls.append((str(function), stream.number, stream.clock.get(stream.number, 0), dict(stream.clock), touched))
             stream.clock[stream.number] = stream.clock.get(stream.number, 0) + 1
@@ -108,17 +108,42 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         for place, (later, _, __, clock, touched) in enumerate(self.calls):
             for earlier, stream, number, ___, others in self.calls[:place]:
                 if clock.get(stream, 0) <= number and any(
-                    (writes or also) and begin < finish and start < end for begin, end, writes in touched for start, finish, also in others
+                    (writes or also) and mine.meets(other) for mine, writes in touched for other, also in others
                 ):
                     yield earlier, later
 
 
-def _bytes(value: Any) -> tuple[int, int]:
-    """From the first to behind the last byte of a tensor."""
-    begin = value.data_ptr()
-    if not value.numel():
-        return begin, begin
-    return begin, begin + (1 + sum((size - 1) * step for size, step in zip(value.shape, value.stride(), strict=True))) * value.itemsize
+@dataclass(frozen=True)
+class _Touched:
+    """The bytes of a tensor, which may be a part of another."""
+
+    begin: int
+    shape: tuple[int, ...]
+    steps: tuple[int, ...]  # in bytes
+    size: int  # bytes of an element
+
+    @staticmethod
+    def of(value: Any) -> _Touched:
+        return _Touched(value.data_ptr(), tuple(value.shape), tuple(step * value.itemsize for step in value.stride()), value.itemsize)
+
+    @property
+    def end(self) -> int:
+        """Behind the last byte."""
+        if 0 in self.shape:
+            return self.begin
+        return self.begin + self.size + sum((size - 1) * step for size, step in zip(self.shape, self.steps, strict=True))
+
+    def meets(self, other: _Touched) -> bool:
+        """True where both have a byte in common: of parts of one tensor that lie between each other none may be."""
+        if not (self.begin < other.end and other.begin < self.end):
+            return False
+        return bool(np.intersect1d(self._bytes(), other._bytes()).size)
+
+    def _bytes(self) -> np.ndarray[Any, Any]:
+        found = np.array([self.begin])
+        for size, step in zip((*self.shape, self.size), (*self.steps, 1), strict=True):
+            found = np.add.outer(found, np.arange(size) * step).reshape(-1)
+        return found
 
 
 def packaged(model: Path, folder: Path, **given: Any) -> dict[str, Any]:

@@ -503,3 +503,31 @@ def mixture_of_experts() -> tuple[list[Term], list[Term]]:
     y = grouped_product(op("multiply", op("multiply", g, op("logistic", g)), u), down, group)
     weighed = op("multiply", reshape(y, (n, 2, 16)), broadcast(shares, (n, 2, 16), (0, 1)))
     return [x, chosen, shares, gate, up, down], [fold(weighed, "add", 1)]
+
+
+# ---------------------------------------------------------------- values that are put together
+
+
+@case
+def grown_caches() -> tuple[list[Term], list[Term]]:
+    """Keys of one more token behind those of the past, which a product reads from the whole; the new ones are asked for too."""
+    n = symbol("n")
+    past, x, w, bias = x_("past", F16, 2, n, 64), x_("x", F16, 2, 24), x_("w", F16, 24, 64), x_("bias", F16, 64)
+    new = op("tanh", dot(x, w, lhs_contract=(1,), rhs_contract=(0,)))
+    new = reshape(op("add", new, last(bias, new)), (2, 1, 64))
+    keys = op("concatenate", past, new, dimension=1)
+    query = x_("query", F16, 2, 4, 64)
+    scores = dot(query, keys, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
+    return [past, x, w, bias, query], [keys, scores, new]
+
+
+@case
+def rounds_put_together() -> tuple[list[Term], list[Term]]:
+    """A state that each round multiplies; its rows, in the order of the rounds and behind zeros, and their sums."""
+    state, w = x_("state", F32, 4, 16), x_("w", F32, 16, 16)
+    rows, now = [], state
+    for _ in range(3):
+        now = op("tanh", dot(now, w, lhs_contract=(1,), rhs_contract=(0,)))
+        rows.append(reshape(now, (1, 4, 16)))
+    both = op("concatenate", rows[0], op("concatenate", rows[1], rows[2], dimension=0), dimension=0)
+    return [state, w], [op("concatenate", splat(0.0, F32, (1, 4, 16)), both, dimension=0), fold(rows[1], "add", 2)]

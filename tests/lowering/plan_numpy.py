@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -42,17 +43,19 @@ from coset.lowering.kernel import (
     operands_of,
     scalars,
     stores_by_sum,
+    stores_of,
 )
 from coset.lowering.memory import released
 from coset.rules.definition import evaluate_defined
 
 Array = np.ndarray[Any, Any]
+POISON = 0xA7
 
 
 def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of `plan` by name. Buffers are poisoned, and each element must be stored exactly once; temporaries are overwritten
-    after their last use is over only if the arena says so (`check_arena` tests that), or gone where the plan lets go of them; one that has
-    the memory of another is the same array."""
+    """The outputs of `plan` by name. Buffers are poisoned, and each element must be stored exactly once, by one kernel or by several that
+    store parts; temporaries are overwritten after their last use is over only if the arena says so (`check_arena` tests that), or gone
+    where the plan lets go of them; one that has the memory of another is the same array."""
     memory: dict[str, Array] = {}
     for name, buffer in plan.inputs:
         memory[buffer] = np.asarray(inputs[name])
@@ -63,6 +66,7 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
     binding: dict[str, int] = {}
     bind(plan, memory, binding)
     gone = released(plan)
+    stored: dict[str, Array] = {}
     for place, kernel in enumerate(plan.kernels):
         for name in gone.get(place - 1, ()):
             del memory[name]
@@ -76,8 +80,16 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
             memory.update(zip(kernel.results, results, strict=True))
             bind(plan, memory, binding)
         else:
-            _Run(plan, memory, binding).kernel(kernel)
+            _Run(plan, memory, binding, stored).kernel(kernel)
+    for name, count in stored.items():
+        assert np.all(count == 1), f"{name}: {int((count == 0).sum())} elements were never stored"
     return {name: memory[buffer] for name, buffer in plan.outputs}
+
+
+def poisoned(shape: tuple[int, ...], dtype: DType) -> Array:
+    """An array of bytes that mean nothing."""
+    count = int(np.prod(shape, dtype=int)) * dtype.numpy.itemsize
+    return np.full(count, POISON, np.uint8).view(dtype.numpy).reshape(shape)
 
 
 def bind(plan: Plan, memory: Mapping[str, Array], binding: dict[str, int]) -> None:
@@ -89,8 +101,11 @@ def bind(plan: Plan, memory: Mapping[str, Array], binding: dict[str, int]) -> No
 class _Run:
     """One kernel: each loop is an axis of every array."""
 
-    def __init__(self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int]) -> None:
+    def __init__(self, plan: Plan, memory: dict[str, Array], binding: Mapping[str, int], stored: dict[str, Array] | None = None) -> None:
+        """`stored`: how often each element of what kernels write was stored so far."""
         self.plan, self.memory, self.binding = plan, memory, binding
+        self.stored = {} if stored is None else stored
+        self.makers = Counter(store.buffer for kernel in plan.kernels for store in stores_of(kernel))
 
     def kernel(self, kernel: Computed) -> None:
         self.picks = {pick.name: pick.value for pick in kernel.picks}
@@ -360,17 +375,21 @@ class _Run:
             whole = self.shape if rows is None else (*self.shape[:rows], *(1,) * (len(self.shape) - rows))
             if own is not None:
                 whole = tuple(size if loop in own else 1 for loop, size in zip(self.loops, self.shape, strict=True))
-            count = np.zeros(shape, np.int64)
+            count = self.stored.setdefault(store.buffer, np.zeros(shape, np.int64))
             place = tuple(np.broadcast_to(self.dim(dim), whole) for dim in store.index)
             value = np.broadcast_to(self.value(store.value), whole)
             assert value.dtype == buffer.dtype.numpy, f"{store.buffer} is {buffer.dtype}, the value {value.dtype}"
-            result = np.zeros(shape, buffer.dtype.numpy)
+            added = np.zeros(shape, np.int64)
+            shared = self.makers[store.buffer] > 1
+            result = np.array(self.memory[store.buffer]) if shared and store.buffer in self.memory else poisoned(shape, buffer.dtype)
             if not store.index:
-                result[()], count[()] = value.reshape(()), value.size
+                result[()], added[()] = value.reshape(()), value.size
             else:
                 result[place] = value
-                np.add.at(count, place, 1)
-            assert np.all(count == 1), f"{store.buffer}: elements are stored {count.min()} to {count.max()} times"
+                np.add.at(added, place, 1)
+            count += added
+            right = np.all(count <= 1) if shared else np.all(count == 1)
+            assert right, f"{store.buffer}: elements are stored {count.min()} to {count.max()} times"
             self.memory[store.buffer] = result
             if store.buffer in self.plan.over:
                 self.memory[self.plan.over[store.buffer]] = result
