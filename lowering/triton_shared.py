@@ -73,7 +73,15 @@ def _begun(made: Sequence[_Made], plan: Plan, options: Options) -> list[_Made]:
 
 
 def _shape(tokens: Iterable[str]) -> tuple[str, ...]:
-    return tuple("0" if _NUMBER.fullmatch(token) else token for token in tokens)
+    """The tokens without numbers that tell kernels apart; one that is added is none where a kernel begins at 0."""
+    found: list[str] = []
+    for token in tokens:
+        number = _NUMBER.fullmatch(token) is not None
+        if number and found and found[-1] == "+":
+            found.pop()
+        else:
+            found.append("0" if number else token)
+    return tuple(found)
 
 
 def _moved(each: _Made, plan: Plan, options: Options) -> _Made | None:

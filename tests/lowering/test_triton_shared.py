@@ -110,7 +110,7 @@ def free() -> Program:
 
 
 PROGRAMS: dict[str, tuple[Callable[[], Program], int, int]] = {  # with how many kernels and functions there are
-    "layers": (layers, 3, 1), "rounds": (rounds, 7, 2), "half": (lambda: rounds(F16, 4), 5, 2), "products": (products, 5, 1),
+    "layers": (layers, 3, 1), "rounds": (rounds, 6, 2), "half": (lambda: rounds(F16, 4), 4, 2), "products": (products, 5, 1),
     "backward": (backward, 0, 0), "padded": (padded, 0, 0), "bytes": (bytes_, 3, 1), "free": (free, 3, 3),
 }  # fmt: skip
 
