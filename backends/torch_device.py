@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coset.backends.triton_child import GUARD, POISON, TORCH_NAMES, Answer, imported, serve
+from coset.backends.triton_child import GUARD, POISON, TORCH_NAMES, Answer, described_type, descriptor, imported, serve
 
 _ALIGNED = 64  # bytes: wider than any access of a kernel
 
@@ -33,11 +33,15 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
                 block[start : start + len(array)] = torch.frombuffer(bytearray(array), dtype=torch.uint8).to(device)
         module = imported(request["source"], folder)
 
-        def given(type: str, value: int) -> Any:
-            if not type.startswith("*"):
-                return value
-            inside = memory[value][starts[value] : starts[value] + len(arrays[value])]
-            return inside.view(getattr(torch, TORCH_NAMES[type.removeprefix("*")]))
+        def tensor(number: int, type: str) -> Any:
+            inside = memory[number][starts[number] : starts[number] + len(arrays[number])]
+            return inside.view(getattr(torch, TORCH_NAMES[type]))
+
+        def given(type: str, value: Any) -> Any:
+            if type.startswith("tensordesc"):
+                number, begin, *where = value
+                return descriptor(tensor(number, described_type(type))[begin:], *where)
+            return tensor(value, type.removeprefix("*")) if type.startswith("*") else value
 
         try:
             for launch in request["launches"]:

@@ -33,6 +33,7 @@ class ElementType:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.itemsize = 1 if name == "bool" else int("".join(filter(str.isdigit, name))) // 8
 
     def __str__(self) -> str:
         return f"torch.{self.name}"
@@ -95,12 +96,37 @@ def imported(source: str, folder: Path) -> ModuleType:
 
 
 def interpret(module: ModuleType, launches: Sequence[dict[str, Any]], addresses: Sequence[int]) -> None:
-    """Run launches in order; an argument is ["*type", number of the buffer] or ["i32", value]."""
+    """Run launches in order; an argument is ["*type", number of the buffer], ["i32", value], or ["tensordesc<type[block]>", [number of the
+    buffer, the element where it begins, shape, strides, block]]."""
+
+    def given(type: str, value: Any) -> Any:
+        if type.startswith("*"):
+            return Memory(addresses[value], type)
+        if not type.startswith("tensordesc"):
+            return value
+        number, begin, *where = value
+        element = described_type(type)
+        return descriptor(Memory(addresses[number] + begin * ElementType(TORCH_NAMES[element]).itemsize, element), *where)
+
     for launch in launches:
-        arguments = [Memory(addresses[value], type) if type.startswith("*") else value for type, value in launch["arguments"]]
         if all(launch["grid"]):
+            arguments = [given(type, value) for type, value in launch["arguments"]]
             with np.errstate(all="ignore"):
                 getattr(module, launch["function"])[tuple(launch["grid"])](*arguments, **launch["constexprs"])
+
+
+def described_type(type: str) -> str:
+    """The element type in the type of a descriptor."""
+    return type.removeprefix("tensordesc<").partition("[")[0]
+
+
+def descriptor(base: Any, shape: list[int], strides: list[int], block: list[int]) -> Any:
+    """Triton's descriptor of the memory `base`; of none, where a size is 0: nothing is read through it."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    if 0 in shape:
+        shape, strides = [1] * len(shape), [*[16] * (len(shape) - 1), 1]
+    return TensorDescriptor(base, shape, strides, block)
 
 
 def _run(request: dict[str, Any], arrays: list[bytes], folder: Path) -> tuple[dict[str, Any], list[bytes]]:

@@ -21,7 +21,7 @@ from coset.backends.child import Child
 from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError, MissingExtra
-from coset.lowering.triton_launch import Launch
+from coset.lowering.triton_launch import Argument, Launch
 from coset.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -123,8 +123,8 @@ class Device:
         """Start kernels in order; `tensors` by buffer name, `binding` gives the program's symbols. Does not wait for them."""
         for launch in launches:
             grid = tuple(evaluate(dim, binding) for dim in launch.grid)
-            given = [evaluate(each.dim, binding) if each.buffer is None else tensors[each.buffer] for each in launch.arguments]
             if all(grid):
+                given = [_given(launch, each, tensors, binding) for each in launch.arguments]
                 numbers = launch.numbers(binding)
                 function = getattr(self._module, launch.function)
                 function[grid](*given, **numbers, **launch.options())
@@ -134,6 +134,18 @@ class Device:
         from triton.testing import do_bench
 
         return float(do_bench(lambda: self.run(launches, tensors, binding), return_mode="median"))
+
+
+def _given(launch: Launch, argument: Argument, tensors: Mapping[str, Any], binding: Mapping[str, int]) -> Any:
+    """What a function of this process is handed for an argument."""
+    if argument.buffer is None:
+        return evaluate(argument.dim, binding)
+    if argument.tiles is None:
+        return tensors[argument.buffer]
+    from coset.lowering.package_tiles import described
+
+    shape, strides = (tuple(evaluate(dim, binding) for dim in dims) for dims in (argument.tiles.shape, argument.tiles.strides))
+    return described(tensors[argument.buffer], argument.begin, shape, strides, launch.block(argument.tiles))
 
 
 class Compiler(TritonChild):
@@ -181,12 +193,19 @@ def _compiled_for(name: str) -> tuple[str, int | str, int]:
 
 
 def _request(launch: Launch, binding: Mapping[str, int], names: list[str] | None) -> dict[str, Any]:
-    arguments = []
+    arguments: list[list[Any]] = []
     for argument in launch.arguments:
-        if argument.buffer is None:
-            arguments.append([argument.type, evaluate(argument.dim, binding) if names is not None else 0])
+        type_ = launch.type_of(argument)
+        if names is None:
+            arguments.append([type_, 0])
+        elif argument.buffer is None:
+            arguments.append([type_, evaluate(argument.dim, binding)])
+        elif argument.tiles is None:
+            arguments.append([type_, names.index(argument.buffer)])
         else:
-            arguments.append([argument.type, names.index(argument.buffer) if names is not None else 0])
+            shape, strides = ([evaluate(dim, binding) for dim in dims] for dims in (argument.tiles.shape, argument.tiles.strides))
+            block = list(launch.block(argument.tiles))
+            arguments.append([type_, [names.index(argument.buffer), argument.begin, shape, strides, block]])
     return {
         "function": launch.function,
         "arguments": arguments,

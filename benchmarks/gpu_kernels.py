@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,16 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
+from coset.lower import options_for
 from coset.lowering.aten_dtypes import STORED, plain
-from coset.lowering.kernel import Library, Plan
+from coset.lowering.kernel import Buffer, Library, Plan
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
 from coset.lowering.traffic import least
-from coset.lowering.triton import can_emit, emit
-from coset.lowering.triton_launch import Emission, Launch, Options
+from coset.lowering.triton import can_emit, emit, module_of
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.targets.target import get_target
 from coset.timing import Protocol, Ratio, Timing, ratio
 
@@ -42,6 +45,21 @@ TILINGS = (
     (64, 256, 64, 4, 4),
 )
 """(m, n, k, warps, stages) that are tried beside the chosen one where they fit the sizes: what `choose_tiling` might choose."""
+COPIED = (
+    (128, 256, 128, 1, 4, 8, 4),
+    (128, 256, 128, 1, 4, 8, 3),
+    (128, 256, 128, 0, 4, 8, 4),
+    (128, 256, 128, 1, 1, 8, 3),
+    (128, 128, 128, 1, 2, 8, 4),
+    (128, 128, 128, 2, 2, 4, 3),
+    (256, 128, 128, 1, 2, 8, 3),
+)
+"""(m, n, bytes of k, programs of a processor that stay, parts, warps, stages) where operands are bulk copies."""
+
+
+def options_of(target: str) -> Options:
+    """What kernels may do on this target; f32 is multiplied in full."""
+    return replace(options_for("exact", get_target(target)), rounding=Rounding.STORES)
 
 
 class Kernels:
@@ -52,10 +70,14 @@ class Kernels:
         self.program = case.program()
         self.plan: Plan = plan(self.program, get_target(target), computes=can_emit)
         assert not any(isinstance(kernel, Library) for kernel in self.plan.kernels), f"{case.title}: a library's kernel"
-        self.emissions: list[Emission] = [emit(kernel, self.plan, options=options) for kernel in self.plan.kernels]
-        buffers = [*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)]
-        draw = torch.Generator(device=device).manual_seed(1)
+        self.options = options or options_of(target)
+        self.emissions: list[Emission] = [emit(kernel, self.plan, options=self.options) for kernel in self.plan.kernels]
+        self._draw = torch.Generator(device=device).manual_seed(1)
         self.tensors: dict[str, torch.Tensor] = {}
+        self._fill([*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)])
+
+    def _fill(self, buffers: Sequence[Buffer]) -> None:
+        device, draw = self.device, self._draw
         for buffer in buffers:
             dtype = getattr(torch, STORED[plain(buffer.dtype).name])
             shape = tuple(dim for dim in buffer.shape if isinstance(dim, int))
@@ -67,6 +89,13 @@ class Kernels:
             else:
                 self.tensors[buffer.name] = torch.full(shape, 77, dtype=dtype, device=device)
 
+    def other(self, choice: Choice | None, options: Options) -> tuple[str, list[Launch]]:
+        """The text and the launches of the one kernel with another choice, or with other options, on the same memory."""
+        (kernel,) = self.plan.kernels
+        emission = emit(kernel, self.plan, options=replace(options, choice=choice))
+        self._fill([buffer for buffer in emission.scratch if buffer.name not in self.tensors])
+        return module_of([emission]), list(emission.launches)
+
     @property
     def launches(self) -> list[Launch]:
         """All launches in order."""
@@ -74,8 +103,6 @@ class Kernels:
 
     def source(self) -> str:
         """The text of all kernels."""
-        from coset.lowering.triton import module_of
-
         return module_of(self.emissions)
 
     def error(self) -> float:
@@ -132,14 +159,20 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
         kernels = Kernels(case, device, target)
         x, w = (kernels.tensors[dict(kernels.plan.inputs)[name]] for name in "xw")
         out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
-        with Device(kernels.source()) as module:
+        copied = any(argument.tiles for launch in kernels.launches for argument in launch.arguments)
+        with ExitStack() as stack, Device(kernels.source()) as module:
             programs = {"cublas": captured(lambda: torch.mm(x, w.t(), out=out), device)}  # noqa: B023
             programs["ours"] = captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device)  # noqa: B023
             programs["ours"]()
             synchronize(device)
             error = kernels.error()
             refused: dict[str, str] = {}
-            if tune:
+            forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
+            if tune and copied:
+                forms |= {choice.text(): (choice, kernels.options) for choice in _copied(case, kernels, COPIED[:1] if tiny else COPIED)}
+            for name, (choice, options) in forms.items():
+                _form(name, choice, options, kernels, stack, programs, refused)
+            if tune and not copied:
                 found, refused = _tilings(kernels, module, device, TINY_TILINGS if tiny else TILINGS)
                 programs |= found
             times = measure(programs, protocol, device)
@@ -151,13 +184,44 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
             "goal": PRODUCT_GOAL, "error": error, "right": error <= ERROR_GOAL[case.dtype],
             "launch": {**dict(kernels.launches[0].constexprs), **kernels.launches[0].options()},
         }  # fmt: skip
-        tried = [name for name in programs if name not in ("cublas", "ours")]
+        if "pointers" in programs:
+            row["pointers_share_of_cublas"] = shown(ratio(times["cublas"], times["pointers"]))
+        tried = [name for name in programs if name not in ("cublas", "ours", "pointers")]
         if tried:
             best = min(tried, key=lambda name: times[name].median)
             row["best_tiling"] = {"tiling": best, "share_of_cublas": shown(ratio(times["cublas"], times[best]))}
         if refused:
             row["tilings_that_do_not_run"] = refused
         yield row
+
+
+def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> list[Choice]:
+    """The kernel's choice with other tiles that are bulk copies, where they are no larger than its sizes."""
+    m, n, _ = case.sizes
+    chosen = kernels.emissions[0].choice
+    assert chosen is not None
+    found = []
+    for tile_m, tile_n, bytes_, resident, parts, warps, stages in table:
+        if tile_m <= m and tile_n <= n and chosen["SPLITS"] == 1:
+            deep = bytes_ * 8 // {"f16": 16, "bf16": 16}[case.dtype]
+            numbers = {"BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": deep, "SPLITS": 1, "BULK": 1, "RESIDENT": resident, "PARTS": parts}
+            found.append(Choice(tuple(numbers.items()), warps, stages))
+    return found
+
+
+def _form(
+    name: str, choice: Choice | None, options: Options, kernels: Kernels, stack: ExitStack, programs: Row, refused: dict[str, str]
+) -> None:
+    """One more way to run the kernel, or why it does not run."""
+    try:
+        source, launches = kernels.other(choice, options)
+        module = stack.enter_context(Device(source))
+        programs[name] = captured(lambda: module.run(launches, kernels.tensors, {}), kernels.device)
+        programs[name]()
+        synchronize(kernels.device)
+    except Exception as error:  # as below
+        programs.pop(name, None)
+        refused[name] = f"{type(error).__name__}: {error}"[:200]
 
 
 TINY_TILINGS = ((16, 16, 16, 4, 2), (32, 16, 16, 4, 3))

@@ -201,7 +201,7 @@ TINY_BANDWIDTH = tuple(
     for name in BUILDERS
     if name not in ("linear", "attention", "causal", "decode")
 )  # for a dry run
-TINY_PRODUCTS = (Case("linear", "f16", (32, 48, 64)), Case("linear", "f32", (20, 30, 40)))
+TINY_PRODUCTS = (Case("linear", "f16", (32, 48, 64)), Case("linear", "f16", (128, 256, 64)), Case("linear", "f32", (20, 30, 40)))
 ATTENTION = (
     Case("attention", "f16", (4, 16, 1, 2048, 2048, 64)),
     Case("attention", "bf16", (4, 16, 1, 4096, 4096, 128)),

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
 from coset.lowering.traffic import least
 from coset.lowering.triton_choice import Choices
-from coset.lowering.triton_launch import Options
 from coset.targets.target import get_target
 from coset.timing import Protocol, ratio
 from coset.tuning.chosen import kernels_of
@@ -50,8 +50,8 @@ def _row(case: Case, device: str, target: str, protocol: Protocol, store: Tuning
     machine = get_target(target)
     clocking = Clocking(machine.name, store, bench, lambda line: print(line, file=sys.stderr))
     with Pruning(machine, store, max(1, (os.cpu_count() or 2) - 2)) as pruning:
-        whole = clocking.kernels(tunables([default.plan], Options(), machine, {}), pruning, end)
-    options = Options(choices=Choices(kernels_of(store, machine.name, bench.place)))
+        whole = clocking.kernels(tunables([default.plan], default.options, machine, {}), pruning, end)
+    options = replace(default.options, choices=Choices(kernels_of(store, machine.name, bench.place)))
     tuned = Kernels(case, device, target, options)
     beside, other = _beside(case, default, device)
     with Device(default.source()) as first, Device(tuned.source()) as second:

@@ -274,13 +274,21 @@ class _Emitted:
 
 def options_for(numerics: str, target: Target) -> Options:
     """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
-    approximate and the target's matrix units do."""
+    approximate and the target's matrix units do; read operands by bulk copies where the target has them."""
     processors = target.numbers.get("multiprocessors")
     return Options(
         rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
         tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
         processors=int(processors.value) if processors is not None else Options().processors,
+        bulk=_bulk(target),
     )
+
+
+def _bulk(target: Target) -> int:
+    """Bytes of shared memory of a program, where it has bulk copies: from compute capability 9.0 on (CUDA C++ Programming Guide, table of
+    features by compute capability)."""
+    capability, shared = (target.numbers.get(name) for name in ("compute_capability", "shared"))
+    return int(shared.value) if capability is not None and shared is not None and capability.value >= 9 else 0
 
 
 class _Clock:

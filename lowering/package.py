@@ -1,7 +1,8 @@
 """A program as a Python package that needs torch and not coset: `from DIR import model; model(x)`.
 
 The package has `model.py` (the inputs, and the program as torch code), `functions.py` (what it calls), `runtime.py` (weights, checks,
-CUDA graph), `weights.safetensors` and `manifest.json`. It is written in a folder beside its own and renamed: never half-written.
+CUDA graph), `tiles.py` (where kernels read by bulk copies), `weights.safetensors` and `manifest.json`. It is written in a folder beside its
+own and renamed: never half-written.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from coset.lowering.safetensors import torch_dtype, write_safetensors
 FORMAT = 1  # of the manifest
 Checked = Callable[[Path], Mapping[str, Any]]
 RUNTIME = Path(__file__).with_name("package_runtime.py")
+TILES = Path(__file__).with_name("package_tiles.py")
 WEIGHTS, MANIFEST = "weights.safetensors", "manifest.json"
 
 HOST_IMPORTS = """from __future__ import annotations

@@ -21,13 +21,28 @@ from coset.lowering.aten_kernel import kernel_arguments, kernel_function
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Kernel, Library, Plan, stores_of
 from coset.lowering.memory import released
-from coset.lowering.package import HOST_IMPORTS, RUNTIME, Package, init_text, inputs_text, interface
+from coset.lowering.package import HOST_IMPORTS, RUNTIME, TILES, Package, init_text, inputs_text, interface
 from coset.lowering.renaming import renamed
 from coset.lowering.triton import module_of, refusal
-from coset.lowering.triton_launch import INT32_LIMIT, Emission, Launch, Options
+from coset.lowering.triton_launch import INT32_LIMIT, Argument, Emission, Launch, Options, Tiles
 from coset.lowering.triton_shared import emitted
 
-OWN = ("program", "MEMORY", "INPUTS", "OUTPUTS", "Input", "Memory", "Model", "Path", "Streams", "kernels", "start", "streams", "results")
+OWN = (
+    "program",
+    "MEMORY",
+    "INPUTS",
+    "OUTPUTS",
+    "Input",
+    "Memory",
+    "Model",
+    "Path",
+    "Streams",
+    "described",
+    "kernels",
+    "start",
+    "streams",
+    "results",
+)
 
 
 def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[str, Any] | None = None, triton: bool = True,
@@ -42,17 +57,21 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     body = host.write()
     texts = {"__init__.py": init_text(title), "runtime.py": RUNTIME.read_text()}
     functions = "\n\n".join(host.functions)
+    kept = "DESCRIPTORS = Descriptors()\n" if "Descriptors" in host.described else ""
     called = [name for name in called_functions(functions + body) if name in known_functions()]
     runtime = ["Input", "Memory", "Model", *(["Streams"] if plan.streams else []), *(["start"] if host.emissions else [])]
     imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
     if host.emissions:
         imports += "from . import kernels\n"
+        if host.described:
+            imports += f"from .tiles import {', '.join(sorted(host.described))}\n"
+            texts["tiles.py"] = TILES.read_text()
         texts["kernels.py"] = f'"""The Triton kernels of {title}"""\n\n{module_of(host.emissions)}'
     if called:
         texts["functions.py"] = f'"""What the program calls beside torch."""\n\n{IMPORTS}{copied_functions(called)}'
     texts["model.py"] = (
         f'"""{title}"""\n\n{HOST_IMPORTS}\n{imports}from .runtime import {", ".join(runtime)}\n\n{inputs_text(program)}'
-        f"OUTPUTS = {tuple_text(repr(name) for name, _ in program.outputs)}\nMEMORY = Memory()\n\n\n"
+        f"OUTPUTS = {tuple_text(repr(name) for name, _ in program.outputs)}\nMEMORY = Memory()\n{kept}\n\n"
         + (functions + "\n\n" if functions else "") + f"{body}\n\nmodel = Model(program, INPUTS, OUTPUTS, Path(__file__).parent)\n"
     )  # fmt: skip
     weights = {name: term.attribute("value") for name, term in host.weights.items()}
@@ -91,6 +110,7 @@ class _Host:
     weights: dict[str, Term] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
     allocated: set[str] = field(default_factory=set)  # buffers: several kernels may store parts of one
+    described: set[str] = field(default_factory=set)  # what makes descriptors
 
     def write(self) -> str:
         """The text of the function `program`."""
@@ -225,6 +245,9 @@ class _Host:
             if argument.buffer is None:
                 arguments.append(self._dim(argument.dim))
                 continue
+            if argument.tiles is not None:
+                arguments.append(self._described(launch, argument, argument.tiles))
+                continue
             dtype = self._held(argument.buffer)
             bytes_ = argument.type == "*u8" and STORED[plain(dtype).name] != "uint8"
             begun = f"{argument.buffer}.view(-1)[{argument.begin}:]" if argument.begin else argument.buffer
@@ -237,6 +260,17 @@ class _Host:
         grid = tuple_text(map(self._dim, launch.grid))
         self._line(f"start(kernels.{launch.function}, {grid}, {', '.join(arguments)},")
         self._line(f"      {', '.join(numbers)})")
+
+    def _described(self, launch: Launch, argument: Argument, tiles: Tiles) -> str:
+        """The variable of a descriptor, made once of memory that is the package's own."""
+        assert argument.buffer is not None
+        buffer = self.plan.buffers[argument.buffer]
+        where = f"{buffer.name}, {argument.begin}, {self._shape(tiles.shape)}, {self._shape(tiles.strides)}, {launch.block(tiles)}"
+        stays = buffer.role == "constant" or (buffer.role == "temporary" and not self.plan.frees)
+        name = self.writer.fresh(argument.name)
+        self.described.add("Descriptors" if stays else "described")
+        self._line(f"{name} = DESCRIPTORS.of({name!r}, {where})" if stays else f"{name} = described({where})")
+        return name
 
     def _held(self, name: str) -> DType:
         if name in self.plan.buffers:

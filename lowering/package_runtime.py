@@ -136,7 +136,8 @@ def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -
         WrongInput: the tensors are not on a GPU, and Triton does not interpret.
     """
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if not interpreted and any(isinstance(one, Tensor) and not one.is_cuda for one in arguments):
+    tensors = [getattr(one, "base", one) for one in arguments]  # a descriptor's, or itself
+    if not interpreted and any(isinstance(one, Tensor) and not one.is_cuda for one in tensors):
         raise WrongInput("Triton kernels need tensors on a GPU; on the CPU set TRITON_INTERPRET=1 before Triton is imported")
     if all(grid):
         kernel[grid](*arguments, **numbers)

@@ -8,6 +8,7 @@ order of many.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice, product
 
 from coset.ir.types import F64, I8
@@ -17,8 +18,8 @@ from coset.lowering.triton_attention import SPLITS as PARTS
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
-from coset.lowering.triton_product import SPLITS, narrowest, unit_of, unit_side
 from coset.lowering.triton_rows import WHOLE_ROW, power_of_two
+from coset.lowering.triton_tiling import SPLITS, narrowest, unit_of, unit_side
 
 MOST = 64  # alternatives of a kernel
 Sizes = Mapping[str, int]
@@ -34,6 +35,12 @@ _PRODUCTS = (
     (16, 32, 256, 2, 4), (64, 16, 128, 4, 4), (16, 16, 256, 2, 4), (16, 16, 128, 1, 5),
 )  # fmt: skip
 """Tiles of m and n, bytes of k of an operand, warps, stages."""
+_COPIED_PRODUCTS = (
+    (128, 256, 128, 8, 4, 4), (128, 256, 128, 8, 3, 4), (128, 256, 128, 8, 3, 1), (256, 128, 128, 8, 3, 2), (128, 128, 128, 8, 4, 1),
+    (128, 128, 128, 8, 3, 2), (128, 128, 128, 4, 4, 2), (128, 128, 256, 8, 2, 1), (64, 256, 128, 4, 4, 2), (128, 64, 128, 4, 4, 1),
+    (64, 128, 128, 4, 4, 1), (64, 128, 128, 4, 3, 1), (64, 64, 128, 4, 4, 1), (64, 64, 256, 4, 3, 1),
+)  # fmt: skip
+"""The same where operands are bulk copies, and the parts that a tile is stored in."""
 _SPLIT_PRODUCTS = ((64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (64, 32, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 256, 2, 4))
 _SPLITS = (2, 4, 8, 16, 32)
 _LEAST_PART = 256  # of k, or of keys
@@ -123,18 +130,40 @@ def _products(kernel: Product | Grouped, default: Choice, options: Options, size
         depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k)))
         return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
 
-    yield from (tile(row, 1 if split else 0) for row in _PRODUCTS)
+    copied = "BULK" in dict(default.numbers)
+    if copied:
+        stays = split and all(isinstance(loop.extent, int) for loop in kernel.k) and k > 0
+        for *numbers, parts in _COPIED_PRODUCTS:
+            found = tile(tuple(numbers), 1 if split else 0)
+            if found["BLOCK_N"] >= 16 * parts:
+                tiles = batch * -(-m // found["BLOCK_M"]) * -(-n // found["BLOCK_N"])
+                yield from _copying(found, parts, options.processors, tiles if stays else 0)
+    plain = (tile(row, 1 if split else 0) for row in _PRODUCTS)
+    yield from (_with_copies(found, 0) if copied else found for found in plain)
     if (
         not split
         or not options.splits
         or any(not isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m, *kernel.n, *kernel.k))
     ):
         return
-    for row, splits in product(_SPLIT_PRODUCTS, _SPLITS):
+    forms = dict.fromkeys((default["BULK"], 0)) if copied else (None,)
+    for bulk, (row, splits) in product(forms, product(_SPLIT_PRODUCTS, _SPLITS)):
         found = tile(row, splits)
         tiles = -(-m // found["BLOCK_M"]) * -(-n // found["BLOCK_N"]) * batch
         if splits <= SPLITS and k >= splits * _LEAST_PART and 0 < tiles * splits <= 4 * options.processors:
-            yield found
+            yield found if bulk is None else _with_copies(found, bulk)
+
+
+def _copying(choice: Choice, parts: int, processors: int, tiles: int) -> Iterator[Choice]:
+    """These tiles by bulk copies: a program for each, and as many as processors hold, where so there are fewer programs than `tiles`."""
+    yield _with_copies(choice, 1, parts=parts)
+    resident = 1 if choice.warps == 8 else 2
+    if tiles > resident * processors:
+        yield _with_copies(choice, 1, resident, parts=parts)
+
+
+def _with_copies(choice: Choice, bulk: int, resident: int = 0, *, parts: int = 1) -> Choice:
+    return replace(choice, numbers=(*choice.numbers, ("BULK", bulk), ("RESIDENT", resident), ("PARTS", parts)))
 
 
 def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choice:

@@ -10,7 +10,7 @@ from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Plan
 from coset.lowering.triton_dims import factor_text
 from coset.lowering.triton_helpers import HELPERS
-from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options
+from coset.lowering.triton_launch import INT32_LIMIT, Argument, Options, Tiles
 
 _WORDS = "tl triton float int bool range len min max sum abs print mask BLOCK WIDE INDEX"
 RESERVED = frozenset({*keyword.kwlist, *_WORDS.split(), *HELPERS})
@@ -28,6 +28,7 @@ class Body:
         self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
         self._names: set[str] = set(RESERVED)
         self.pointers: dict[str, str] = {}
+        self.copied: dict[tuple[str, int, Tiles], str] = {}
         self.begins = dict(options.begins)
         self.numbers: dict[str, str] = {}
 
@@ -42,6 +43,13 @@ class Body:
         if buffer not in self.pointers:
             self.pointers[buffer] = self.name(f"{buffer}_ptr")
         return self.pointers[buffer]
+
+    def tiles(self, buffer: str, begin: int, tiles: Tiles) -> str:
+        """The parameter that says where the tiles of a buffer are, from its element `begin` on."""
+        key = (buffer, begin, tiles)
+        if key not in self.copied:
+            self.copied[key] = self.name(f"{buffer}_tiles")
+        return self.copied[key]
 
     def symbol(self, name: str) -> str:
         """The parameter that holds a symbol of the program."""
@@ -59,12 +67,19 @@ class Body:
 
     def arguments(self) -> tuple[Argument, ...]:
         """The run-time arguments in the order of the parameters."""
-        pointers = []
-        for buffer, name in self.pointers.items():
-            dtype = self.plan.buffers[buffer].held
-            pointers.append(Argument(name, "*" + _POINTERS.get(dtype.name, dtype.name), buffer, begin=self.begins.get(buffer, 0)))
+        copied = [
+            Argument(name, self._pointer_type(buffer), buffer, begin=begin, tiles=tiles)
+            for (buffer, begin, tiles), name in self.copied.items()
+        ]
+        pointers = [
+            Argument(name, self._pointer_type(buffer), buffer, begin=self.begins.get(buffer, 0)) for buffer, name in self.pointers.items()
+        ]
         kind = "i32" if self.wide is False else "i64"
-        return (*pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
+        return (*copied, *pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
+
+    def _pointer_type(self, buffer: str) -> str:
+        name = self.plan.buffers[buffer].held.name
+        return "*" + _POINTERS.get(name, name)
 
     def prologue(self) -> list[str]:
         """The first lines: how wide offsets are, and the numbers of the host in that width."""
@@ -83,7 +98,12 @@ def wideness(extents: Sequence[Dim]) -> tuple[bool | None, tuple[Dim, ...]]:
 def function_text(body: Body, name: str, comment: Sequence[str], constexprs: Sequence[str], lines: Sequence[str]) -> str:
     """A Triton function: signature, what it does, statements."""
     compile_time = [*constexprs, *(["WIDE"] if body.wide is None else [])]
-    parameters = [*body.pointers.values(), *body.numbers.values(), *(f"{each}: tl.constexpr" for each in compile_time)]
+    parameters = [
+        *body.copied.values(),
+        *body.pointers.values(),
+        *body.numbers.values(),
+        *(f"{each}: tl.constexpr" for each in compile_time),
+    ]
     head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
     if len(head.split("\n")[1]) > 140:
         head = f"@triton.jit\ndef {name}(\n" + "".join(f"    {each},\n" for each in parameters) + "):\n"

@@ -18,9 +18,10 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_product import dot_text, narrowest, operand_tile, unit_of, unit_side
+from coset.lowering.triton_product import dot_text, operand_tile
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
+from coset.lowering.triton_tiling import narrowest, unit_of, unit_side
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 ROW, KEY = frozenset({"row"}), frozenset({"key"})

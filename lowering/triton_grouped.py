@@ -13,8 +13,9 @@ from coset.lowering.kernel import Buffer, Grouped, Load, Plan
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import span, strides_of
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_product import ProductWriter, Tiling, choose_tiling, narrowest, unit_of
+from coset.lowering.triton_product import ProductWriter, held_bits
 from coset.lowering.triton_rows import power_of_two
+from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, narrowest, unit_of
 
 _NAMES = "groups first_rows last_rows tiles upto before start_row end_row tile_m tile_n depth"
 
@@ -27,13 +28,17 @@ def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[st
         kernel = replace(kernel, lhs=lhs, rhs=rhs)
     assert unit is not None, "grouped products are of floats"
     count, n, k, groups = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
+    assert isinstance(groups, int)
+    assert len(kernel.m) == 1, "a tile of a group begins anywhere: of several loops it would reach over an end"
     each = floordiv(add(count, add(groups, -1)), groups)  # rows of a group on the mean
     tiling = replace(choose_tiling(each, n, k, groups, unit, options), splits=1, chunk=0)
-    choice = options.choice or tiling.choice(splits=False)
-    tiling, options = tiling.chosen(choice), options.plain()
-    assert isinstance(groups, int)
     starts = Buffer(f"{kernel.name}_starts", I64, (groups + 1,), "temporary")
     plan = replace(plan, buffers={**plan.buffers, starts.name: starts})
+    copying = _Writer(kernel, plan, options.plain(), replace(tiling, bulk=1), [], starts, groups)
+    if options.bulk and copied_unit(unit, options) and copying.copies:
+        tiling = replace(for_copies(tiling, (each, n, k, groups), held_bits(kernel, unit), options, plain=False), resident=0)
+    choice = options.choice or tiling.choice(splits=False)
+    tiling, options = tiling.chosen(choice), options.plain()
     first = _starts(kernel, plan, starts, groups, count)
     second = _Writer(kernel, plan, options, tiling, comment, starts, groups).emission()
     name = "tf32" if unit is F32 and options.tf32 else unit.name
@@ -100,7 +105,9 @@ class _Writer(ProductWriter):
             "columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
             "row_mask = rows < end_row",
         ]
-        lines += [f"column_mask = columns < {body.text(self.n)}"] * (self.result.axes["column"].mask is not None)
+        if self.tiling.bulk:
+            lines += ["row_start = start_row + (tile_m - before) * BLOCK_M", "column_start = tile_n * BLOCK_N"]
+        lines += self.column_mask()
 
     def loop(self) -> str:
         return "for start in range(0, depth, BLOCK_K):"

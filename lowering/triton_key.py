@@ -53,6 +53,14 @@ def _launch(launch: Launch, buffers: Mapping[str, Buffer], sizes: Mapping[str, i
             arguments.append([argument.type, evaluate(argument.dim, sizes)])
         else:
             buffer = buffers[argument.buffer]
-            arguments.append([argument.type, buffer.dtype.name, [evaluate(dim, sizes) for dim in buffer.shape]])  # strides are in the text
+            known: list[object] = [
+                argument.type,
+                buffer.dtype.name,
+                [evaluate(dim, sizes) for dim in buffer.shape],
+            ]  # strides are in the text
+            if argument.tiles is not None:  # or in a descriptor
+                shape, strides = ([evaluate(dim, sizes) for dim in dims] for dims in (argument.tiles.shape, argument.tiles.strides))
+                known += [argument.begin, shape, strides, list(launch.block(argument.tiles))]
+            arguments.append(known)
     numbers = [int(number) for number in launch.numbers(sizes).values()]
     return [arguments, numbers, [evaluate(dim, sizes) for dim in launch.grid], sorted(launch.options().items())]

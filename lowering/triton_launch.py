@@ -32,6 +32,7 @@ class Options:
     splits: bool = True
     choices: Choices | None = field(default=None, hash=False)
     choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
+    bulk: int = 0  # bytes of shared memory of a program, where operands may be read by bulk copies; 0: the target has no such copies
     begins: tuple[tuple[str, int], ...] = ()  # of the kernel at hand: elements of buffers that its pointers are moved by
 
     def plain(self) -> Options:
@@ -45,8 +46,19 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Tiles:
+    """How bulk copies see a buffer: a tensor of this `shape` and these `strides`, in elements (the last one 1, the others multiples of 16
+    bytes), of which one copy brings a `block`: numbers, or names of the launch's constexprs. What lies outside of the shape is 0."""
+
+    shape: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    block: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
 class Argument:
-    """One run-time argument: the parameter's `name`; a buffer's pointer (of `type`, Triton's name for it), or a number of the host.
+    """One run-time argument: the parameter's `name`; a buffer's pointer (of `type`, Triton's name for it), or a number of the host. With
+    `tiles` it is a descriptor of the buffer instead of its pointer.
 
     A pointer of `*u8` may stand for a buffer of 8-bit floats: the host hands over the same bytes as unsigned integers.
     """
@@ -56,6 +68,7 @@ class Argument:
     buffer: str | None = None
     dim: Dim = 0
     begin: int = 0  # elements of the buffer before that to which the pointer points
+    tiles: Tiles | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,17 @@ class Launch:
     num_warps: int = WARPS
     num_stages: int = STAGES
     contracts: bool = True  # see `Options`
+
+    def block(self, tiles: Tiles) -> tuple[int, ...]:
+        """The block of one copy as numbers."""
+        numbers = dict(self.constexprs)
+        return tuple(numbers[size] if isinstance(size, str) else size for size in tiles.block)
+
+    def type_of(self, argument: Argument) -> str:
+        """The type of an argument in the signature of the function."""
+        if argument.tiles is None:
+            return argument.type
+        return f"tensordesc<{argument.type.removeprefix('*')}[{', '.join(map(str, self.block(argument.tiles)))}]>"
 
     def options(self) -> dict[str, int | bool]:
         """What Triton's compiler is told beside the constexprs."""

@@ -7,7 +7,8 @@ its whole tile, also where that reaches over an edge, at its share of the machin
 
 Of products a program takes the longer of its multiplications at the peak rate and its reads of both operands, which other programs have
 read too, at `CACHE` times the bandwidth of memory; of all other kernels, bytes at that bandwidth. It says nothing of latencies, banks and
-schedules: only what is several times worse than the best is left out by it, and the clock decides among the others.
+schedules, nor of how operands are read and whether programs stay: only what is several times worse than the best is left out by it, and
+the clock decides among the others.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
-from coset.lowering.triton_product import narrowest, unit_of
 from coset.lowering.triton_rows import power_of_two
+from coset.lowering.triton_tiling import narrowest, unit_of
 from coset.targets.target import Target
 
 CACHE = 4.0  # assumed: how many times as fast as memory a cache gives what was read before

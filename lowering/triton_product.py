@@ -8,12 +8,11 @@ are exact in f32 either way. Other integers are summed without matrix units, one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, product, substitute
-from coset.ir.types import DTYPES, F32, F64, I8, DType
+from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute, symbols
+from coset.ir.types import F32, F64, DType
 from coset.lowering.kernel import (
-    Apply,
     Buffer,
     Fold,
     Grouped,
@@ -31,106 +30,20 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_copies import Copy, Side, copy_of, used_lines
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_rows import emit_rows, power_of_two
+from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import TYPES, conversion, number, typed_number
-from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
+from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, for_windows, narrowest, unit_of
+from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of, plain_loads
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
-_NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
     height tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
-SPLIT_DEPTH = 1024  # k of one part at least, where k is split
-SPLITS = 32  # parts at most
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """A tile of the result is m by n, summed in blocks of k; `unit`: the dtype that the matrix unit takes, None without one."""
-
-    m: int
-    n: int
-    k: int
-    unit: DType | None
-    warps: int
-    splits: int = 1
-    chunk: int = 0  # of k, a multiple of `k`, where there are several splits
-    stages: int = 3
-
-    def choice(self, *, splits: bool = True) -> Choice:
-        """As what is chosen; without `splits` where k is never split."""
-        numbers = (("BLOCK_M", self.m), ("BLOCK_N", self.n), ("BLOCK_K", self.k), *((("SPLITS", self.splits),) if splits else ()))
-        return Choice(numbers, self.warps, self.stages)
-
-    def chosen(self, choice: Choice | None, k: Dim = 0) -> Tiling:
-        """The tiles that `choice` says, these where it says nothing else; `k`: how long the sums are."""
-        splits = 1 if choice is None else dict(choice.numbers).get("SPLITS", 1)
-        if choice is None or choice == self.choice(splits="SPLITS" in dict(choice.numbers)):
-            return self
-        tiling = replace(self, m=choice["BLOCK_M"], n=choice["BLOCK_N"], k=choice["BLOCK_K"], warps=choice.warps, stages=choice.stages)
-        if splits == 1:
-            return replace(tiling, splits=1, chunk=0)
-        assert isinstance(k, int), "sums of unknown length are not split"
-        chunk = -(-k // (splits * tiling.k)) * tiling.k
-        return replace(tiling, splits=-(-k // chunk), chunk=chunk)
-
-
-def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
-    """The dtype of both operands in the matrix unit, or None where none takes them."""
-    if accumulator.kind != "float":
-        return I8 if lhs is rhs is I8 else None
-    if accumulator is F64:
-        return F64
-    kinds = {_NARROW.get(lhs.name), _NARROW.get(rhs.name)}
-    if None in kinds or kinds == {"f16", "bf16"}:
-        return F32
-    return DTYPES["bf16"] if "bf16" in kinds else DTYPES["f16"]
-
-
-def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
-    """The tiles of a product of these sizes."""
-    if unit is None:
-        return Tiling(unit_side(m, 32), unit_side(n, 64), 1, None, 4)
-    wide = unit in (F32, F64) and not (unit is F32 and options.tf32)
-    side, depth = (64, 32) if wide else (128, 128 // unit.bits * 8)
-    if unit is F64:
-        side, depth = 32, 16
-    sides = unit_side(m, side), unit_side(n, side)
-    if not all(isinstance(dim, int) for dim in (m, n, batch)):
-        return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
-    count = _tiles(m, n, batch, sides)
-    if count < options.processors and side > 64:
-        sides = min(sides[0], 64), min(sides[1], 64)
-        count = _tiles(m, n, batch, sides)
-    warps = 8 if sides[0] * sides[1] >= 128 * 128 else 4
-    if not options.splits or not isinstance(k, int) or not 0 < 2 * count <= options.processors or k < 2 * SPLIT_DEPTH:
-        return Tiling(*sides, depth, unit, warps)
-    splits = min(options.processors // count, k // SPLIT_DEPTH, SPLITS)
-    chunk = -(-k // (splits * depth)) * depth
-    return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
-
-
-def _for_windows(tiling: Tiling, features: Dim) -> Tiling:
-    """Shallower blocks of k where only such divide the features, so that each lies in one place of its windows. Where none does, every
-    element has an address and bounds of its own: twice the threads hold them."""
-    for depth in (tiling.k, 32, 16):
-        if depth <= tiling.k and isinstance(features, int) and features % depth == 0:
-            return replace(tiling, k=depth)
-    return replace(tiling, k=min(tiling.k, 32), warps=8)
-
-
-def unit_side(dim: Dim, most: int) -> int:
-    """A side of a matrix unit's tile for a dim of this size, at most `most`."""
-    return max(16, min(most, power_of_two(dim))) if isinstance(dim, int) else most
-
-
-def _tiles(m: Dim, n: Dim, batch: Dim, sides: tuple[int, int]) -> int:
-    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int)
-    return -(-m // sides[0]) * -(-n // sides[1]) * batch
+_COPYING = "row_start column_start work later programs halves"  # names that only bulk copies need
 
 
 def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
@@ -142,7 +55,9 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     tiling = choose_tiling(m, n, k, batch, unit, options)
     if kernel.windowed and len(kernel.k) > 1:
-        tiling = _for_windows(tiling, kernel.k[-1].extent)
+        tiling = for_windows(tiling, kernel.k[-1].extent)
+    elif copied_unit(unit, options):
+        tiling = _by_copies(kernel, plan, options, tiling, (m, n, k, batch))
     choice = options.choice or tiling.choice()
     tiling, options = tiling.chosen(choice, k), options.plain()
     name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
@@ -163,13 +78,39 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
 
 
-def narrowest(value: Scalar) -> Scalar:
-    """`value` without a last conversion that loses nothing: of a narrow float to f32, of i8 to i32."""
-    if isinstance(value, Apply) and value.op.name == "stablehlo.convert":
-        source = value.operands[0].dtype
-        if (value.dtype is F32 and source.name in _NARROW) or (value.dtype is DTYPES["i32"] and source is I8):
-            return value.operands[0]
-    return value
+def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tiling) -> int:
+    """How many operands of such tiles can be read by bulk copies; 0 where the target has none."""
+    if not options.bulk or kernel.windowed:
+        return 0
+    writer = ProductWriter(kernel, plan, options.plain(), replace(tiling, bulk=1), [])
+    return bool(writer.left.copies) + bool(writer.right.copies)
+
+
+def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim]) -> Tiling:
+    """The default tiles where operands are read by bulk copies; these where none can be."""
+    copied, unit = copied_operands(kernel, plan, options, tiling), tiling.unit
+    if not copied:
+        return tiling
+    assert unit is not None
+    bits = held_bits(kernel, unit)
+    plain = copied == 2 and all(_is_plain(side, unit) for side in (kernel.lhs, kernel.rhs))
+    found = for_copies(tiling, sizes, bits, options, plain=plain)
+    if found.bulk and copied_operands(kernel, plan, options, found) < copied:  # a larger tile reaches over the end of a loop
+        return for_copies(tiling, sizes, bits, options, plain=False)
+    return found
+
+
+def held_bits(kernel: Product | Grouped, unit: DType) -> tuple[int, int, int]:
+    """Bits that shared memory holds for an element of each operand (all its loads, and what is made of them), and of the widest result."""
+    left, right = (
+        sum(load.dtype.bits for load in plain_loads(side)) + (0 if _is_plain(side, unit) else unit.bits)
+        for side in (kernel.lhs, kernel.rhs)
+    )
+    return left, right, max(store.value.dtype.bits for store in kernel.stores)
+
+
+def _is_plain(side: Scalar, unit: DType) -> bool:
+    return isinstance(side, Load) and side.dtype is unit
 
 
 class ProductWriter:
@@ -187,27 +128,25 @@ class ProductWriter:
             joined.append(fewer)
         self.batch, self.m, self.n, self.k = (product(loop.extent for loop in loops) for loops in joined)
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
-        ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), self.programs()]
+        ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), add(self.programs(), self._staying())]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = body = Body(plan, options, wide=wide)
-        for name in _NAMES.split():
+        for name in [*_NAMES.split(), *(_COPYING.split() if tiling.bulk else ())]:
             body.name(name)
         self.outer, self.inner = Scope(_ROW | _COLUMN), Scope(_ROW | _COLUMN | _DEPTH | _STEP)
-        row = Axis("rows", self.row_mask())
-        column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
+        self.row = row = Axis("rows", self.row_mask())
+        self.column = column = Axis("columns", self._mask("column_mask", self.n, tiling.n))
         left = Axis("left_k", self._mask("left_mask", self.k, tiling.k))
         right = Axis("right_k", self._mask("right_mask", self.k, tiling.k))
         both = [self.outer, self.inner]
         self.left = Space(body, {"row": row, "depth": left}, both, binding, kernel.picks)
         self.right = Space(body, {"depth": right, "column": column}, both, binding, kernel.picks)
-        self.result = Space(body, {"row": row, "column": column}, [self.outer], binding, kernel.picks)
-        for space in (self.left, self.right, self.result):
+        self.joined, self.binding = joined, binding
+        for space in (self.left, self.right):
             space.number(joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())
-        for space in (self.left, self.result):
-            space.number(joined[1], "rows", _ROW)
-        for space in (self.right, self.result):
-            space.number(joined[2], "columns", _COLUMN)
+        self.left.number(joined[1], "rows", _ROW)
+        self.right.number(joined[2], "columns", _COLUMN)
         self.stride = joined[3][-1].extent if len(joined[3]) > 1 and self._divides(joined[3][-1].extent) else None
         for space, index in ((self.left, "left_k"), (self.right, "right_k")):
             if self.stride is None:
@@ -215,6 +154,32 @@ class ProductWriter:
             else:
                 space.number(joined[3][:-1], "step", _STEP)
                 space.index(joined[3][-1].name, index, _DEPTH)
+        if tiling.bulk:
+            across, along = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[2], "BLOCK_N", tiling.n, "column_start")
+            summed = Side(joined[3], "BLOCK_K", tiling.k, "start")
+            self.left.copies = self._copies(kernel.lhs, joined[0], (across, summed), binding)
+            self.right.copies = self._copies(kernel.rhs, joined[0], (summed, along), binding)
+
+    def _copies(self, scalar: Scalar, batch: tuple[Loop, ...], sides: tuple[Side, Side], binding: dict[str, Dim]) -> dict[Load, Copy]:
+        """The loads of an operand that are bulk copies."""
+        plan, body = self.body.plan, self.body
+        names = {name: body.symbol(name) for side in sides for loop in side.loops[:-1] for name in sorted(symbols(loop.extent))}
+        found = {load: copy_of(load, plan.buffers[load.buffer], binding, batch, sides, names) for load in plain_loads(scalar)}
+        return {load: copy for load, copy in found.items() if copy is not None}
+
+    @property
+    def copies(self) -> dict[Load, Copy]:
+        """All loads that are bulk copies."""
+        return {**self.left.copies, **self.right.copies}
+
+    def _result(self) -> Space:
+        """The space of the tile's results, where nothing is known yet."""
+        space = Space(self.body, {"row": self.row, "column": self.column}, [self.outer], self.binding, self.kernel.picks)
+        space.number(self.joined[0], "batch", frozenset())
+        space.index("loop:split", "split", frozenset())
+        space.number(self.joined[1], "rows", _ROW)
+        space.number(self.joined[2], "columns", _COLUMN)
+        return space
 
     def _divides(self, extent: Dim) -> bool:
         """True where each block of k lies in one pass of its last loop, so that the other loops have one index in it."""
@@ -228,8 +193,16 @@ class ProductWriter:
         return None if isinstance(count, int) and count % block == 0 else name
 
     def programs(self) -> Dim:
+        """How many there are where each has one tile."""
         tiles = multiply(ceildiv(self.m, self.tiling.m), ceildiv(self.n, self.tiling.n))
         return multiply(multiply(tiles, self.tiling.splits), self.batch)
+
+    def grid(self) -> Dim:
+        """How many there are: as many as the processors hold, where they stay."""
+        return minimum(self._staying(), self.programs()) if self.tiling.resident else self.programs()
+
+    def _staying(self) -> int:
+        return self.tiling.resident * self.options.processors
 
     # ------------------------------------------------------------ the function
 
@@ -247,46 +220,110 @@ class ProductWriter:
         self.inner.lines.append(f"total = {sum_}")
         lines.append(self.loop())
         lines += [f"    {line}" for line in self.inner.lines]
-        self.result.results["sum"] = Value("total", _ROW | _COLUMN)
-        for store in self.kernel.stores:
-            self.result.store(store, _ROW | _COLUMN)
+        if tiling.resident:
+            self._place_again()
+        self._store()
         constexprs = [("BLOCK_M", tiling.m), ("BLOCK_N", tiling.n), ("BLOCK_K", tiling.k), *self.more]
         if tiling.splits > 1:
             constexprs += [("SPLITS", tiling.splits), ("CHUNK", tiling.chunk)]
+        if tiling.resident:
+            lines = self._going_on(lines)
+        if tiling.bulk:
+            lines = used_lines(lines)
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in constexprs], lines)
-        grid = (self.programs(),)
+        grid = (self.grid(),)
         contracts, arguments, numbers = self.options.contracts, self.body.arguments(), tuple(constexprs)
         launch = Launch(self.kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
         return Emission(source, (launch,))
 
+    def _store(self) -> None:
+        """The tile's results, or those of its parts."""
+        parts, lines = self.tiling.parts, self.outer.lines
+        for place, name in enumerate(self._parted()):
+            if parts > 1:
+                self.outer.known.clear()
+                begin = f" + {place} * (BLOCK_N // {parts})" if place else ""
+                lines.append(f"columns = tile_n * BLOCK_N{begin} + tl.arange(0, BLOCK_N // {parts})[None, :]")
+                lines += self.column_mask()
+            space = self._result()
+            space.results["sum"] = Value(name, _ROW | _COLUMN)
+            for store in self.kernel.stores:
+                space.store(store, _ROW | _COLUMN)
+
+    def _parted(self) -> list[str]:
+        """The names of the parts of the sum, in the order of their columns, each half of what it is taken from."""
+        names = ["total"]
+        while len(names) < self.tiling.parts:
+            width, halves = f"BLOCK_N // {2 * len(names)}", []
+            for name in names:
+                near, far = self.body.name("part"), self.body.name("part")
+                self.outer.lines.append(f"halves = tl.permute(tl.reshape({name}, [BLOCK_M, 2, {width}]), [0, 2, 1])")
+                self.outer.lines.append(f"{near}, {far} = tl.split(halves)")
+                halves += [near, far]
+            names = halves
+        return names
+
+    def column_mask(self) -> list[str]:
+        """The line for the columns that are there, where some may not be."""
+        return [f"column_mask = columns < {self.body.text(self.n)}"] * (self.column.mask is not None)
+
     def place(self) -> None:
         """Which tile a program does: groups of rows of tiles, so that programs that run together read the same operands."""
-        lines, body = self.outer.lines, self.body
-        lines.append("program = tl.program_id(0)" + (f".to({body.index_type})" if body.wide is not False else ""))
-        lines.append(f"tiles_m = tl.cdiv({body.text(self.m)}, BLOCK_M)")
-        lines.append(f"tiles_n = tl.cdiv({body.text(self.n)}, BLOCK_N)")
+        if not self.tiling.resident:
+            self.outer.lines += self._head()
+        self.outer.lines += self._tile("work" if self.tiling.resident else "program")
+
+    def _head(self) -> list[str]:
+        """What is so for all tiles of a program."""
+        body = self.body
+        wide = f".to({body.index_type})" if body.wide is not False else ""
+        return [
+            f"program = tl.program_id(0){wide}",
+            f"tiles_m = tl.cdiv({body.text(self.m)}, BLOCK_M)",
+            f"tiles_n = tl.cdiv({body.text(self.n)}, BLOCK_N)",
+            *([f"programs = tl.num_programs(0){wide}", "later = program - programs"] if self.tiling.resident else []),
+        ]
+
+    def _going_on(self, lines: list[str]) -> list[str]:
+        """A tile's lines for one tile after the other. Both loops are one for the compiler, which so copies the first blocks of the next
+        tile while a tile's results are stored."""
+        tiles = "tiles_m * tiles_n" if self.batch == 1 else f"tiles_m * tiles_n * {self.body.text(self.batch)}"
+        loop = f"for work in tl.range(program, {tiles}, programs, flatten=True):"
+        return [*self._head(), loop, *(f"    {line}" for line in lines)]
+
+    def _place_again(self) -> None:
+        """The tile's place for the stores, counted once more: the compiler has begun the next tile by then (Triton's tutorial 09)."""
+        self.outer.known.clear()
+        self.outer.lines += ["later += programs", *self._tile("later")]
+
+    def _tile(self, number: str) -> list[str]:
+        """The tile of this number."""
+        body, lines = self.body, []
         several = self.batch != 1
         if several or self.tiling.splits > 1:
-            lines.append("tile = program % (tiles_m * tiles_n)")
-            rest = "program // (tiles_m * tiles_n)"
+            lines.append(f"tile = {number} % (tiles_m * tiles_n)")
+            rest = f"{number} // (tiles_m * tiles_n)"
             if self.tiling.splits > 1:
                 lines.append(f"split = {f'({rest}) % SPLITS' if several else rest}")
                 rest += " // SPLITS"
             if several:
                 lines.append(f"batch = {rest}")
         else:
-            lines.append("tile = program")
+            lines.append(f"tile = {number}")
         lines += [
             "in_group = GROUP * tiles_n",
             "first = tile // in_group * GROUP",
             "height = tl.minimum(tiles_m - first, GROUP)",
             "tile_m = first + tile % in_group % height",
             "tile_n = tile % in_group // height",
+        ]
+        lines += ["row_start = tile_m * BLOCK_M", "column_start = tile_n * BLOCK_N"] if self.tiling.bulk else []
+        lines += [
             "rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             "columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
         ]
-        lines += [f"row_mask = rows < {body.text(self.m)}"] * (self.result.axes["row"].mask is not None)
-        lines += [f"column_mask = columns < {body.text(self.n)}"] * (self.result.axes["column"].mask is not None)
+        lines += [f"row_mask = rows < {body.text(self.m)}"] * (self.row.mask is not None)
+        return lines + self.column_mask()
 
     def loop(self) -> str:
         end = self.body.text(self.k)

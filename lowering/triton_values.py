@@ -29,6 +29,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
+from coset.lowering.triton_copies import Copy
 from coset.lowering.triton_dims import address, dim_text, is_natural, places_of, shift, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
@@ -91,6 +92,7 @@ class Space:
         self._values: list[dict[tuple[int, str, str], Value]] = [{} for _ in scopes]
         self._outside: list[dict[str, tuple[str, Axes]]] = []
         self.results: dict[str, Value] = {}
+        self.copies: Mapping[Load, Copy] = {}  # loads of whole tiles that are bulk copies
         self._kept: list[Scalar] = []
 
     def index(self, loop: str, text: str, axes: Axes) -> None:
@@ -306,6 +308,8 @@ class Space:
 
     def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
         """`other`: the value where the mask is off, as memory holds it; of what is packed only 0."""
+        if condition is None and item in self.copies:
+            return self._copied(item, self.copies[item], stored=stored)
         pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE, condition)
         buffer = self.body.plan.buffers[item.buffer]
         mask = self.mask(axes, condition)
@@ -318,6 +322,16 @@ class Space:
         if not stored:
             text = from_memory(text, item.dtype)
         return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
+
+    def _copied(self, item: Load, copy: Copy, *, stored: bool) -> Value:
+        """A tile by a bulk copy, which is 0 where the masks of a load are off."""
+        texts = [place if isinstance(place, str) else self.dim(place)[0] for place in copy.places]
+        if self.body.wide is not False:  # places are 32 bits wide: of indices, not of elements
+            texts = [f"tl.cast({text}, tl.int32)" for text in texts]
+        text = copy.text(self.body.tiles(copy.buffer, copy.begin, copy.tiles), texts)
+        if not stored:
+            text = from_memory(text, item.dtype)
+        return self.line(text, frozenset(self.axes), f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
 
     # ------------------------------------------------------------ choices
 
@@ -393,6 +407,11 @@ def _moves(scalar: Scalar) -> bool:
 def _under(scalar: Scalar) -> Iterator[Scalar]:
     """The scalars under `scalar`, operands before users; choices are leaves, as their sides have conditions of their own."""
     return _walk(scalar, choices=False)
+
+
+def plain_loads(scalar: Scalar) -> list[Load]:
+    """The loads under `scalar` that are made for every element: none that a choice may leave out."""
+    return [item for item in _under(scalar) if isinstance(item, Load)]
 
 
 def _all_under(scalar: Scalar) -> Iterator[Scalar]:

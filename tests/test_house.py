@@ -23,6 +23,7 @@ LAYERS = {  # DESIGN section 3: what each layer may import
 }
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
 JOBS = ("proving", "calibration", "tuning", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
+COPIED = ("lowering/package_runtime.py", "lowering/package_tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
     "egglog": ("egraph/door.py",),
     "lark": ("rules/",),
@@ -30,8 +31,8 @@ DOORS = {  # third-party package -> where it may be imported
     "scipy": ("extract/",),
     "onnx": ("frontends/onnx", "lowering/onnx", "backends/onnx"),
     "onnxruntime": ("backends/onnxruntime.py",),
-    "torch": ("frontends/torch", "backends/torch", "lowering/aten_functions", "lowering/package_runtime.py"),  # the latter two are text
-    "triton": ("lowering/triton", "backends/triton"),
+    "torch": ("frontends/torch", "backends/torch", "lowering/aten_functions", *COPIED),
+    "triton": ("lowering/triton", "backends/triton", *COPIED),
     "jax": ("frontends/jax", "backends/jax"),
     "torch_mlir": ("frontends/stablehlo", "frontends/mlir", "backends/stablehlo", "backends/mlir"),
     "click": ("coset/",),

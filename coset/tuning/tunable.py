@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,11 +50,19 @@ class Tunable:
 
     @cached_property
     def ranked(self) -> tuple[Choice, ...]:
-        """The default, then those of the others that prediction does not rule out, the best first."""
+        """The default, then those of the others that prediction does not rule out, the best first: as many of those that read operands by
+        bulk copies as of those that do not, as it cannot tell them apart."""
         times = {choice: self.seconds(choice) for choice in self.choices}
         best = min(times.values())
         others = [choice for choice in self.choices[1:] if times[choice] <= WORSE * best]
-        return (self.default, *sorted(others, key=lambda choice: (times[choice], self.choices.index(choice)))[:KEPT])
+        others.sort(key=lambda choice: (times[choice], self.choices.index(choice)))
+        seen: Counter[int] = Counter()
+        places: list[tuple[int, int]] = []  # of each among those of its form, and among all
+        for place, choice in enumerate(others):
+            form = dict(choice.numbers).get("BULK", 0)
+            places.append((seen[form], place))
+            seen[form] += 1
+        return (self.default, *(others[place] for place in sorted(place for _, place in sorted(places)[:KEPT])))
 
     def emission(self, choice: Choice) -> Emission:
         """The kernel with these numbers."""

@@ -18,6 +18,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import constant
 from coset.ir.types import DTYPES, F32
+from coset.lower import options_for
 from coset.lowering.kernel import Load, scalars
 from coset.lowering.plan import plan
 from coset.lowering.triton import can_emit
@@ -107,6 +108,17 @@ def test_prediction_knows_edges_waves_and_operands_that_are_read_again() -> None
     half, full = ranked(65536, 129, 4096), ranked(65536, 256, 4096)  # of more programs than there are slots for
     same = [choice for choice in half.choices if choice["BLOCK_N"] == 256]
     assert same and all(full.seconds(choice) == half.seconds(choice) for choice in same)
+
+
+def test_prediction_leaves_both_ways_to_read_operands() -> None:
+    """It cannot tell copies from pointers: the clock does."""
+    from tests.lowering.test_triton_product import matmul
+
+    for sizes in ((4096, 4096, 4096), (1024, 1024, 1024), (64, 64, 65536)):
+        kernel, made = matmul(*sizes, DTYPES["f16"])
+        (found,) = tunables([replace(made, kernels=(kernel,))], options_for("exact", TARGET), TARGET, {})
+        copies = [choice["BULK"] for choice in found.ranked[1:]]
+        assert min(copies.count(0), copies.count(1)) >= 4, sizes
 
 
 def test_compilers_in_parallel_and_what_is_known_is_not_compiled_again(store: Tunings) -> None:

@@ -16,7 +16,7 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.dialects.hub_scalars import cast
-from coset.ir.dims import symbol
+from coset.ir.dims import add, multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.types import F16, F32
 from coset.lowering.kernel import (
@@ -47,6 +47,7 @@ from coset.lowering.triton_choice import Choice, Choices, Chosen
 from coset.lowering.triton_key import key_of, nameless
 from tests.lowering import drawn_programs, plan_numpy
 from tests.lowering.plan_cases import CASES
+from tests.lowering.test_triton_copies import linear
 from tests.lowering.test_triton_product import matmul, operands
 from tests.lowering.triton_cases import assert_near, run
 
@@ -77,11 +78,20 @@ def sample(found: tuple[Choice, ...], seed: int) -> list[Choice]:
 # ---------------------------------------------------------------- they compute the same
 
 
-def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str) -> None:
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str, *, bulk: int = 0) -> int:
+    """How many kernels have copied operands, of those whose alternatives compute the same; with `bulk` none but those are run."""
+    copying: list[str] = []
+
     class Checking(plan_numpy._Run):
         def kernel(self, kernel: Computed) -> None:
-            for choice in sample(choices_of(kernel, self.plan, EACH, self.binding), len(what)):
-                found = run(kernel, self.plan, self.memory, self.binding, interpreter, replace(EACH, choice=choice))
+            options = replace(EACH, bulk=bulk, processors=2 if bulk else EACH.processors)
+            found_choices = choices_of(kernel, self.plan, options, self.binding)
+            if bulk and not (found_choices and "BULK" in dict(found_choices[0].numbers)):
+                super().kernel(kernel)
+                return
+            copying.append(kernel.name)
+            for choice in sample(found_choices, len(what)):
+                found = run(kernel, self.plan, self.memory, self.binding, interpreter, replace(options, choice=choice))
                 for name, (value, expected) in found.items():
                     size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
                     absolute = 2e-5 * float(np.max(size, initial=1.0))
@@ -91,6 +101,7 @@ def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytes
 
     patch.setattr(plan_numpy, "_Run", Checking)
     plan_numpy.run(plan(program, computes=emitted), feeds)
+    return len(copying)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -103,6 +114,48 @@ def test_alternatives_of_drawn_programs(batch: int, interpreter: Runner, monkeyp
     for seed in range(1000 + batch * 8, 1008 + batch * 8):
         with monkeypatch.context() as patch:
             check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")
+
+
+COPYING = {"few_bits", "integers"}  # others multiply f32 in full, or read in ways that no descriptor says
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_alternatives_by_copies_of_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = check(*CASES[name](), interpreter, monkeypatch, name, bulk=232448)
+    assert bool(found) == (name in COPYING)
+
+
+def test_alternatives_by_copies_of_a_linear_layer(interpreter: Runner) -> None:
+    """All that two processors have, on ragged sizes, within the rounding of f16 sums that are rounded once."""
+    kernel, made = linear(130, 264, 128)
+    draw = np.random.default_rng(2)
+    values = {name: cast(draw.integers(-2, 3, made.buffers[name].shape), F16) for name in "xwbr"}
+    options = Options(bulk=232448, processors=2)
+    found = choices_of(kernel, made, options, {})
+    assert len([choice for choice in found if choice["RESIDENT"]]) >= 5
+    for choice in found[::3]:
+        value, expected = run(kernel, made, values, {}, interpreter, replace(options, choice=choice))["y"]
+        assert_near(value, expected, F16, 2e-3, absolute=2e-3, what=choice.text())
+
+
+def test_forms_race_each_other() -> None:
+    """Pointers and copies, a program a tile and programs that stay, whole and in parts; of a kernel that has no copies none says so."""
+    kernel, made = matmul(4096, 4096, 4096, F16)
+    options = Options(bulk=232448)
+    found = [dict(choice.numbers) for choice in choices_of(kernel, made, options, {})]
+    assert {each["BULK"] for each in found} == {0, 1} and {each["RESIDENT"] for each in found} >= {0, 1}
+    assert {each["PARTS"] for each in found} == {1, 2, 4} and len(found) <= MOST
+    assert not any(each["RESIDENT"] for each in found if not each["BULK"])
+    assert not any("BULK" in dict(choice.numbers) for choice in choices_of(kernel, made, Options(), {}))
+    narrow, made = matmul(4096, 32, 4096, F16)
+    assert all(choice["BLOCK_N"] >= 16 * choice["PARTS"] for choice in choices_of(narrow, made, options, {}))
+    odd, made = matmul(4096, 4095, 4095, F16)
+    assert not any("BULK" in dict(choice.numbers) for choice in choices_of(odd, made, options, {}))
+    split, made = matmul(64, 64, 65536, F16)
+    for choice in choices_of(split, made, options, {}):
+        assert choice["SPLITS"] == 1 or not choice["RESIDENT"]
+    free, made = matmul(4096, 4096, multiply(64, symbol("k")), F16)
+    assert {choice["RESIDENT"] for choice in choices_of(free, made, options, {"k": 64})} == {0}, "k may be 0"
 
 
 def test_sums_split_in_any_number_of_parts(interpreter: Runner) -> None:
@@ -229,6 +282,19 @@ def test_a_key_changes_with_all_that_a_device_sees() -> None:
     assert key(free, made, rows=7) != key(free, made, rows=8)
     other, planned = matmul(symbol("count"), 64, 64, F32)
     assert key(free, made, rows=7) == key(other, planned, count=7)
+
+
+def test_a_key_has_what_a_descriptor_says() -> None:
+    """Every other row, and rows from another one on, of one buffer: the text is the same, but not what is read."""
+    options = Options(bulk=232448)
+    kernel, made = matmul(512, 512, 512, F16)
+    made = replace(made, buffers={**made.buffers, "x": Buffer("x", F16, (1024, 512), "input")})
+    x = kernel.lhs
+    assert isinstance(x, Load)
+    row, depth = x.index
+    kinds = [replace(kernel, lhs=replace(x, index=(place, depth))) for place in (row, add(row, 64), multiply(2, row))]
+    assert len({emit(each, made, options=options).source for each in kinds}) == 1
+    assert len({key(each, made, options) for each in kinds}) == 3
 
 
 def test_keys_are_the_same_in_every_process() -> None:

@@ -1,0 +1,163 @@
+"""Tiles of products: how large they are, what the matrix unit takes of them, and over how many programs k is split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coset.ir.dims import Dim
+from coset.ir.types import DTYPES, F32, F64, I8, DType
+from coset.lowering.kernel import Apply, Scalar
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_rows import power_of_two
+
+_NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
+SPLIT_DEPTH = 1024  # k of one part at least, where k is split
+SPLITS = 32  # parts at most
+SIDE_COPIED = 64  # of a tile at least, where copies are the default: rows of a wgmma (PTX ISA, 9.7.15); below, memory is what is waited for
+WIDE = (128, 256)  # the largest tile that registers hold (Triton's tutorial 09 has it for f16 on this architecture)
+PARTS = 4  # of such a tile when it is stored: what GELU and a residual need of registers then fits (compiled ahead of time)
+STAGES_COPIED = 4
+_BARRIERS = 2048  # B of shared memory for barriers, and what the driver takes for a program
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A tile of the result is m by n, summed in blocks of k; `unit`: the dtype that the matrix unit takes, None without one.
+
+    `bulk`: 1 where operands are read by bulk copies, 0 where not though they could be, None where they cannot. `resident`: how many
+    programs of a processor go from tile to tile; 0: each program has one tile. `parts`: how many pieces of its columns a tile is
+    stored in, one after the other, so that what is done to the sum needs fewer registers (1, 2 or 4)."""
+
+    m: int
+    n: int
+    k: int
+    unit: DType | None
+    warps: int
+    splits: int = 1
+    chunk: int = 0  # of k, a multiple of `k`, where there are several splits
+    stages: int = 3
+    bulk: int | None = None
+    resident: int = 0
+    parts: int = 1
+
+    def choice(self, *, splits: bool = True) -> Choice:
+        """As what is chosen; without `splits` where k is never split."""
+        numbers = [("BLOCK_M", self.m), ("BLOCK_N", self.n), ("BLOCK_K", self.k)]
+        numbers += [("SPLITS", self.splits)] if splits else []
+        numbers += [("BULK", self.bulk), ("RESIDENT", self.resident), ("PARTS", self.parts)] if self.bulk is not None else []
+        return Choice(tuple(numbers), self.warps, self.stages)
+
+    def chosen(self, choice: Choice | None, k: Dim = 0) -> Tiling:
+        """The tiles that `choice` says, these where it says nothing else; `k`: how long the sums are."""
+        numbers = {} if choice is None else dict(choice.numbers)
+        if choice is None or choice == self.choice(splits="SPLITS" in numbers):
+            return self
+        splits, bulk = numbers.get("SPLITS", 1), numbers.get("BULK")
+        tiling = replace(self, m=choice["BLOCK_M"], n=choice["BLOCK_N"], k=choice["BLOCK_K"], warps=choice.warps, stages=choice.stages)
+        tiling = replace(tiling, bulk=bulk, resident=numbers.get("RESIDENT", 0), parts=numbers.get("PARTS", 1))
+        if splits == 1:
+            return replace(tiling, splits=1, chunk=0)
+        assert isinstance(k, int), "sums of unknown length are not split"
+        chunk = -(-k // (splits * tiling.k)) * tiling.k
+        return replace(tiling, splits=-(-k // chunk), chunk=chunk)
+
+
+def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
+    """The dtype of both operands in the matrix unit, or None where none takes them."""
+    if accumulator.kind != "float":
+        return I8 if lhs is rhs is I8 else None
+    if accumulator is F64:
+        return F64
+    kinds = {_NARROW.get(lhs.name), _NARROW.get(rhs.name)}
+    if None in kinds or kinds == {"f16", "bf16"}:
+        return F32
+    return DTYPES["bf16"] if "bf16" in kinds else DTYPES["f16"]
+
+
+def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
+    """The tiles of a product of these sizes."""
+    if unit is None:
+        return Tiling(unit_side(m, 32), unit_side(n, 64), 1, None, 4)
+    wide = unit in (F32, F64) and not (unit is F32 and options.tf32)
+    side, depth = (64, 32) if wide else (128, 128 // unit.bits * 8)
+    if unit is F64:
+        side, depth = 32, 16
+    sides = unit_side(m, side), unit_side(n, side)
+    if not all(isinstance(dim, int) for dim in (m, n, batch)):
+        return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
+    count = _tiles(m, n, batch, sides)
+    if count < options.processors and side > 64:
+        sides = min(sides[0], 64), min(sides[1], 64)
+        count = _tiles(m, n, batch, sides)
+    warps = 8 if sides[0] * sides[1] >= 128 * 128 else 4
+    if not options.splits or not isinstance(k, int) or not 0 < 2 * count <= options.processors or k < 2 * SPLIT_DEPTH:
+        return Tiling(*sides, depth, unit, warps)
+    splits = min(options.processors // count, k // SPLIT_DEPTH, SPLITS)
+    chunk = -(-k // (splits * depth)) * depth
+    return Tiling(*sides, depth, unit, warps, -(-k // chunk), chunk)
+
+
+def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int, int], options: Options, *, plain: bool) -> Tiling:
+    """These tiles with operands read by bulk copies, as far as shared memory holds them; larger ones where such fill the machine and the
+    operands are `plain`: multiplied as they are read. `sizes`: m, n, k, batch; `bits`: of what shared memory holds for an element of each
+    operand, and of the widest result."""
+    m, n, k, _ = sizes
+    if min(tiling.m, tiling.n) < SIDE_COPIED:
+        return replace(tiling, bulk=0)
+    fitting = plain and tiling.splits == 1 and tiling.unit is not None and tiling.unit.bits == 16
+    if fitting and (unit_side(m, WIDE[0]), unit_side(n, WIDE[1])) == WIDE and _fills(sizes, WIDE, options.processors):
+        tiling = replace(tiling, m=WIDE[0], n=WIDE[1], warps=8, parts=PARTS)
+    each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
+    stored = tiling.m * tiling.n // tiling.parts * bits[2] // 8
+    for resident in (1,) if tiling.warps == 8 else (2, 1):
+        stages = min(STAGES_COPIED, (options.bulk // resident - _BARRIERS - stored) // each)
+        if stages >= 2:
+            several = not _are_known(sizes) or _fills(sizes, (tiling.m, tiling.n), resident * options.processors + 1)
+            stays = several and isinstance(k, int) and k > 0  # where k is split tiles are few
+            return replace(tiling, bulk=1, resident=resident if stays else 0, stages=stages)
+    return replace(tiling, bulk=0)
+
+
+def _fills(sizes: tuple[Dim, Dim, Dim, Dim], sides: tuple[int, int], programs: int) -> bool:
+    """True where sizes are known, and there is a tile of these sides for each of so many programs."""
+    m, n, _, batch = sizes
+    return _are_known(sizes) and _tiles(m, n, batch, sides) >= programs
+
+
+def _are_known(sizes: tuple[Dim, Dim, Dim, Dim]) -> bool:
+    m, n, _, batch = sizes
+    return all(isinstance(dim, int) for dim in (m, n, batch))
+
+
+def copied_unit(unit: DType | None, options: Options) -> bool:
+    """True where bulk copies bring what the matrix units of such targets take: all but f32 in full and f64, which have none there."""
+    return unit is not None and unit is not F64 and (unit is not F32 or options.tf32)
+
+
+def for_windows(tiling: Tiling, features: Dim) -> Tiling:
+    """Shallower blocks of k where only such divide the features, so that each lies in one place of its windows. Where none does, every
+    element has an address and bounds of its own: twice the threads hold them."""
+    for depth in (tiling.k, 32, 16):
+        if depth <= tiling.k and isinstance(features, int) and features % depth == 0:
+            return replace(tiling, k=depth)
+    return replace(tiling, k=min(tiling.k, 32), warps=8)
+
+
+def unit_side(dim: Dim, most: int) -> int:
+    """A side of a matrix unit's tile for a dim of this size, at most `most`."""
+    return max(16, min(most, power_of_two(dim))) if isinstance(dim, int) else most
+
+
+def _tiles(m: Dim, n: Dim, batch: Dim, sides: tuple[int, int]) -> int:
+    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int)
+    return -(-m // sides[0]) * -(-n // sides[1]) * batch
+
+
+def narrowest(value: Scalar) -> Scalar:
+    """`value` without a last conversion that loses nothing: of a narrow float to f32, of i8 to i32."""
+    if isinstance(value, Apply) and value.op.name == "stablehlo.convert":
+        source = value.operands[0].dtype
+        if (value.dtype is F32 and source.name in _NARROW) or (value.dtype is DTYPES["i32"] and source is I8):
+            return value.operands[0]
+    return value
