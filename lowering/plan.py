@@ -8,7 +8,7 @@ several constants below a byte into one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -33,6 +33,7 @@ from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.packing import packed
 from coset.lowering.primitive import primitive
+from coset.lowering.recurrence_places import Recurring, recurring_in
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
@@ -127,10 +128,11 @@ def _planned(
     if needed is not None:
         raise Unattended({needed.number})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
-    required, brings = _required(roots, order, light), introduced(order, program.inputs, light)
+    loops = recurring_in(order, lambda term: computes is None or _is_computed(term, computes))
+    required, brings = _required(roots, order, light, loops), introduced(order, program.inputs, light)
     found: list[Plan] = []
     for _ in range(1 if attended.gradients else walks):  # kernels of gradients keep the group that they were placed in
-        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended))
+        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended), loops)
         grouper.found.brings |= brings
         try:
             grouping = grouper.run()
@@ -142,7 +144,7 @@ def _planned(
         stored = Storer(grouper, grouping).run()
         late = stored.terms - placed
         merge(grouping, stored, limits)
-        found.append(_Builder(program, roots, grouping, stored, numbers, attended).build())
+        found.append(_Builder(program, roots, grouping, stored, numbers, attended, loops).build())
         if not late:
             break
         required |= late
@@ -190,11 +192,11 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
-def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term]) -> set[Term]:
+def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term], loops: Container[Term]) -> set[Term]:
     """The terms that must be in memory: outputs, and what a library reads."""
     required = set(roots)  # tokens too: what has an effect is done
     for term in order:
-        if is_library(term, light):
+        if is_library(term, light) and term not in loops:
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
     return required
 
@@ -209,6 +211,7 @@ class _Builder:
     stored: Stored
     numbers: dict[str, int]
     attended: Found
+    loops: Mapping[Term, Recurring]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: dict[Term, str] = field(default_factory=dict)
     results: dict[Term, tuple[str, ...]] = field(default_factory=dict)
@@ -223,7 +226,8 @@ class _Builder:
         self._name_constants()
         attended = {each.dot: each for each in self.attended.attentions}
         traced = {dot: each for each in self.attended.gradients for dot in each.dots}
-        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended, traced)
+        home, light, position = self.grouping.home, self.grouping.light, self.grouping.position
+        emission = Emission(self.names, self.results, home, light, position, attended, traced, self.loops)
         made = [emit(emission, group, self.stored.live[group]) for group in groups]
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
