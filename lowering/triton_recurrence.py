@@ -40,6 +40,12 @@ def default_choice(kernel: Recurrence, processors: int) -> Choice:
     return Choice((("BLOCK_ROWS", rows), ("BLOCK_COLUMNS", columns)), max(1, min(8, rows * columns // 128)))
 
 
+def read_again(kernel: Recurrence, columns: int) -> float:
+    """The bytes of matrices that a program reads in each round; none where it keeps them."""
+    bytes_ = sum(columns**2 * dot.rhs.dtype.bytes for dot in kernel.dots)
+    return bytes_ if bytes_ > HELD else 0
+
+
 def emit_recurrence(kernel: Recurrence, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function in which each program does some rows."""
     return _Writer(kernel, plan, options, comment).emission()
@@ -83,8 +89,7 @@ class _Writer:
     def _matrices(self) -> Space:
         """What matrices are read in: the depth by the columns; in each round, where they are too many to be kept."""
         mask = None if self.column.mask is None else "depth_mask"
-        held = sum(self.columns**2 * dot.rhs.dtype.bytes for dot in self.kernel.dots) <= HELD
-        scopes = [self.outer, self.inner] if held else [self.inner]
+        scopes = [self.outer, self.inner] if read_again(self.kernel, self.columns) == 0 else [self.inner]
         space = Space(self.body, {"depth": Axis("depths", mask), "column": self.column}, scopes, self.binding, self.kernel.picks)
         space.number(self.kernel.columns, "columns", _COLUMN)
         space.index(DEPTH, "depths", _DEPTH)
@@ -108,6 +113,10 @@ class _Writer:
         for store in kernel.round_stores:
             self.space.store(store, self._axes(store) | _ROUND)
         new = [self._next(state) for state in kernel.states]
+        for place, text in enumerate(new):
+            if text in names:  # it is what another state was before this round
+                new[place] = self.body.name(f"{names[place]}_next")
+                self.inner.lines.append(f"{new[place]} = {text}")
         self.inner.lines += [f"{name} = {text}" for name, text in zip(names, new, strict=True)]
         lines.append(f"for step in range(0, {self.body.text(kernel.round.extent)}):")
         lines += [f"    {line}" for line in self.inner.lines or ["pass"]]
