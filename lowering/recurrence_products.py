@@ -14,7 +14,7 @@ from coset.ir.term import CONSTANT, GET, INPUT, Term, constant, get, make, rebui
 from coset.ir.types import I32, TensorType
 from coset.lowering.index_arithmetic import linear
 from coset.lowering.kinds import is_light
-from coset.lowering.recurrence import ROUND, Rounds, is_turning, known_number, number_term, replaced, rounds_of
+from coset.lowering.recurrence import LOOP, ROUND, Rounds, is_turning, known_number, number_term, replaced, rounds_of
 
 _SUM, _PRODUCT, _FOLD, _READ, _WRITE = (
     f"stablehlo.{name}" for name in ("add", "dot_general", "reduce", "dynamic_slice", "dynamic_update_slice")
@@ -137,11 +137,10 @@ class _Lighter:
         return make(_FOLD, (whole,), {"dimensions": (0,), "combiner": "add"})
 
     def _behind(self, number: int) -> Term | None:
-        """A stack made behind the loop, where a round makes something for it that no state needs and that folds or multiplies; None for any
-        other."""
+        """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies; None for any other."""
         stack = self.rounds.stacks[number]
         new = topological([stack.update], known=self.inner | self.rounds.outside)
-        if all(is_light(term) or term.op is CONSTANT or term in self.moving and term.op.name == "builtin.parameter" for term in new):
+        if not any(term in self.moving and term.op.name == _PRODUCT for term in new):
             return None
         whole = self._whole(stack.update)
         dims = stack.update.tensor.dims
@@ -387,8 +386,10 @@ def _number(term: Term, index: Term) -> Term:
     return reshape(convert(_counted(dim, index), term.tensor.dtype), term.tensor.dims)
 
 
-def lighter_loops(roots: Iterable[Term], wanted: Callable[[Term], bool], *, sums: bool) -> tuple[Term, ...]:
-    """`roots` with the loops that are `wanted` over rounds that do less."""
+def lighter_loops(
+    roots: Iterable[Term], wanted: Callable[[Term, Sequence[int]], bool], *, sums: bool
+) -> tuple[tuple[Term, ...], frozenset[Term]]:
+    """`roots` with the loops that are `wanted`, by themselves and the results that are used, over rounds that do less; and these loops."""
     given = tuple(roots)
     live: dict[Term, set[int]] = {}
     order = list(topological(given))
@@ -398,14 +399,16 @@ def lighter_loops(roots: Iterable[Term], wanted: Callable[[Term], bool], *, sums
             live.setdefault(term.operands[0], set()).add(term.attribute("index"))
     done: dict[Term, Term] = {}
     found: dict[Term, dict[int, Term]] = {}
+    loops: set[Term] = set()
     for term in order:
         if term.op is GET and term.operands[0] in found:
             done[term] = found[term.operands[0]][term.attribute("index")]
             continue
         done[term] = rebuild(term, [done[operand] for operand in term.operands])
-        if term in live and term not in whole and wanted(term):
+        if term in live and term not in whole and wanted(done[term], sorted(live[term])):
             results = lighter(done[term], live[term], sums=sums)
             if results is not None:
                 found[term] = results
-    return tuple(done[root] for root in given)
+                loops |= {each for each in topological(results.values(), known=set(done[term].operands)) if each.op.name == LOOP}
+    return tuple(done[root] for root in given), frozenset(loops)
 
