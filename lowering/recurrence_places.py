@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 from coset.ir.dims import Dim, Shape, alone, substitute, symbol, symbols
 from coset.ir.term import CONSTANT, GET, Term, topological
-from coset.ir.types import DType
 from coset.lowering.group import RECURRENCE
 from coset.lowering.index_arithmetic import linear
 from coset.lowering.indexing import Index, sources
@@ -28,11 +27,10 @@ if TYPE_CHECKING:
 DEPTH = "loop:k0"  # what a product of a round goes through, in the columns' place
 PRODUCT = "stablehlo.dot_general"
 WIDEST = 4096  # elements of the columns of a state
-LARGEST = 1 << 16  # bytes of a matrix that states are multiplied by, sides rounded up
+WIDEST_PRODUCT = {"f32": 64, "f16": 128, "bf16": 128}  # columns; f32 without tensor cores spills its registers beyond, as compiled ahead
 MOST_STEPS = 64  # folds and products of a round
 MOST_VISITED = 20_000
 STATES = frozenset({"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"})
-FACTORS = frozenset({"f32", "f16", "bf16"})  # of products
 
 
 class Irregular(Exception):
@@ -260,7 +258,7 @@ class _Places:
         if term.attribute("lhs_batch") or len(term.attribute("lhs_contract")) != 1 or matrix.tensor.rank != 2:
             raise Irregular("a product of what is carried is none by a matrix")
         for each in (state, matrix, term):
-            if each.tensor.dtype.name not in FACTORS:
+            if each.tensor.dtype.name not in WIDEST_PRODUCT:
                 raise Irregular(f"a product is of {each.tensor.dtype}")
         (summed,), (deep,) = term.attribute(f"{word}_contract"), term.attribute(f"{other_word}_contract")
         free = [axis for axis in range(state.tensor.rank) if axis != summed]
@@ -383,15 +381,10 @@ class _Places:
         whole = prod(extent for extent in width if isinstance(extent, int))
         if whole > WIDEST:
             raise Irregular("its columns are more than a program holds")
-        if found.deep is not None:
-            side = max(16, 1 << (whole - 1).bit_length())
-            wide = max((operand.tensor.dtype for term, _ in self.reads for operand in term.operands if term.op.name == PRODUCT), key=_bits)
-            if side * side * wide.bits // 8 > LARGEST:
-                raise Irregular("the matrix that its states are multiplied by is more than a program holds")
-
-
-def _bits(dtype: DType) -> int:
-    return dtype.bits
+        products = [term for term, _ in self.reads if term.op.name == PRODUCT]
+        most = min((WIDEST_PRODUCT[operand.tensor.dtype.name] for term in products for operand in term.operands), default=WIDEST)
+        if whole > most:
+            raise Irregular("the matrix that its states are multiplied by is more than a program holds")
 
 
 def _kept(term: Term) -> list[int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
+from coset.ir.types import F32
 from coset.lowering.kernel import Dot, Fold, Plan, Recurrence, State, Store, extents_of, reads, writes
 from coset.lowering.kinds import wide
 from coset.lowering.recurrence_places import DEPTH
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_choice import STAGES, Choice
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
@@ -31,7 +32,10 @@ def default_choice(kernel: Recurrence, processors: int) -> Choice:
     columns = power_of_two(width)
     if kernel.dots:
         columns = max(SIDE, columns)
-        return Choice((("BLOCK_ROWS", SIDE), ("BLOCK_COLUMNS", columns)), 4 if columns <= 64 else 8)
+        wide_ = any(side.dtype is F32 for dot in kernel.dots for side in (dot.lhs, dot.rhs))
+        warps = 8 if wide_ and columns > 32 else 4
+        stages = 1 if read_again(kernel, columns) else STAGES  # else each stage would have matrices of its own in shared memory
+        return Choice((("BLOCK_ROWS", SIDE), ("BLOCK_COLUMNS", columns)), warps, stages)
     count = product(loop.extent for loop in kernel.rows)
     rows = max(1, TILE // columns)
     while rows * columns > 32 and isinstance(count, int) and count < rows * processors:
@@ -118,7 +122,8 @@ class _Writer:
                 new[place] = self.body.name(f"{names[place]}_next")
                 self.inner.lines.append(f"{new[place]} = {text}")
         self.inner.lines += [f"{name} = {text}" for name, text in zip(names, new, strict=True)]
-        lines.append(f"for step in range(0, {self.body.text(kernel.round.extent)}):")
+        # what later rounds read is on its way while rounds wait for each other: no round reads what another one stores
+        lines.append(f"for step in tl.range(0, {self.body.text(kernel.round.extent)}, num_stages={self.choice.stages}):")
         lines += [f"    {line}" for line in self.inner.lines or ["pass"]]
         for store in kernel.last_stores:
             self.last.store(store, self._axes(store))
