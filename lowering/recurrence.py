@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from coset.ir.dims import Dim, add, multiply, subtract, symbol, symbols
 from coset.ir.term import CONSTANT, GET, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, TupleType
+from coset.lowering.contraction import dot
 from coset.lowering.index_arithmetic import Extents, is_natural, linear, range_of
 from coset.lowering.primitive import primitive_terms
 
@@ -79,16 +80,18 @@ class Rounds:
         return frozenset(found)
 
 
-_KNOWN: WeakKeyDictionary[Term, Rounds | None] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Term, dict[bool, Rounds | None]] = WeakKeyDictionary()
 
 
-def rounds_of(loop: Term) -> Rounds | None:
-    """The rounds of a loop; None for one whose rounds are not counted up to a bound that is known before, and for any other term."""
+def rounds_of(loop: Term, *, opened: bool = False) -> Rounds | None:
+    """The rounds of a loop; None for one whose rounds are not counted up to a bound that is known before, and for any other term. `opened`:
+    products of few rows are what they are elsewhere, multiplications and folds."""
     if loop.op.name != LOOP or not isinstance(loop.type, TupleType):
         return None
-    if loop not in _KNOWN:
-        _KNOWN[loop] = _Reading(loop).rounds()
-    return _KNOWN[loop]
+    known = _KNOWN.setdefault(loop, {})
+    if opened not in known:
+        known[opened] = _Reading(loop, opened=opened).rounds()
+    return known[opened]
 
 
 def is_turning(term: Term) -> bool:
@@ -113,11 +116,11 @@ def replaced(roots: Sequence[Term], known: Mapping[Term, Term]) -> tuple[Term, .
 class _Reading:
     """What is read off one loop."""
 
-    def __init__(self, loop: Term) -> None:
+    def __init__(self, loop: Term, *, opened: bool) -> None:
         self.loop = loop
         condition, body = loop.regions
         self.parameters = body.parameters
-        self.results = primitive_terms(body.results)
+        self.results = primitive_terms(body.results, product=dot if opened else lambda _: None)
         (self.goes_on,) = primitive_terms(condition.results)
         self.given = condition.parameters
         self.same = {k for k, (p, r) in enumerate(zip(self.parameters, self.results, strict=True)) if p is r}

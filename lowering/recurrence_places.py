@@ -87,15 +87,20 @@ _KNOWN: WeakKeyDictionary[Term, Recurring | str] = WeakKeyDictionary()
 def recurring(loop: Term) -> Recurring | str:
     """A loop as a kernel, or why it is none."""
     if loop not in _KNOWN:
-        rounds = rounds_of(loop)
-        if rounds is None:
-            _KNOWN[loop] = "its rounds are not counted to a bound that is known before"
-        else:
-            try:
-                _KNOWN[loop] = Recurring(rounds, layout_of(rounds))
-            except Irregular as why:
-                _KNOWN[loop] = str(why)
+        found = _tried(loop, opened=False)
+        again = _tried(loop, opened=True) if isinstance(found, str) else found
+        _KNOWN[loop] = found if isinstance(again, str) else again
     return _KNOWN[loop]
+
+
+def _tried(loop: Term, *, opened: bool) -> Recurring | str:
+    rounds = rounds_of(loop, opened=opened)
+    if rounds is None:
+        return "its rounds are not counted to a bound that is known before"
+    try:
+        return Recurring(rounds, layout_of(rounds))
+    except Irregular as why:
+        return str(why)
 
 
 def recurring_in(order: Iterable[Term], computes: Callable[[Term], bool] = lambda _: True) -> dict[Term, Recurring]:
@@ -140,6 +145,10 @@ class _Places:
     def layout(self) -> Layout:
         rounds = self.rounds
         self.moving, self.turning = rounds.moving(), rounds.turning()
+        self.walked = set(self.moving)  # and what is folded without states
+        for term in topological(rounds.results(), known=rounds.outside):
+            if is_fold(term) or any(operand in self.walked for operand in term.operands):
+                self.walked.add(term)
         self.parameters = {each.parameter: each for each in rounds.carried.values()}
         self._require_known()
         self._begin()
@@ -169,7 +178,7 @@ class _Places:
             if term in self.parameters or term.op is CONSTANT:
                 continue
             size += cost_of(term)
-            if not (is_light(term) or (term in self.moving and is_step(term))):
+            if not (is_light(term) or is_fold(term) or (term in self.moving and term.op.name == PRODUCT)):
                 raise Irregular(f"`{term.op.name}` is in it")
             if term in self.moving and term.op.name in PICKED:
                 raise Irregular("a place of what is carried is read or written")
@@ -202,7 +211,7 @@ class _Places:
         stack = [(root, at)]
         while stack:
             term, index = stack.pop()
-            if (term, index) in seen or term not in self.moving:
+            if (term, index) in seen or term not in self.walked:
                 continue
             seen.add((term, index))
             if len(seen) > MOST_VISITED:
@@ -359,7 +368,9 @@ class _Places:
     # ------------------------------------------------------------ what must hold
 
     def _checked(self, stacks: Mapping[int, Index]) -> Layout:
-        columns = frozenset[str]().union(*self.through)
+        every = [frozenset[str]().union(*map(symbols, index)) for index in (*self.at.values(), *stacks.values())]
+        columns = frozenset[str]().union(*self.through, *every) - frozenset.intersection(*every)  # what not all have, and what is folded
+        columns |= frozenset[str]().union(*self.through)
         found = Layout(tuple(self.loops), columns, self.at, stacks, self.reads, self.deep)
         if any(folded != columns for folded in self.through if folded):
             raise Irregular("it folds along several dims")
@@ -394,11 +405,6 @@ def _kept(term: Term) -> list[int]:
 
 def _known_elements(shape: Shape) -> int:
     return prod(dim for dim in shape if isinstance(dim, int))
-
-
-def is_step(term: Term) -> bool:
-    """True for a term that rows of states are folded or multiplied by."""
-    return is_fold(term) or term.op.name == PRODUCT
 
 
 # ---------------------------------------------------------------- in a plan

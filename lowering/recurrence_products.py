@@ -137,10 +137,10 @@ class _Lighter:
         return make(_FOLD, (whole,), {"dimensions": (0,), "combiner": "add"})
 
     def _behind(self, number: int) -> Term | None:
-        """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies; None for any other."""
+        """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies, or that is of no state; None for any other."""
         stack = self.rounds.stacks[number]
         new = topological([stack.update], known=self.inner | self.rounds.outside)
-        if not any(term in self.moving and term.op.name == _PRODUCT for term in new):
+        if stack.update in self.moving and not any(term in self.moving and term.op.name == _PRODUCT for term in new):
             return None
         whole = self._whole(stack.update)
         dims = stack.update.tensor.dims
@@ -251,8 +251,12 @@ class _Lighter:
             if place is None:
                 raise Apart
             starts.append(0 if size == dim else place)
-        axes = [axis for axis, start in enumerate(starts) if linear(start, ROUND) not in (0,)]
-        if x in self.turning or len(axes) != 1 or sizes[axes[0]] != 1:
+        axes = [axis for axis, start in enumerate(starts) if linear(start, ROUND) != 0]
+        if x in self.turning or (axes and (len(axes) != 1 or sizes[axes[0]] != 1)):
+            raise Apart
+        if not axes and all(start == 0 for start in starts) and sizes == shape:  # wherever it is asked for, it is the whole
+            return broadcast(x, (self.rounds.count, *sizes), tuple(range(1, len(sizes) + 1)))
+        if not axes:
             raise Apart
         (axis,) = axes
         step, count = linear(starts[axis], ROUND), self.rounds.count

@@ -10,12 +10,14 @@ from coset.lowering.kernel import (
     Attention,
     Chain,
     Choose,
+    Fold,
     Grouped,
     Kernel,
     Library,
     Load,
     Plan,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
@@ -66,6 +68,16 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
     if isinstance(kernel, Rows):
         folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
         return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+    if isinstance(kernel, Recurrence):
+        steps = tuple(
+            replace(step, value=done[id(step.value)])
+            if isinstance(step, Fold)
+            else replace(step, lhs=done[id(step.lhs)], rhs=done[id(step.rhs)])
+            for step in kernel.steps
+        )
+        states = tuple(replace(state, start=done[id(state.start)], next=done[id(state.next)]) for state in kernel.states)
+        ends = {"round_stores": stored(kernel.round_stores), "last_stores": stored(kernel.last_stores)}
+        return replace(kernel, steps=steps, states=states, **ends)
     if isinstance(kernel, Scan):
         return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
     if isinstance(kernel, Sort):
