@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     Pointwise,
     Product,
     Rows,
+    Recurrence,
     Scan,
     Sort,
     Statistics,
@@ -159,7 +160,7 @@ def test_every_family_has_alternatives_and_the_default_is_the_first() -> None:
             numbers = [number for name, number in choice.numbers if name != "SPLITS" and number != 1]
             assert all(number & (number - 1) == 0 for number in numbers), (what, choice)
         families[type(kernel)] = max(families.get(type(kernel), 0), len(found))
-    assert set(families) == {Pointwise, Rows, Scan, Sort, ScatterKernel, Product, Grouped, Attention}
+    assert set(families) == {Pointwise, Rows, Scan, Sort, ScatterKernel, Product, Grouped, Attention, Recurrence}
     assert all(count >= 3 for count in families.values()), families
 
 
