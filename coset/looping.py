@@ -34,8 +34,8 @@ class Loops:
     sums: bool
 
     def gone(self, roots: tuple[Term, ...]) -> tuple[Term, ...]:
-        """`roots`, over what is searched, with loops as kernels that go through the rounds where these are predicted to take less, and others
-        unrolled where their rounds are known."""
+        """`roots`, over what is searched, with loops as kernels that go through the rounds where these are predicted to take less, and
+        others unrolled where their rounds are known."""
         if not any(term.op.name == LOOP for term in topological(roots)):
             return roots
         kept, kernels = lighter_loops(roots, self._pays, sums=self.sums) if self.prices is not None else (roots, frozenset())

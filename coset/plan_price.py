@@ -178,8 +178,8 @@ class PlanPrices:
         waiting = self._number("round") + len(kernel.steps) * self._number("exchange")
         own = self.target.kernels[self.fusion.product]
         working = read_again(kernel, width) / self._number("cached")
-        for dot in kernel.dots:
-            rate = own.rate(dot.rhs.dtype.name)
+        for each in kernel.dots:
+            rate = own.rate(each.rhs.dtype.name)
             working += 0.0 if rate is None else 2 * height * width * width / (rate.value / processors * self._number("round_share"))
         return self._count([kernel.round]) * (waiting * turns + working * max(1.0, programs / processors))
 

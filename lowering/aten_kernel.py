@@ -15,7 +15,6 @@ from coset.lowering.aten_contractions import identity_text
 from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import ORDER_OF_U64, held, narrowed, to_held, to_stored
 from coset.lowering.aten_elementwise import converted, elementwise
-from coset.lowering.kinds import wide
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -24,14 +23,14 @@ from coset.lowering.kernel import (
     Choose,
     Computed,
     Dot,
+    Fold,
     Grouped,
     IndexValue,
     Load,
     Loop,
     Number,
-    Plan,
-    Fold,
     Pick,
+    Plan,
     Pointwise,
     Product,
     Recurrence,
@@ -53,6 +52,7 @@ from coset.lowering.kernel import (
     values_of,
     writes,
 )
+from coset.lowering.kinds import wide
 
 
 def kernel_function(kernel: Computed, plan: Plan, symbols: dict[str, str]) -> str:

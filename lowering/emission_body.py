@@ -17,8 +17,8 @@ from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
 from coset.lowering.kinds import SUMMED, is_arithmetic, wide
-from coset.lowering.recurrence_places import Recurring
 from coset.lowering.picking import PICKED, Start, clamped, picked_sources, starts
+from coset.lowering.recurrence_places import Recurring
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",

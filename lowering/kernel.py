@@ -28,9 +28,9 @@ from coset.lowering.scalar import (
 
 __all__ = [
     "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "IndexValue", "Kernel",
-    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "Scan", "Scatter",
-    "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads", "scalars", "stores_by_sum",
-    "stores_of", "used_picks", "values_of", "writes",
+    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "Scan",
+    "Scatter", "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads",
+    "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "writes",
 ]  # fmt: skip
 
 
@@ -321,8 +321,8 @@ class State:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """For each index of `rows` the rounds `round`, one after the other: the `steps` in order, then `round_stores`, then all `states` at once;
-    `last_stores` behind the last round.
+    """For each index of `rows` the rounds `round`, one after the other: the `steps` in order, then `round_stores`, then all `states` at
+    once; `last_stores` behind the last round.
 
     A step is a fold along `columns`, or a product: the sum over its `k` of lhs(rows, columns) * rhs(k, columns), where k stands in the
     place of the columns of lhs. Products have one loop of columns. Stores are of each row, or of each row and column."""

@@ -45,8 +45,8 @@ class Stack:
 
 @dataclass(frozen=True)
 class Rounds:
-    """A loop of `count` rounds. Its results by their numbers: what is `carried`, its `stacks`, and what is `known` without the loop: what no
-    round changes, and numbers. `outside`: the terms of no round that rounds read."""
+    """A loop of `count` rounds. Its results by their numbers: what is `carried`, its `stacks`, and what is `known` without the loop: what
+    no round changes, and numbers. `outside`: the terms of no round that rounds read."""
 
     count: Dim
     carried: Mapping[int, Carried]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from coset.dialects.hub_region_terms import while_term
 from coset.dialects.hub_terms import broadcast, convert, reshape, splat, transpose
@@ -55,7 +56,7 @@ class _Lighter:
         read = [by[term] for term in topological(ends) if term in by]
         self.inner = self._needed([*(number for number in live if number in rounds.carried and number not in summed), *read])
         for number, summand in list(summed.items()):
-            total = self._tried(lambda summand=summand: self._total(summand))
+            total = self._tried(partial(self._total, summand))
             if total is None:
                 del summed[number]
                 self.inner = self._needed([number, *self.kept])
@@ -64,7 +65,7 @@ class _Lighter:
                 found[number] = make(_SUM, (rounds.carried[number].start, total))
         behind = {}
         for number in (number for number in live if number in rounds.stacks):
-            stack = self._tried(lambda number=number: self._behind(number))
+            stack = self._tried(partial(self._behind, number))
             if stack is None:
                 self.inner = self._needed([*self.kept], [rounds.stacks[number].update])
             else:
@@ -120,7 +121,10 @@ class _Lighter:
 
     def _total(self, summand: Term) -> Term:
         """The sum of what all rounds add."""
-        if summand.op.name in ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim") and summand.operands[0] not in self.inner:
+        if (
+            summand.op.name in ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
+            and summand.operands[0] not in self.inner
+        ):
             return rebuild(summand, [self._total(summand.operands[0])])
         if summand.op.name == _FOLD and summand.attribute("combiner") == "add" and summand not in self.inner:
             whole, turns = self._all(summand.operands[0])
@@ -137,7 +141,8 @@ class _Lighter:
         return make(_FOLD, (whole,), {"dimensions": (0,), "combiner": "add"})
 
     def _behind(self, number: int) -> Term | None:
-        """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies, or that is of no state; None for any other."""
+        """A stack made behind the loop, where a round makes something for it that no state needs and that multiplies, or that is of no
+        state; None for any other."""
         stack = self.rounds.stacks[number]
         new = topological([stack.update], known=self.inner | self.rounds.outside)
         if stack.update in self.moving and not any(term in self.moving and term.op.name == _PRODUCT for term in new):
@@ -286,7 +291,9 @@ class _Lighter:
             return found
         roots = [*(each.next for each in kept), *(stack.update for stack in stacks.values()), *self.stacked]
         outside = self._outside(roots)
-        piles = [splat(0, stack.update.tensor.dtype, _stack_shape(stack.update.tensor.dims, stack.axis, count)) for stack in stacks.values()]
+        piles = [
+            splat(0, stack.update.tensor.dtype, _stack_shape(stack.update.tensor.dims, stack.axis, count)) for stack in stacks.values()
+        ]
         piles += [splat(0, whole.tensor.dtype, whole.tensor.dims) for whole in self.stacked.values()]
         zero = constant(0, I32)
         state = [zero, *(each.start for each in kept), *piles, *outside.values()]
@@ -356,7 +363,7 @@ def _end(start: Dim, size: Dim) -> Dim:
 def _is_inside(begin: Sequence[Dim], end: Sequence[Dim], shape: Shape) -> bool:
     """Whether nothing is clamped."""
     return all(
-        (low == 0 and high == dim) or (isinstance(low, int) and isinstance(high, int) and isinstance(dim, int) and 0 <= low and high <= dim)
+        (low == 0 and high == dim) or (isinstance(low, int) and isinstance(high, int) and isinstance(dim, int) and low >= 0 and high <= dim)
         for low, high, dim in zip(begin, end, shape, strict=True)
     )
 
@@ -415,4 +422,3 @@ def lighter_loops(
                 found[term] = results
                 loops |= {each for each in topological(results.values(), known=set(done[term].operands)) if each.op.name == LOOP}
     return tuple(done[root] for root in given), frozenset(loops)
-

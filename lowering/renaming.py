@@ -76,8 +76,8 @@ def renamed_kernel(kernel: Kernel, names: Mapping[str, str]) -> Kernel:
             for step in kernel.steps
         )
         states = tuple(replace(state, start=done[id(state.start)], next=done[id(state.next)]) for state in kernel.states)
-        ends = {"round_stores": stored(kernel.round_stores), "last_stores": stored(kernel.last_stores)}
-        return replace(kernel, steps=steps, states=states, **ends)
+        rounds, last = stored(kernel.round_stores), stored(kernel.last_stores)
+        return replace(kernel, steps=steps, states=states, round_stores=rounds, last_stores=last)
     if isinstance(kernel, Scan):
         return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
     if isinstance(kernel, Sort):

@@ -168,7 +168,9 @@ class _Writer:
         value = self.space.name(state.next, self.space.computed(state.next))
         text = value.text
         if computed(state.dtype) is not state.dtype:
-            text = from_memory(self.space.line(to_memory(text, state.dtype), value.axes | _ROUND, f"{state.name}_rounded").text, state.dtype)
+            text = from_memory(
+                self.space.line(to_memory(text, state.dtype), value.axes | _ROUND, f"{state.name}_rounded").text, state.dtype
+            )
         if not axes <= value.axes:
             text = f"tl.broadcast_to({self.space.line(text, value.axes | _ROUND, state.name).text}, {shape})"
         return self.space.line(text, axes | _ROUND, f"{state.name}_next").text

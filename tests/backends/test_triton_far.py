@@ -25,10 +25,10 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
-    Recurrence,
     Scan,
     Sort,
     State,
@@ -137,7 +137,8 @@ def down(summed: Dim) -> dict[str, tuple[Kernel, list[int]]]:
 
 
 @pytest.mark.parametrize(
-    ("family", "dynamic"), [*((family, False) for family in down(4)), *((family, True) for family in ("rows", "product", "scan", "recurrence"))]
+    ("family", "dynamic"),
+    [*((family, False) for family in down(4)), *((family, True) for family in ("rows", "product", "scan", "recurrence"))],
 )
 def test_offsets_of_what_is_summed_past_32_bits(family: str, dynamic: bool) -> None:
     summed: Dim = symbol("k") if dynamic else 4

@@ -1,4 +1,4 @@
-"""Random loops over rounds as hub terms, from a seed: states of rows and columns, reads from the front and from the back, folds, products."""
+"""Random loops as hub terms, from a seed: states of rows and columns, reads from the front and from the back, folds, products."""
 
 from __future__ import annotations
 

@@ -544,7 +544,9 @@ def recurrent_layer() -> tuple[list[Term], list[Term]]:
 def state_space() -> tuple[list[Term], list[Term]]:
     """A selective state space: a state of two dims, of which each round gives a sum along one."""
     n = symbol("n")
-    x, d, a, b, c = (x_(name, F32, *shape) for name, shape in (("x", (8, n, 6)), ("d", (8, n, 6)), ("a", (6, 4)), ("b", (8, n, 4)), ("c", (8, n, 4))))
+    x, d, a, b, c = (
+        x_(name, F32, *shape) for name, shape in (("x", (8, n, 6)), ("d", (8, n, 6)), ("a", (6, 4)), ("b", (8, n, 4)), ("c", (8, n, 4)))
+    )
     whole = (n, 6, 4)
 
     def step(index: Term, state: Term, pile: Term, *given: Term) -> list[Term]:
