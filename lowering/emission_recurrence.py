@@ -34,7 +34,7 @@ def recurrence(emission: Emission, group: Group) -> tuple[Recurrence, frozenset[
     columns = tuple(loop for loop in found.layout.loops if loop.name in group.columns)
     (each,) = by_role(group, "t")
     used = frozenset(term for term in rounds.used if term in emission.position)
-    words = tuple(dict.fromkeys(["while", *(word(term) for term in (*inside, *(term for term, _ in found.layout.reads)))]))
+    words = tuple(dict.fromkeys(["recurrence", *(word(term) for term in (*inside, *(term for term, _ in found.layout.reads)))]))
     kernel = Recurrence(
         "recurrence", rows, columns, each[0], states, tuple(rounds.steps), round_stores, last_stores, words, tuple(rounds.picks.values())
     )

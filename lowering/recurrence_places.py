@@ -175,6 +175,8 @@ class _Places:
                 raise Irregular(f"it carries {each.tensor.dtype}")
         size = 0
         for term in topological(self.rounds.results(), known=self.rounds.outside):
+            if term.op is CONSTANT and term.tensor.rank:
+                raise Irregular("a constant of several elements is in it, which has no buffer there")
             if term in self.parameters or term.op is CONSTANT:
                 continue
             size += cost_of(term)

@@ -334,11 +334,11 @@ class _Lighter:
             if term in seen:
                 continue
             seen.add(term)
-            if term in self.rounds.outside:
-                if not _is_closed(term):
+            if term in self.rounds.outside or term.op is CONSTANT:
+                if term.op is not CONSTANT or term.tensor.rank:
                     given[term] = term
                 continue
-            heavy = term not in self.moving and not is_light(term) and term.op is not CONSTANT and bool(term.operands)
+            heavy = term not in self.moving and not is_light(term) and bool(term.operands)
             if heavy and self._is_made(term):
                 given[term] = self.made[term]
                 continue
@@ -366,10 +366,6 @@ def _is_inside(begin: Sequence[Dim], end: Sequence[Dim], shape: Shape) -> bool:
         (low == 0 and high == dim) or (isinstance(low, int) and isinstance(high, int) and isinstance(dim, int) and low >= 0 and high <= dim)
         for low, high, dim in zip(begin, end, shape, strict=True)
     )
-
-
-def _is_closed(term: Term) -> bool:
-    return term.op is CONSTANT
 
 
 def _stack_shape(update: Shape, axis: int, count: Dim) -> Shape:
