@@ -26,6 +26,7 @@ from coset.lowering.kernel import (
     Attention,
     Buffer,
     Chain,
+    Fold,
     Grouped,
     Kernel,
     Library,
@@ -34,6 +35,7 @@ from coset.lowering.kernel import (
     Pointwise,
     Product,
     Recurrence,
+    Result,
     Rows,
     Scan,
     Scatter,
@@ -175,7 +177,7 @@ class PlanPrices:
         choice = default_choice(kernel, int(processors))
         programs, height, width = self._programs(kernel), choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"]
         turns = math.ceil(programs / (processors * max(1, WARPS_AT_ONCE // choice.warps)))
-        waiting = self._number("round") + len(kernel.steps) * self._number("exchange")
+        waiting = self._number("round") + len(chained(kernel)) * self._number("exchange")
         own = self.target.kernels[self.fusion.product]
         working = read_again(kernel, width) / self._number("cached")
         for each in kernel.dots:
@@ -283,6 +285,16 @@ class PlanPrices:
 
     def _count(self, loops: Iterable[Loop]) -> float:
         return math.prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)
+
+
+def chained(kernel: Recurrence) -> tuple[str, ...]:
+    """The names of the steps of a round that its states wait for; others are done beside the next round."""
+    wanted = {value.name for state in kernel.states for value in scalars(state.next) if isinstance(value, Result)}
+    for step in reversed(kernel.steps):
+        if step.name in wanted:
+            sides = (step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs)
+            wanted |= {value.name for value in scalars(*sides) if isinstance(value, Result)}
+    return tuple(step.name for step in kernel.steps if step.name in wanted)
 
 
 class Judge:
