@@ -195,7 +195,7 @@ class _Function:
         return self._as_axes(load.buffer, load.index)
 
     def _as_axes(self, name: str, index: Sequence[Dim]) -> str | None:
-        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops or loops_of(self.kernel))}
+        extents = {loop.name: (place, loop.extent) for place, loop in enumerate(self.loops)}
         places = []
         for dim, size in zip(index, self.plan.buffers[name].shape, strict=True):
             loop = alone(dim)

@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Runner
+from coset.backends.triton_runtime import TARGETS, Compiler, Runner
+from coset.dialects.hub_terms import dot, splat
+from coset.dialects.onnx_loops import element, placed
 from coset.ir.evaluate import evaluate_program
+from coset.ir.program import Program
+from coset.ir.term import Term, get
+from coset.ir.types import BF16, F16, F32, DType
 from coset.lowering.kernel import Library, Plan, Recurrence
 from coset.lowering.plan import plan
 from coset.lowering.recurrence_products import lighter_loops
-from coset.lowering.triton import Options, Rounding, can_emit
+from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_recurrences import Drawn, drawn
+from tests.lowering.plan_cases import CASES, op, recurrence, x_
 from tests.lowering.plan_numpy import _Run
 from tests.lowering.plan_numpy import run as run_in_numpy
 from tests.lowering.triton_cases import assert_same, run
@@ -51,3 +57,68 @@ def test_drawn_loops(batch: int, interpreter: Runner) -> None:
         for name, buffer in made.outputs:
             assert_same(memory[buffer], expected[name], made.buffers[buffer].dtype, f"seed {seed}, {name}")
     assert kernels >= 20
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_drawn_loops_as_torch_code(batch: int) -> None:
+    pytest.importorskip("torch")
+    from coset.lowering.package_plan import planned_package
+    from tests.lowering.torch_programs import run_package
+
+    for seed in range(1000 + batch * 15, 1015 + batch * 15):
+        given = drawn(seed)
+        expected, made = planned(given)
+        package = planned_package(given.program, made, title="A test.", triton=False)
+        for _ in range(2):
+            for name, value in zip(expected, run_package(package, given.program, given.feeds), strict=True):
+                assert_same(value, expected[name], made.buffers[dict(made.outputs)[name]].dtype, f"seed {seed}, {name}")
+
+
+def test_no_round_is_no_change(interpreter: Runner) -> None:
+    """Of a length that is 0 at run time the states are stored as they were, and nothing else is touched."""
+    made = plan(CASES["recurrent_layer"]()[0], computes=can_emit)
+    h = np.random.default_rng(0).normal(size=(3, 12)).astype(np.float32)
+    values = {"x": np.zeros((0, 3, 24), np.float32), "h": h, "u": np.zeros((12, 24), np.float32)}
+    found = run(made.kernels[0], made, values, {"s": 0}, interpreter)
+    assert_same(found["y0"][0], h, F32)
+    assert found["y1"][0].shape == (0, 3, 12)
+
+
+def test_states_that_change_places(interpreter: Runner) -> None:
+    h, g, n = x_("h", F32, 5), x_("g", F32, 5), 3
+    loop = recurrence([h, g], [], n, lambda _, h, g: [g, op("negate", h)])
+    made = plan(Program((h, g), (("y", get(loop, 1)), ("z", get(loop, 2)))), computes=can_emit)
+    values = {"h": np.arange(5, dtype=np.float32), "g": np.arange(5, 10, dtype=np.float32)}
+    for value, expected in run(made.kernels[0], made, values, {}, interpreter).values():
+        assert_same(value, expected, F32)
+
+
+# ---------------------------------------------------------------- compiled ahead of time
+
+
+def gated(dtype: DType, hidden: int) -> Plan:
+    """An LSTM whose products by the sequence are made already."""
+    x, h, c, u = (x_(name, dtype, *shape) for name, shape in
+                  (("x", (20, 32, 4 * hidden)), ("h", (32, hidden)), ("c", (32, hidden)), ("u", (hidden, 4 * hidden))))  # fmt: skip
+
+    def step(index: Term, h: Term, c: Term, pile: Term, x: Term, u: Term) -> list[Term]:
+        whole = op("add", element(x, index), dot(h, u, lhs_contract=(1,), rhs_contract=(0,)))
+        i, f, o, g = (op("slice", whole, start=(0, at * hidden), limit=(32, (at + 1) * hidden), strides=(1, 1)) for at in range(4))
+        c = op("add", op("multiply", op("logistic", f), c), op("multiply", op("logistic", i), op("tanh", g)))
+        h = op("multiply", op("logistic", o), op("tanh", c))
+        return [h, c, placed(pile, h, index)]
+
+    loop = recurrence([h, c, splat(0, dtype, (20, 32, hidden))], [x, u], 20, step)
+    return plan(Program((x, h, c, u), (("y", get(loop, 3)), ("last", get(loop, 2)))), computes=can_emit)
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_kernels_compile_ahead_of_time(target: str, compiler: Compiler) -> None:
+    """Without spills, but for some bytes where the states of four gates are as wide as they may be."""
+    plans = [(plan(CASES[name]()[0], computes=can_emit), 0) for name in ("recurrent_layer", "state_space")]
+    plans += [(gated(F32, 32), 0), (gated(F32, 64), 80), (gated(F16, 64), 16), (gated(F16, 128), 80), (gated(BF16, 100), 160)]
+    for made, most in plans:
+        (kernel,) = made.kernels
+        (compiled,) = compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {"s": 9, "n": 300})
+        assert compiled.spilled <= most, f"{kernel.terms}: {compiled.spilled} bytes"
+        assert compiled.shared <= (65536 if target == "gfx942" else 99 * 1024 if target == "sm_80" else 227 * 1024)
