@@ -163,8 +163,16 @@ class PlanPrices:
     # ------------------------------------------------------------ kernels
 
     def _number(self, name: str) -> float:
-        """A number of the target."""
-        return self.target.numbers[name].value
+        """A number of the target.
+
+        Raises:
+            CosetError: its file has none of this name.
+        """
+        found = self.target.numbers.get(name)
+        if found is None:
+            why = f"the target `{self.target.name}` has no number `{name}`, by which kernels that go through rounds are priced"
+            raise CosetError(why, help="give it in [numbers], as targets/bases/gpu.toml does")
+        return found.value
 
     def _programs(self, kernel: Recurrence) -> float:
         choice = default_choice(kernel, int(self._number("multiprocessors")))

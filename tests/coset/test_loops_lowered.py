@@ -82,7 +82,9 @@ def test_a_scan_is_kernels_that_share_functions(tmp_path: Path, rounds_apart: No
 
 
 def test_rounds_beyond_the_end_are_clamped(tmp_path: Path) -> None:
-    """Such a loop writes one place twice, and is no kernel. Two rounds more than there are rows read and write the last one again, as the hub says."""
+    """Such a loop writes one place twice, and is no kernel.
+
+    Two rounds more than there are rows read and write the last one again, as the hub says."""
     report = lowered(recurrence(tmp_path, 14), tmp_path / "out", code="torch")
     assert not any("while" in kernel["ops"] for kernel in report["kernels"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,13 +10,13 @@ pytest.importorskip("torch")
 pytest.importorskip("triton")
 pytest.importorskip("jax")
 
-from benchmarks.recurrent_programs import Layer, Scan, scans  # noqa: E402
-from coset import lower  # noqa: E402
-from coset.egraph.limits import Limits  # noqa: E402
-from coset.looping import Loops  # noqa: E402
-from coset.lower import Check  # noqa: E402
-from coset.plan_price import PlanPrices  # noqa: E402
-from coset.targets.target import get_target  # noqa: E402
+from benchmarks.recurrent_programs import Layer, Scan, scans
+from coset import lower
+from coset.egraph.limits import Limits
+from coset.looping import Loops
+from coset.lower import Check
+from coset.plan_price import PlanPrices
+from coset.targets.target import get_target
 
 TINY = scans(7, 3, 8, 16)
 

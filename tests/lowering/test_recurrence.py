@@ -96,6 +96,10 @@ def product(x: Term, y: Term, left: int = 1, right: int = 0) -> Term:
     return dot(x, y, lhs_contract=(left,), rhs_contract=(right,))
 
 
+def columns_of(x: Term, low: int, high: int) -> Term:
+    return op("slice", x, start=(0, low), limit=(3, high), strides=(1, 1))
+
+
 def several_folds(_: Term, h: Term) -> Term:
     rows, columns = (op("reduce", h, dimensions=(axis,), combiner="add") for axis in (1, 0))
     return op("add", broadcast(rows, (3, 4), (0,)), broadcast(columns, (3, 4), (1,)))
@@ -115,7 +119,7 @@ REFUSED: dict[str, tuple[Term, str]] = {
         "two places at once",
     ),
     "other places": (
-        loop([H, x_("g", 3, 8)], 5, lambda _, h, g: [op("add", h, op("slice", g, start=(0, 2), limit=(3, 6), strides=(1, 1))), op("negate", g)]),
+        loop([H, x_("g", 3, 8)], 5, lambda _, h, g: [op("add", h, columns_of(g, 2, 6)), op("negate", g)]),
         "dim that no state has",
     ),
     "read in pieces": (
