@@ -11,7 +11,7 @@ from coset.dialects.hub_region_terms import is_closed
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
-from coset.lowering.kernel import Library, Plan, Recurrence
+from coset.lowering.kernel import Plan, Recurrence
 from coset.lowering.loops import unrolled
 from coset.lowering.plan import plan
 from coset.lowering.recurrence import LOOP
@@ -58,7 +58,7 @@ class Loops:
         try:
             kernels, _ = lighter_loops(alone, lambda *_: True, sums=self.sums)
             planned = self._planned(self.opened(kernels))
-            if not any(isinstance(each, Recurrence) for each in planned.kernels) or _has_loops(planned):
+            if not any(isinstance(each, Recurrence) for each in planned.kernels):
                 return False
             rounds = unrolled(alone)
             if any(term.op.name == LOOP for term in topological(rounds)):
@@ -72,7 +72,3 @@ class Loops:
     def _planned(self, roots: Sequence[Term]) -> Plan:
         assert self.prices is not None
         return plan(draft(roots), self.prices.target, binding=self.prices.sizes.binding, computes=can_emit)
-
-
-def _has_loops(planned: Plan) -> bool:
-    return any(isinstance(kernel, Library) and kernel.term.op.name == LOOP for kernel in planned.kernels)

@@ -146,8 +146,7 @@ class _Reading:
         }
         gone = {self.parameters[k] for k in (*stacks, *counters)}
         left = [*(each.next for each in carried.values()), *(each.update for each in stacks.values())]
-        if any(term in gone for term in topological(left)):
-            return None
+        assert not any(term in gone for term in topological(left)), "what counts is a number, and a stack is only written"
         return Rounds(count, carried, stacks, known, frozenset(outside.values()))
 
     def _counters(self) -> dict[int, Dim]:

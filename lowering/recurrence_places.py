@@ -14,7 +14,6 @@ from weakref import WeakKeyDictionary
 from coset.ir.dims import Dim, Shape, alone, substitute, symbol, symbols
 from coset.ir.term import CONSTANT, GET, Term, topological
 from coset.lowering.group import RECURRENCE
-from coset.lowering.index_arithmetic import linear
 from coset.lowering.indexing import Index, sources
 from coset.lowering.kernel import Loop
 from coset.lowering.kinds import Limits, cost_of, is_fold, is_light
@@ -253,8 +252,6 @@ class _Places:
         operand = term.operands[0]
         read = self._bound(operand, dict(zip(_kept(term), index, strict=True)))
         folded = frozenset[str]().union(*(symbols(read[axis]) for axis in term.attribute("dimensions")))
-        if folded & frozenset[str]().union(*map(symbols, index)):
-            raise Irregular("a fold goes through what its result moves along")
         self.through.append(folded)
         return (read,)
 
@@ -277,13 +274,12 @@ class _Places:
         wide = index[-1] if mine == 0 else index[0]
         read = self._bound(state, dict(zip(free, own, strict=True)))
         column = alone(read[summed])
-        extent = state.tensor.dims[summed]
-        if column is None or self.extents.get(column) != extent or column in frozenset[str]().union(*map(symbols, own)):
+        if column is None:
             raise Irregular("a product does not go through a dim of what is carried")
-        if linear(wide, column) != 1 or symbols(wide) & self.extents.keys() != {column}:
+        if symbols(wide) & self.extents.keys() != {column}:
             raise Irregular("a product's columns are not those of what is carried")
         self.through.append(frozenset({column}))
-        self.deep = extent
+        self.deep = state.tensor.dims[summed]
         matrix_index: list[Dim] = [wide, wide]
         matrix_index[deep] = symbol(DEPTH)
         sides_read = (read, tuple(matrix_index))
@@ -378,12 +374,10 @@ class _Places:
             raise Irregular("it folds along several dims")
         for index in (*self.at.values(), *stacks.values()):
             own = [name for dim in index for name in symbols(dim)]
-            if len(own) != len(set(own)) or not found.rows <= set(own):
-                raise Irregular("a value is the same for several rows")
+            if len(own) != len(set(own)):
+                raise Irregular("a value moves along one dim of what is carried twice")
             if set(own) & columns and not columns <= set(own):
                 raise Irregular("a value is the same for several columns")
-            if any(dim != 0 and alone(dim) not in found.rows | columns for dim in index):
-                raise Irregular("a value is kept at other places than the kernel's loops")
         self._require_small(found)
         return found
 
@@ -392,12 +386,10 @@ class _Places:
         if any(not isinstance(extent, int) for extent in width):
             raise Irregular("its columns are of unknown number")
         whole = prod(extent for extent in width if isinstance(extent, int))
-        if whole > WIDEST:
-            raise Irregular("its columns are more than a program holds")
         products = [term for term, _ in self.reads if term.op.name == PRODUCT]
         most = min((WIDEST_PRODUCT[operand.tensor.dtype.name] for term in products for operand in term.operands), default=WIDEST)
         if whole > most:
-            raise Irregular("the matrix that its states are multiplied by is more than a program holds")
+            raise Irregular("its columns, or the matrix that they are multiplied by, are more than a program holds")
 
 
 def _kept(term: Term) -> list[int]:

@@ -17,7 +17,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make, topological
 from coset.ir.types import DTYPES, F16, F32, I32, DType, TensorType
-from coset.lowering.kernel import Recurrence
+from coset.lowering.kernel import Library, Recurrence, scalars, values_of
 from coset.lowering.plan import plan
 from coset.lowering.recurrence import LOOP, rounds_of, without_known
 from coset.lowering.recurrence_places import Recurring, recurring
@@ -166,6 +166,21 @@ REFUSED: dict[str, tuple[Term, str]] = {
         carrying(lambda _, h: op("add", h, broadcast(constant(np.arange(4, dtype=np.float32), F32), (3, 4), (1,)))),
         "a constant of several elements",
     ),
+    "a stack that is shifted": (
+        loop([H, x_("p", 5, 3, 4)], 5, lambda i, h, p: [op("negate", h), write(p, h, op("add", i, number(1)))]),
+        "a place of what is carried",
+    ),
+    "a product of each row by each": (
+        loop([x_("h", 4), x_("g", 4), x_("p", 5, 4, 4)], 5, lambda i, h, g, p: [
+            op("add", h, g), op("negate", g), write(p, op("multiply", broadcast(h, (4, 4), (0,)), broadcast(g, (4, 4), (1,))), i)]),
+        "twice",
+    ),
+    "part of the columns": (
+        loop([x_("h", 3, 4, 5), x_("g", 3, 4)], 5, lambda _, h, g: [
+            op("add", op("add", h, broadcast(g, (3, 4, 5), (0, 1))),
+               broadcast(op("reduce", h, dimensions=(1, 2), combiner="add"), (3, 4, 5), (0,))), op("negate", g)]),
+        "the same for several columns",
+    ),
     "part of a stack": (
         loop([H, x_("p", 7, 3, 4)], 5, lambda i, h, p: [op("negate", h), write(p, h, i)]),
         "a place of what is carried",
@@ -183,6 +198,30 @@ REFUSED: dict[str, tuple[Term, str]] = {
         "a place of what is carried",
     ),
     "steps of two": (loop([H], 5, lambda _, h: [op("negate", h)], by=2), "not counted"),
+    "steps back": (
+        while_term(
+            [number(0), H],
+            lambda i, h: op("compare", i, number(9), direction="LT"),
+            lambda i, h: [op("add", i, number(-1)), op("negate", h)],
+        ),
+        "not counted",
+    ),
+    "a bound that counts": (
+        while_term(
+            [number(0), number(9), H],
+            lambda i, n, h: op("compare", i, n, direction="LT"),
+            lambda i, n, h: [op("add", i, number(1)), op("add", n, number(1)), op("negate", h)],
+        ),
+        "not counted",
+    ),
+    "a bound that is reached": (
+        while_term(
+            [number(0), H],
+            lambda i, h: op("compare", number(9), i, direction="GE"),
+            lambda i, h: [op("add", i, number(1)), op("negate", h)],
+        ),
+        "not counted",
+    ),
     "a bound that moves": (
         while_term(
             [number(0), number(9), H],
@@ -276,6 +315,74 @@ def test_integers_that_wrap_are_no_places() -> None:
     check([get(found, 1)])
 
 
+def test_a_choice_by_integers_that_wrap() -> None:
+    """2^30 times the round is negative in the third round."""
+
+    def step(i: Term, h: Term, x: Term) -> Term:
+        wrapped = op("compare", op("multiply", i, number(1 << 30)), number(0), direction="LT")
+        return op("add", op("negate", h), read(x, op("select", wrapped, number(1), number(2))))
+
+    check([get(carrying(step, X), 1)])
+
+
+def test_products_of_each_row_by_its_own() -> None:
+    """They are multiplications and folds."""
+
+    def step(_: Term, h: Term, w: Term) -> Term:
+        each = op("dot_general", h, w, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(1,), rhs_contract=(1,))
+        return op("minimum", op("add", h, broadcast(each, (3, 4), (0,))), splat(2.0, F32, (3, 4)))
+
+    check([get(carrying(step, x_("w", 3, 4)), 1)])
+
+
+def test_slices_of_a_product_are_products() -> None:
+    """With a step between columns, and turned round."""
+
+    def step(_: Term, h: Term, v: Term) -> Term:
+        whole = product(h, v)
+        even = op("slice", whole, start=(0, 0), limit=(3, 8), strides=(1, 2))
+        return op("minimum", op("subtract", even, op("reverse", columns_of(whole, 4, 8), dimensions=(1,))), splat(2.0, F32, (3, 4)))
+
+    check([get(carrying(step, x_("v", 4, 8)), 1)])
+
+
+def test_a_matrix_that_is_dear_to_make_is_made_once() -> None:
+    """And not by each of the programs of many rows."""
+    matrix, h = op("convert", op("tanh", op("sine", x_("u", 4, 4))), dtype=I32), x_("h", 300, 4)
+    found = carrying(lambda _, h, u: op("minimum", product(h, u), splat(2.0, F32, (300, 4))), op("convert", matrix, dtype=F32), state=h)
+    assert len(check([get(found, 1)])) == 2
+
+
+def test_a_kernel_takes_in_no_more_than_it_holds() -> None:
+    """What is computed in front of it, but for what would be too much."""
+    given = []
+    for place in range(6):
+        each = x_(f"x{place}", 5, 3, 4)
+        for _ in range(40):
+            each = op("abs", op("negate", each))
+        given.append(each)
+    found = loop([H, *given], 5, lambda i, h, *xs: [sum_of([h, *(read(x, i) for x in xs)]), *xs])
+    made = plan(Program(inputs_of([found]), (("y", get(found, 1)),)))
+    (kernel,) = (each for each in made.kernels if isinstance(each, Recurrence))
+    assert len(made.kernels) > 1 and len(list(scalars(*values_of(kernel)))) < 250
+    check([get(found, 1)])
+
+
+def sum_of(terms: Sequence[Term]) -> Term:
+    total, *rest = terms
+    for term in rest:
+        total = op("maximum", total, term)
+    return total
+
+
+def test_ops_that_kernels_do_not_compute_keep_a_loop_whole() -> None:
+    found = get(carrying(lambda i, h, x: op("tanh", op("add", h, read(x, i))), X), 1)
+    program = Program((H, X), (("y", found),))
+    for missing, kind in (("stablehlo.tanh", Library), ("stablehlo.sine", Recurrence)):
+        (kernel,) = plan(program, computes=lambda name, _, missing=missing: name != missing).kernels  # type: ignore[misc]
+        assert isinstance(kernel, kind)
+
+
 def test_folds_and_products_of_columns_that_are_not_last() -> None:
     h, u = x_("h", 4, 3), x_("u", 4, 4)
     found = carrying(lambda _, h, u: op("minimum", dot(u, h, lhs_contract=(1,), rhs_contract=(0,)), splat(3.0, F32, (4, 3))), u, state=h)
@@ -316,6 +423,22 @@ def test_a_part_of_a_sequence_is_what_rounds_read() -> None:
         roots = lighter([get(carrying(step, x_("x", 9, 3, 6), x_("w", 6, 4)), 1)])
         assert ("stablehlo.dot_general" in inside(roots)) == inside_
         check(roots, kernels=1 - inside_)
+
+
+def test_what_is_read_otherwise_is_not_moved_out_of_the_loop() -> None:
+    """Two rows at once, every other row: their products stay in the rounds, so that the loop is no kernel."""
+
+    def pairs(i: Term, h: Term, x: Term, w: Term) -> Term:
+        both = op("dynamic_slice", x, i, number(0), number(0), slice_sizes=(2, 3, 6))
+        return op("maximum", h, product(op("reduce", both, dimensions=(0,), combiner="add"), w))
+
+    def apart(i: Term, h: Term, x: Term, w: Term) -> Term:
+        return op("maximum", h, product(read(x, op("multiply", i, number(2))), w))
+
+    for step in (pairs, apart):
+        roots = lighter([get(carrying(step, x_("x", 10, 3, 6), x_("w", 6, 4)), 1)])
+        assert "stablehlo.dot_general" in inside(roots)
+        check(roots, kernels=0)
 
 
 def test_what_no_state_needs_is_made_behind_the_loop() -> None:

@@ -7,12 +7,12 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import TARGETS, Compiler, Runner
-from coset.dialects.hub_terms import dot, splat
+from coset.dialects.hub_terms import broadcast, dot, splat
 from coset.dialects.onnx_loops import element, placed
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import Term, get
-from coset.ir.types import BF16, F16, F32, DType
+from coset.ir.term import Term, constant, get
+from coset.ir.types import BF16, F16, F32, I32, DType
 from coset.lowering.kernel import Library, Plan, Recurrence
 from coset.lowering.plan import plan
 from coset.lowering.recurrence_products import lighter_loops
@@ -89,6 +89,36 @@ def test_states_that_change_places(interpreter: Runner) -> None:
     loop = recurrence([h, g], [], n, lambda _, h, g: [g, op("negate", h)])
     made = plan(Program((h, g), (("y", get(loop, 1)), ("z", get(loop, 2)))), computes=can_emit)
     values = {"h": np.arange(5, dtype=np.float32), "g": np.arange(5, 10, dtype=np.float32)}
+    for value, expected in run(made.kernels[0], made, values, {}, interpreter).values():
+        assert_same(value, expected, F32)
+
+
+@pytest.mark.parametrize("first", [-3, 4])
+def test_places_outside_are_clamped(first: int, interpreter: Runner) -> None:
+    """Before the first row, and behind the last one."""
+    x, h = x_("x", F32, 6, 7), x_("h", F32, 7)
+
+    def step(index: Term, h: Term, x: Term) -> list[Term]:
+        return [op("add", op("negate", h), element(x, op("add", index, constant(first, I32))))]
+
+    made = plan(Program((h, x), (("y", get(recurrence([h], [x], 6, step), 1)),)), computes=can_emit)
+    draw = np.random.default_rng(1)
+    values = {name: draw.integers(-9, 9, shape).astype(np.float32) for name, shape in (("x", (6, 7)), ("h", (7,)))}
+    for value, expected in run(made.kernels[0], made, values, {}, interpreter).values():
+        assert_same(value, expected, F32)
+
+
+@pytest.mark.parametrize("combiner", ["add", "maximum", "minimum"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_folds_take_in_no_column_that_is_not_there(combiner: str, sign: int, interpreter: Runner) -> None:
+    """Of 5 columns in a tile of 8, where every number has one sign."""
+    h = x_("h", F32, 3, 5)
+
+    def step(_: Term, h: Term) -> list[Term]:
+        return [op("add", h, broadcast(op("reduce", h, dimensions=(1,), combiner=combiner), (3, 5), (0,)))]
+
+    made = plan(Program((h,), (("y", get(recurrence([h], [], 4, step), 1)),)), computes=can_emit)
+    values = {"h": sign * np.arange(1, 16, dtype=np.float32).reshape(3, 5)}
     for value, expected in run(made.kernels[0], made, values, {}, interpreter).values():
         assert_same(value, expected, F32)
 
