@@ -263,7 +263,7 @@ class _Places:
         mine = sides.index(True)
         word, other_word = ("lhs", "rhs") if mine == 0 else ("rhs", "lhs")
         state, matrix = term.operands[mine], term.operands[1 - mine]
-        if term.attribute("lhs_batch") or len(term.attribute("lhs_contract")) != 1 or matrix.tensor.rank != 2:
+        if len(term.attribute("lhs_contract")) != 1 or matrix.tensor.rank != 2:
             raise Irregular("a product of what is carried is none by a matrix")
         for each in (state, matrix, term):
             if each.tensor.dtype.name not in WIDEST_PRODUCT:

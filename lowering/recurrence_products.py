@@ -264,10 +264,9 @@ class _Lighter:
         if not axes:
             raise Apart
         (axis,) = axes
+        # places of another step leave the round in where they begin, which is then not seen to be inside
         step, count = linear(starts[axis], ROUND), self.rounds.count
         low = subtract(starts[axis], symbol(ROUND)) if step == 1 else subtract(add(starts[axis], symbol(ROUND)), subtract(count, 1))
-        if step not in (1, -1):
-            raise Apart
         begin, end = [*starts], [*(_end(start, size) for start, size in zip(starts, sizes, strict=True))]
         begin[axis], end[axis] = low, add(low, count)
         if not _is_inside(begin, end, shape):

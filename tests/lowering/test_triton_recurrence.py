@@ -108,6 +108,30 @@ def test_places_outside_are_clamped(first: int, interpreter: Runner) -> None:
         assert_same(value, expected, F32)
 
 
+def test_states_are_rounded_in_each_round(interpreter: Runner) -> None:
+    """However little is added to 1 in half precision, and however often, where ops between stores are not rounded."""
+    x, h = x_("x", F16, 20, 7), x_("h", F16, 7)
+    loop = recurrence([h], [x], 20, lambda index, h, x: [op("add", h, element(x, index))])
+    made = plan(Program((h, x), (("y", get(loop, 1)),)), computes=can_emit)
+    values = {"x": np.full((20, 7), 2.0**-12, np.float16), "h": np.ones(7, np.float16)}
+    (found,) = run(made.kernels[0], made, values, {}, interpreter).values()
+    assert_same(found[0], np.ones(7, np.float16), F16)
+
+
+def test_products_are_rounded_to_their_type(interpreter: Runner) -> None:
+    """2049 is 2048 in half precision."""
+    h, u = x_("h", F16, 3, 16), x_("u", F16, 16, 16)
+
+    def step(_: Term, h: Term, u: Term) -> list[Term]:
+        return [op("subtract", dot(h, u, lhs_contract=(1,), rhs_contract=(0,)), splat(2048.0, F16, (3, 16)))]
+
+    made = plan(Program((h, u), (("y", get(recurrence([h], [u], 1, step), 1)),)), computes=can_emit)
+    matrix = np.full((16, 16), 128, np.float16)
+    matrix[0] = 129
+    (found,) = run(made.kernels[0], made, {"h": np.ones((3, 16), np.float16), "u": matrix}, {}, interpreter).values()
+    assert_same(found[0], np.zeros((3, 16), np.float16), F16)
+
+
 @pytest.mark.parametrize("combiner", ["add", "maximum", "minimum"])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_folds_take_in_no_column_that_is_not_there(combiner: str, sign: int, interpreter: Runner) -> None:
