@@ -60,14 +60,24 @@ class Loops:
             planned = self._planned(self.opened(kernels))
             if not any(isinstance(each, Recurrence) for each in planned.kernels):
                 return False
+            seconds = self.prices.plan_seconds(planned)
+            if seconds <= self._waiting(planned):
+                return True
             rounds = unrolled(alone)
             if any(term.op.name == LOOP for term in topological(rounds)):
                 return True
-            seconds = self.prices.plan_seconds(planned)
             others = self._planned(self.opened(products_of_rounds(self.primitives(rounds), sums=self.sums)))
         except CosetError:  # no kernels can be planned for it: they are refused where the program is lowered
             return False
         return seconds <= self.prices.plan_seconds(others)
+
+    def _waiting(self, planned: Plan) -> float:
+        """What the rounds of one of the kernels take at least where they stand one after the other: of products of states each waits for
+        the launch of the one before, as each of its columns needs all of that."""
+        assert self.prices is not None and self.prices.fusion is not None
+        launch = self.prices.target.kernels[self.prices.fusion.rows].launch.value
+        counts = [kernel.round.extent for kernel in planned.kernels if isinstance(kernel, Recurrence) and kernel.dots]
+        return launch * max((self.prices.sizes.number(count) for count in counts), default=0)
 
     def _planned(self, roots: Sequence[Term]) -> Plan:
         assert self.prices is not None

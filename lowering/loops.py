@@ -34,13 +34,13 @@ def unrolled(roots: Iterable[Term], kept: Container[Term] = ()) -> tuple[Term, .
     return given if found == given else _joined(found)
 
 
-def from_the_host(term: Term) -> str:
-    """What it means that a term is a loop; empty for any other."""
+def from_the_host(term: Term, no_kernel: str) -> str:
+    """What it means that a term is a loop, and why it is `no_kernel`; empty for any other."""
     if term.op.name != _LOOP:
         return ""
     return (
         "a loop that the host runs, which reads its condition back after each round: how often it goes round is not known before, or "
-        f"more than {MOST_ROUNDS:,} times, or all rounds are more than {MOST_TERMS:,} ops"
+        f"more than {MOST_ROUNDS:,} times, or all rounds are more than {MOST_TERMS:,} ops; and it is no kernel: {no_kernel}"
     )
 
 

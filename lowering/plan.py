@@ -33,7 +33,7 @@ from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
 from coset.lowering.packing import packed
 from coset.lowering.primitive import primitive
-from coset.lowering.recurrence_places import Recurring, recurring_in
+from coset.lowering.recurrence_places import Recurring, no_kernel, recurring_in
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
@@ -232,8 +232,11 @@ class _Builder:
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(made)]
         apart = self._apart(groups, kernels, [terms for _, terms in made])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        told = [(kernel.name, too_long(kernel.term) or from_the_host(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
-        notes = tuple(f"{name}: {why}" for name, why in told if why)
+        notes = tuple(
+            f"{kernel.name}: {why}"
+            for group, kernel in zip(groups, kernels, strict=True)
+            if isinstance(kernel, Library) and (why := too_long(group.heavy[0]) or from_the_host(group.heavy[0], no_kernel(group.heavy[0])))
+        )
         plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes)
         offsets, size = arena(plan)
         return packed(replace(plan, offsets=offsets, arena=size))

@@ -92,6 +92,12 @@ def recurring(loop: Term) -> Recurring | str:
     return _KNOWN[loop]
 
 
+def no_kernel(loop: Term) -> str:
+    """Why a loop is no kernel."""
+    found = recurring(loop) if loop.op.name == LOOP else ""
+    return found if isinstance(found, str) else "an op in it has no form in kernels, or what no round changes is read of it"
+
+
 def _tried(loop: Term, *, opened: bool) -> Recurring | str:
     rounds = rounds_of(loop, opened=opened)
     if rounds is None:

@@ -99,6 +99,7 @@ def test_a_loop_of_too_many_rounds_is_the_hosts(
     report = lowered(model, tmp_path / "out", code="torch")
     (loop,) = (kernel for kernel in report["kernels"] if "while" in kernel["ops"])
     assert "reads its condition back after each round" in loop["note"] and "more than 4 times" in loop["note"]
+    assert "it is no kernel: its columns, or the matrix that they are multiplied by" in loop["note"]
     assert run(["lower", str(model), "--code", "torch", "--check", "none", "-o", str(tmp_path / "again")]) == 0
     assert "reads its condition back" in " ".join(capsys.readouterr().out.split())
 

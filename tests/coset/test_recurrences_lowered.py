@@ -88,6 +88,12 @@ def test_the_form_is_chosen_by_its_predicted_seconds(tmp_path: Path, monkeypatch
     assert recurrences(lowered(TINY["RNN"], tmp_path / "second", code="torch")) == 0
 
 
+def test_rounds_that_wait_for_launches_are_not_even_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round of an RNN is a launch at least."""
+    monkeypatch.setattr("coset.looping.products_of_rounds", lambda *_, **__: pytest.fail("rounds one after the other were looked at"))
+    assert recurrences(lowered(scans(200, 3, 8, 16)["RNN"], tmp_path, code="torch")) == 1
+
+
 def test_matrices_that_a_program_does_not_hold_stay_products(tmp_path: Path) -> None:
     found = lowered(scans(4, 3, 8, 80)["RNN"], tmp_path, code="torch")
     assert recurrences(found) == 0 and len(found) >= 5
