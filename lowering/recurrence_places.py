@@ -258,6 +258,8 @@ class _Places:
         operand = term.operands[0]
         read = self._bound(operand, dict(zip(_kept(term), index, strict=True)))
         folded = frozenset[str]().union(*(symbols(read[axis]) for axis in term.attribute("dimensions")))
+        if folded & frozenset[str]().union(*map(symbols, index)):  # a dim of no state, which has the extent of a column
+            raise Irregular("a fold or a product goes through what its result moves along")
         self.through.append(folded)
         return (read,)
 
@@ -282,6 +284,8 @@ class _Places:
         column = alone(read[summed])
         if column is None:
             raise Irregular("a product does not go through a dim of what is carried")
+        if column in frozenset[str]().union(*map(symbols, own)):
+            raise Irregular("a fold or a product goes through what its result moves along")
         if symbols(wide) & self.extents.keys() != {column}:
             raise Irregular("a product's columns are not those of what is carried")
         self.through.append(frozenset({column}))

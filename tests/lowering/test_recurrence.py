@@ -100,6 +100,12 @@ def columns_of(x: Term, low: int, high: int) -> Term:
     return op("slice", x, start=(0, low), limit=(3, high), strides=(1, 1))
 
 
+def heads(h: Term, q: Term) -> Term:
+    """Sums along the columns of a state, weighed anew for each of as many heads as there are columns: [heads, rows]."""
+    weighed = op("multiply", broadcast(h, (4, 3, 4), (1, 2)), broadcast(q, (4, 3, 4), (0, 2)))
+    return op("reduce", weighed, dimensions=(2,), combiner="add")
+
+
 def several_folds(_: Term, h: Term) -> Term:
     rows, columns = (op("reduce", h, dimensions=(axis,), combiner="add") for axis in (1, 0))
     return op("add", broadcast(rows, (3, 4), (0,)), broadcast(columns, (3, 4), (1,)))
@@ -180,6 +186,15 @@ REFUSED: dict[str, tuple[Term, str]] = {
             op("add", op("add", h, broadcast(g, (3, 4, 5), (0, 1))),
                broadcast(op("reduce", h, dimensions=(1, 2), combiner="add"), (3, 4, 5), (0,))), op("negate", g)]),
         "the same for several columns",
+    ),
+    "a fold for each of as many heads": (
+        loop([H, x_("p", 5, 4, 3), x_("q", 4, 4)], 5, lambda i, h, p, q: [op("negate", h), write(p, heads(h, q), i), q]),
+        "what its result moves along",
+    ),
+    "a product for each of as many heads": (
+        loop([H, x_("p", 5, 4, 3, 4), U], 5, lambda i, h, p, u: [
+            op("minimum", product(h, u), h), write(p, product(broadcast(h, (4, 3, 4), (1, 2)), u, 2, 0), i), u]),
+        "dim that no state has",
     ),
     "part of a stack": (
         loop([H, x_("p", 7, 3, 4)], 5, lambda i, h, p: [op("negate", h), write(p, h, i)]),
@@ -381,6 +396,12 @@ def test_ops_that_kernels_do_not_compute_keep_a_loop_whole() -> None:
     for missing, kind in (("stablehlo.tanh", Library), ("stablehlo.sine", Recurrence)):
         (kernel,) = plan(program, computes=lambda name, _, missing=missing: name != missing).kernels  # type: ignore[misc]
         assert isinstance(kernel, kind)
+
+
+def test_heads_of_as_many_as_there_are_columns() -> None:
+    """What is refused keeps its values."""
+    found = loop([H, splat(0, F32, (5, 4, 3)), x_("q", 4, 4)], 5, lambda i, h, p, q: [op("negate", h), write(p, heads(h, q), i), q])
+    check([get(found, 2)], kernels=0)
 
 
 def test_folds_and_products_of_columns_that_are_not_last() -> None:
