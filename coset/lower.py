@@ -27,17 +27,16 @@ from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
+from coset.looping import Loops
 from coset.lowering.chosen_matrix import chosen_matrix
 from coset.lowering.contraction import dot
 from coset.lowering.convolution_gradients import gradient_of_convolution
 from coset.lowering.grouped import is_grouped
 from coset.lowering.kernel import Plan
 from coset.lowering.kinds import is_convolution_gradient
-from coset.lowering.loops import unrolled
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.primitive import Opener, primitive
-from coset.lowering.rounds import products_of_rounds
 from coset.lowering.triton_choice import Choices
 from coset.lowering.triton_launch import Options, Rounding
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
@@ -132,7 +131,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     job = Job(
         asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission
     )
-    task = searched(job, original)
+    task = searched(job, original, recurrences=asked.code != "aten")
     _refuse_foreign_ops(task.program)
     clock.mark("read")
     asked.progress("searching equal programs")
@@ -193,17 +192,19 @@ def _chosen(asked: Lowering, task: Task, solve_at: Solve) -> Planned:
     return limited(task, solve_at, asked.max_memory, atomics=asked.atomics, windows=asked.code == "triton")
 
 
-def searched(job: Job, original: Program) -> Task:
-    """What is searched of a program for a target that is lowered to: its primitive ops, with the rules that the job allows.
+def searched(job: Job, original: Program, *, recurrences: bool = True) -> Task:
+    """What is searched of a program for a target that is lowered to: its primitive ops, with the rules that the job allows. `recurrences`:
+    loops may be kernels.
 
     Raises:
         CosetError: as `phases_for`.
     """
-    program = _with_gradients(original, _opened(original, sums=job.numerics != "exact"))
+    prices = PlanPrices(job.target, next(bindings(original, job.dims))) if recurrences and job.target.fusion is not None else None
+    program = _with_gradients(original, _opened(original, prices, sums=job.numerics != "exact"))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
 
-def _opened(program: Program, *, sums: bool) -> tuple[Term, ...]:
+def _opened(program: Program, prices: PlanPrices | None, *, sums: bool) -> tuple[Term, ...]:
     """The roots over primitive ops; what is in the rounds of a loop is opened when these stand one after the other, where products of
     all rounds become one (`sums`: also where that makes a sum in another order)."""
 
@@ -213,9 +214,7 @@ def _opened(program: Program, *, sums: bool) -> tuple[Term, ...]:
     def opened(roots: tuple[Term, ...]) -> tuple[Term, ...]:
         return primitives(roots, lambda term: chosen_matrix(term) or dot(term))
 
-    found = opened(program.roots)
-    rounds = unrolled(found)
-    return found if rounds == found else opened(products_of_rounds(primitives(rounds, lambda _: None), sums=sums))
+    return Loops(prices, opened, lambda roots: primitives(roots, lambda _: None), sums).gone(opened(program.roots))
 
 
 def _with_gradients(program: Program, roots: Iterable[Term]) -> Program:

@@ -26,6 +26,7 @@ from coset.lowering.kernel import (
     Attention,
     Buffer,
     Chain,
+    Fold,
     Grouped,
     Kernel,
     Library,
@@ -33,6 +34,8 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
+    Result,
     Rows,
     Scan,
     Scatter,
@@ -49,11 +52,13 @@ from coset.lowering.scattering import LOOP
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
+from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.windows import has_windows, is_thin
 from coset.targets.target import Form, Target
 
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
+WARPS_AT_ONCE = 32  # of programs that go through rounds, on one processor
 INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op of arithmetic
 
 
@@ -90,6 +95,8 @@ class PlanPrices:
             return self._library(kernel.term)
         if isinstance(kernel, TILING):
             name, working = self.fusion.product, self._tiling(kernel)
+        elif isinstance(kernel, Recurrence):
+            name, working = self.fusion.rows, self._recurring(kernel)
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
@@ -98,6 +105,8 @@ class PlanPrices:
     def work(self, planned: Plan, kernel: Kernel) -> Work:
         """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""
         launch = self._launch(kernel)
+        if isinstance(kernel, Recurrence):  # it takes as long on any machine that has room for its programs
+            return Work(launch, self.kernel(planned, kernel) - launch, min(1.0, self._programs(kernel) / self._number("multiprocessors")))
         seconds, least = (prices.kernel(planned, kernel) - launch for prices in (self, self._full))
         return Work(launch, max(0.0, seconds), min(1.0, max(0.0, least) / seconds) if seconds > 0.0 else 0.0)
 
@@ -152,6 +161,37 @@ class PlanPrices:
         return self._product(tiled, dtype) / self.target.numbers["windows"].value
 
     # ------------------------------------------------------------ kernels
+
+    def _number(self, name: str) -> float:
+        """A number of the target.
+
+        Raises:
+            CosetError: its file has none of this name.
+        """
+        found = self.target.numbers.get(name)
+        if found is None:
+            why = f"the target `{self.target.name}` has no number `{name}`, by which kernels that go through rounds are priced"
+            raise CosetError(why, help="give it in [numbers], as targets/bases/gpu.toml does")
+        return found.value
+
+    def _programs(self, kernel: Recurrence) -> float:
+        choice = default_choice(kernel, int(self._number("multiprocessors")))
+        return math.ceil(self._count(kernel.rows) / choice["BLOCK_ROWS"])
+
+    def _recurring(self, kernel: Recurrence) -> float:
+        """Of a kernel whose rounds wait for each other: each takes what a round and its exchanges take at least, and what its products take
+        on one processor, whatever the rest of the machine does; as often as programs take turns on a processor."""
+        processors = self._number("multiprocessors")
+        choice = default_choice(kernel, int(processors))
+        programs, height, width = self._programs(kernel), choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"]
+        turns = math.ceil(programs / (processors * max(1, WARPS_AT_ONCE // choice.warps)))
+        waiting = self._number("round") + len(chained(kernel)) * self._number("exchange")
+        own = self.target.kernels[self.fusion.product]
+        working = read_again(kernel, width) / self._number("cached")
+        for each in kernel.dots:
+            rate = own.rate(each.rhs.dtype.name)
+            working += 0.0 if rate is None else 2 * height * width * width / (rate.value / processors * self._number("round_share"))
+        return self._count([kernel.round]) * (waiting * turns + working * max(1.0, programs / processors))
 
     def _computing(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
@@ -253,6 +293,16 @@ class PlanPrices:
 
     def _count(self, loops: Iterable[Loop]) -> float:
         return math.prod((self.sizes.number(loop.extent) for loop in loops), start=1.0)
+
+
+def chained(kernel: Recurrence) -> tuple[str, ...]:
+    """The names of the steps of a round that its states wait for; others are done beside the next round."""
+    wanted = {value.name for state in kernel.states for value in scalars(state.next) if isinstance(value, Result)}
+    for step in reversed(kernel.steps):
+        if step.name in wanted:
+            sides = (step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs)
+            wanted |= {value.name for value in scalars(*sides) if isinstance(value, Result)}
+    return tuple(step.name for step in kernel.steps if step.name in wanted)
 
 
 class Judge:

@@ -23,20 +23,25 @@ from coset.lowering.kernel import (
     Chain,
     Choose,
     Computed,
+    Dot,
+    Fold,
     Grouped,
     IndexValue,
     Load,
     Loop,
     Number,
+    Pick,
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
     Scan,
     Scatter,
     Sort,
+    State,
     Statistics,
     Store,
     dims_in,
@@ -48,6 +53,7 @@ from coset.lowering.kernel import (
     values_of,
     writes,
 )
+from coset.lowering.kinds import wide
 
 
 def kernel_function(kernel: Computed, plan: Plan, symbols: dict[str, str]) -> str:
@@ -95,6 +101,8 @@ class _Function:
             self._product(kernel)
         elif isinstance(kernel, Attention):
             self._attention(kernel)
+        elif isinstance(kernel, Recurrence):
+            self._recurrence(kernel)
         else:
             self._retraced(kernel)
         head = f"def {kernel.name}({', '.join(kernel_arguments(kernel, self.symbols))}):"
@@ -103,7 +111,8 @@ class _Function:
 
     # ------------------------------------------------------------ loops and dims
 
-    def _begin(self, loops: tuple[Loop, ...]) -> None:
+    def _begin(self, loops: tuple[Loop, ...], *, later: Sequence[Pick] = ()) -> None:
+        """Name the loops and the picks, but for those that come `later`."""
         self.loops = loops
         names = dict(self.symbols)
         for place, loop in enumerate(loops):
@@ -114,7 +123,7 @@ class _Function:
                 shape = ["-1" if other == place else "1" for other in range(len(loops))]
                 self.lines.append(f"i{place} = torch.arange({self._dim(loop.extent)}, device=device).reshape({tuple_text(shape)})")
         self.names = names
-        for pick in self.kernel.picks:  # where it is not used it may read any element
+        for pick in (pick for pick in self.kernel.picks if pick not in later):  # where it is not used it may read any element
             names[pick.name] = self._value(pick.value)
 
     def _every(self) -> list[Dim]:
@@ -320,6 +329,60 @@ class _Function:
         turned = whole if order == sorted(order) else f"{whole}.permute({tuple_text(order)})"
         self.lines.append(f"{name} = {turned}.reshape({sizes})")
         return name
+
+    def _recurrence(self, kernel: Recurrence) -> None:
+        """Round after round, each over all rows."""
+        turning = {kernel.round.name}
+        later = []
+        for pick in kernel.picks:
+            if turning & {name for value in scalars(pick.value) for dim in dims_in(value) for name in _names_in(dim)}:
+                turning.add(pick.name)
+                later.append(pick)
+        self._begin((*kernel.rows, *kernel.columns, *kernel.depth), later=later)
+        for state in kernel.states:
+            self.lines.append(f"{state.name} = {self._state(kernel, state, state.start)}")
+            self.results[state.name] = state.name
+        for dot in kernel.dots:
+            self._matrix(f"{dot.name}_matrix", dot.rhs, (), kernel.depth, kernel.columns, wide(dot.dtype))
+        outside, self.lines = self.lines, []
+        self.names[kernel.round.name] = "step"
+        for pick in later:
+            self.names[pick.name] = self._value(pick.value)
+        for step in kernel.steps:
+            self._step(kernel, step)
+        for store in kernel.round_stores:
+            self._store(store, self._own(kernel, store))
+        news = [self._state(kernel, state, state.next) for state in kernel.states]
+        names = ", ".join(state.name for state in kernel.states)
+        self.lines += [f"{names} = {', '.join(news)}"] * bool(news)
+        inside, self.lines = self.lines, outside
+        self.lines.append(f"for step in range({self._dim(kernel.round.extent)}):")
+        self.lines += [f"    {line}" for line in inside or ["pass"]]
+        self.values.clear()
+        for store in kernel.last_stores:
+            self._store(store, self._own(kernel, store))
+
+    def _own(self, kernel: Recurrence, store: Store) -> tuple[Loop, ...]:
+        names = {name for dim in store.index for name in _names_in(dim)}
+        return (*kernel.rows, *kernel.columns) if names & {loop.name for loop in kernel.columns} else kernel.rows
+
+    def _state(self, kernel: Recurrence, state: State, value: Scalar) -> str:
+        """A state over its loops, rounded to its dtype."""
+        own = (*kernel.rows, *kernel.columns) if state.wide else kernel.rows
+        return f"torch.broadcast_to({narrowed(self._value(value), state.dtype)}, {self._ends(own)})"
+
+    def _step(self, kernel: Recurrence, step: Fold | Dot) -> None:
+        both = (*kernel.rows, *kernel.columns)
+        if isinstance(step, Fold):
+            value = f"torch.broadcast_to({converted(self._value(step.value), step.value.dtype, step.dtype)}, {self._ends(both)})"
+            axes = tuple_text(range(len(kernel.rows), len(both)))
+            text = f"fold({value}, {axes}, {step.combiner!r}, {identity_text(step.combiner, step.dtype)})"
+            self.lines.append(f"{step.name} = {narrowed(f'{text}.reshape({self._ends(kernel.rows)})', step.dtype)}")
+        else:
+            left = self._matrix(f"{step.name}_left", step.lhs, (), kernel.rows, kernel.columns, wide(step.dtype))
+            text = converted(f"({left} @ {step.name}_matrix)", wide(step.dtype), step.dtype)
+            self.lines.append(f"{step.name} = {text}.reshape({self._ends(both)})")
+        self.results[step.name] = step.name
 
     def _scan(self, kernel: Scan) -> None:
         self._begin((*kernel.rows, kernel.column))

@@ -7,7 +7,8 @@ from coset.ir.dims import symbols
 from coset.ir.term import ABSENT, PARAMETER, Term, make, rebuild
 from coset.lowering.emission_body import SHORT, Body, Emission, by_role, name_of, word
 from coset.lowering.emission_gradients import chain, statistics
-from coset.lowering.group import ATTENTION, CHAIN, GROUPED, LIBRARY, PRODUCT, ROWS, SCAN, SCATTER, SORT, STATISTICS, Group
+from coset.lowering.emission_recurrence import recurrence
+from coset.lowering.group import ATTENTION, CHAIN, GROUPED, LIBRARY, PRODUCT, RECURRENCE, ROWS, SCAN, SCATTER, SORT, STATISTICS, Group
 from coset.lowering.kernel import (
     Attention,
     Bound,
@@ -150,5 +151,5 @@ def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]
 
 _EMITTERS = {
     LIBRARY: _library, ATTENTION: _attention, STATISTICS: statistics, CHAIN: chain, SCAN: _scan, GROUPED: _grouped, SORT: _sort,
-    SCATTER: _scatter,
+    SCATTER: _scatter, RECURRENCE: recurrence,
 }  # fmt: skip

@@ -18,6 +18,7 @@ from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
 from coset.lowering.kinds import SUMMED, is_arithmetic, wide
 from coset.lowering.picking import PICKED, Start, clamped, known_place, picked_sources, starts
+from coset.lowering.recurrence_places import Recurring
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
@@ -49,6 +50,7 @@ class Emission:
     position: Mapping[Term, int]
     attended: Mapping[Term, Attended]  # by the product of queries and keys
     traced: Mapping[Term, Traced]  # by their products
+    recurring: Mapping[Term, Recurring]  # loops that are kernels
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,9 @@ class Body:
             return needed, ()
         found: list[tuple[Start, Dim]] = []
         for start, place in zip(begins, places, strict=True):
-            at = known_place(self.done[place], start.count)
-            if at is not None:
-                found.append((start, at))
+            known = self._known_start(self.done[place], start.count)
+            if known is not None:
+                found.append((start, known))
                 continue
             key = (*place, start.count)
             if key not in self.picks:
@@ -142,6 +144,10 @@ class Body:
                 self.extents[self.picks[key].name] = start.count
             found.append((start, symbol(self.picks[key].name)))
         return [], picked_sources(term, index, found, self.extents)
+
+    def _known_start(self, value: Scalar, count: Dim) -> Dim | None:
+        """The place where a slice begins, where it is a dim over the kernel's loops that needs no clamping; None: it is a pick."""
+        return known_place(value, count)
 
     def _place(self, term: Term, index: Index, source: Source) -> Index:
         """Where an operand is read: where the walk put it, for a term that is itself where the walk put it (its index, computed anew, may
@@ -158,7 +164,7 @@ class Body:
                 term.op.name == "stablehlo.reduce" or self.group.kind in (*TILED, SCAN, SCATTER)
             )
             dtype = wide(term.tensor.dtype) if kept else term.tensor.dtype
-            return _converted(Result(self.names[term], dtype), term.tensor.dtype)
+            return converted(Result(self.names[term], dtype), term.tensor.dtype)
         if term.op is CONSTANT and term.tensor.rank == 0:
             return number(term)
         if term in self.emission.buffers and (term not in self.emission.light or self.emission.home.get(term) is not self.group):
@@ -186,17 +192,18 @@ class Body:
         return found
 
 
-def _converted(value: Scalar, dtype: DType) -> Scalar:
+def converted(value: Scalar, dtype: DType) -> Scalar:
+    """A value as one of another element type."""
     return value if value.dtype == dtype else Apply(get_op("stablehlo.convert"), (value,), dtype, (("dtype", dtype),))
 
 
 def _summed(values: Sequence[Scalar], dtype: DType) -> Scalar:
     """The first half of `values` times the second half, added up one after the other in f32 at least."""
     inner = wide(dtype)
-    factors = [_converted(value, inner) for value in values]
+    factors = [converted(value, inner) for value in values]
     half = len(factors) // 2
     parts = [Apply(get_op("stablehlo.multiply"), pair, inner) for pair in zip(factors[:half], factors[half:], strict=True)]
-    return _converted(reduce(lambda total, part: Apply(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
+    return converted(reduce(lambda total, part: Apply(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
 
 
 def _dims(term: Term, index: Index) -> Scalar:

@@ -13,6 +13,7 @@ from coset.lowering.kernel import Loop
 
 ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", "attention", "pointwise", "library"
 SCATTER, GROUPED, SORT = "scatter", "grouped", "sort"
+RECURRENCE = "recurrence"
 STATISTICS, CHAIN = "statistics", "chain"  # of attention's gradients
 TILED = (PRODUCT, ATTENTION, GROUPED, STATISTICS, CHAIN)  # whose operands are read again for each tile
 

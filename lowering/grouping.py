@@ -8,13 +8,13 @@ which of them it is cheaper to be stored. Each step looks at a term's operands a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from heapq import heappop, heappush
 
 from coset.ir.dims import Dim, evaluate, product, symbols
 from coset.ir.term import CONSTANT, GET, TUPLE, Term
 from coset.lowering.attention import Attentions
-from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, ROWS, SORT, TILED, Group, Grouping, along_columns, loops_over
+from coset.lowering.group import LIBRARY, POINTWISE, PRODUCT, RECURRENCE, ROWS, SORT, TILED, Group, Grouping, along_columns, loops_over
 from coset.lowering.grouped import is_grouped, place_grouped
 from coset.lowering.index_arithmetic import complexity
 from coset.lowering.indexing import ALTERNATIVES, BIJECTIVE, MOVEMENTS, Index, sources, target
@@ -38,6 +38,7 @@ from coset.lowering.kinds import (
     narrow_cut,
 )
 from coset.lowering.picking import PICKED
+from coset.lowering.recurrence_places import Recurring, place_recurrence, result_index
 from coset.lowering.scanning import place_scan
 from coset.lowering.scattering import ATOMIC, place_scatter
 from coset.lowering.sorting import place_sort
@@ -59,8 +60,9 @@ class Grouper:
         binding: dict[str, int],
         limits: Limits,
         attentions: Attentions,
+        loops: Mapping[Term, Recurring],
     ) -> None:
-        self.limits, self.binding, self.light, self.attentions = limits, binding, light, attentions
+        self.limits, self.binding, self.light, self.attentions, self.loops = limits, binding, light, attentions, loops
         self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required))
         self.home, self.position = self.found.home, self.found.position
         self.opened = 0
@@ -82,7 +84,8 @@ class Grouper:
         if term.op in (GET, TUPLE):
             if term.op is GET and term.operands[0] in self.home:
                 home = self.home[term.operands[0]]
-                self.add(home, term, home.at[term.operands[0]] if home.kind == SORT else ())
+                index = home.at[term.operands[0]] if home.kind == SORT else ()
+                self.add(home, term, result_index(self, term) if home.kind == RECURRENCE else index)
             return
         if term.op.name == SUMMED:
             place_sum(self, term)
@@ -98,6 +101,8 @@ class Grouper:
             place_sort(self, term)
         elif is_grouped(term):
             place_grouped(self, term)
+        elif term in self.loops:
+            place_recurrence(self, term)
         elif is_fold(term):
             self._fold(term)
         elif is_product(term):
@@ -171,7 +176,7 @@ class Grouper:
         if own is not None:
             return [own]
         homes = {self.home[operand] for operand in term.operands if operand in self.home}
-        return sorted((g for g in homes if g.kind != LIBRARY), key=lambda group: -group.last)
+        return sorted((g for g in homes if g.kind not in (LIBRARY, RECURRENCE)), key=lambda group: -group.last)
 
     def _fits(self, term: Term, group: Group) -> tuple[Index | None, str]:
         """The index of `term` in the loops of `group`, or None and why it cannot be computed there."""

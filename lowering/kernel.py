@@ -28,9 +28,9 @@ from coset.lowering.scalar import (
 
 __all__ = [
     "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "Held", "IndexValue", "Kernel",
-    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Result", "Rows", "Scalar", "Scan", "Scatter",
-    "Slope", "Sort", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads", "scalars", "stores_by_sum",
-    "stores_of", "used_picks", "values_of", "writes",
+    "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "Scan",
+    "Scatter", "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads",
+    "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "writes",
 ]  # fmt: skip
 
 
@@ -307,6 +307,49 @@ class Scatter:
 
 
 @dataclass(frozen=True)
+class State:
+    """A value that goes from round to round, in `dtype`: `start` before the first round, then `next`, of the values before the round. The
+    scalars of a round, and the stores behind the last, read it as `Result(name)`. `wide`: there is one for each row and column, else for
+    each row."""
+
+    name: str
+    start: Scalar
+    next: Scalar
+    dtype: DType
+    wide: bool
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """For each index of `rows` the rounds `round`, one after the other: the `steps` in order, then `round_stores`, then all `states` at
+    once; `last_stores` behind the last round.
+
+    A step is a fold along `columns`, or a product: the sum over its `k` of lhs(rows, columns) * rhs(k, columns), where k stands in the
+    place of the columns of lhs. Products have one loop of columns. Stores are of each row, or of each row and column."""
+
+    name: str
+    rows: tuple[Loop, ...]
+    columns: tuple[Loop, ...]
+    round: Loop
+    states: tuple[State, ...]
+    steps: tuple[Fold | Dot, ...]
+    round_stores: tuple[Store, ...]
+    last_stores: tuple[Store, ...]
+    terms: tuple[str, ...] = ()
+    picks: tuple[Pick, ...] = ()
+
+    @property
+    def dots(self) -> tuple[Dot, ...]:
+        """The steps that are products."""
+        return tuple(step for step in self.steps if isinstance(step, Dot))
+
+    @property
+    def depth(self) -> tuple[Loop, ...]:
+        """The loop that products sum over; none without products."""
+        return self.dots[0].k if self.dots else ()
+
+
+@dataclass(frozen=True)
 class Library:
     """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
 
@@ -317,7 +360,7 @@ class Library:
     terms: tuple[str, ...] = ()
 
 
-Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Statistics, Chain, Scatter]  # by scalar expressions
+Computed = Union[Pointwise, Rows, Scan, Sort, Product, Grouped, Attention, Statistics, Chain, Scatter, Recurrence]  # by scalar expressions
 Kernel = Union[Computed, Library]
 
 
@@ -374,6 +417,8 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
     """The stores of a kernel (a library's results are not stores)."""
     if isinstance(kernel, Rows):
         return (*kernel.row_stores, *kernel.element_stores)
+    if isinstance(kernel, Recurrence):
+        return (*kernel.round_stores, *kernel.last_stores)
     return () if isinstance(kernel, Library) else kernel.stores
 
 
@@ -397,6 +442,9 @@ def values_of(kernel: Kernel) -> tuple[Scalar, ...]:
         return (*picked, *(fold.value for fold in kernel.folds), *stored)
     if isinstance(kernel, Scan):
         return (*picked, kernel.value, *stored)
+    if isinstance(kernel, Recurrence):
+        steps = [side for step in kernel.steps for side in ((step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs))]
+        return (*picked, *steps, *(side for state in kernel.states for side in (state.start, state.next)), *stored)
     if isinstance(kernel, Sort):
         return (*picked, kernel.key, *kernel.values, *stored)
     if isinstance(kernel, Scatter):
@@ -435,6 +483,8 @@ def loops_of(kernel: Computed) -> tuple[Loop, ...]:
         return (*kernel.rows, *kernel.columns)
     if isinstance(kernel, Scan):
         return (*kernel.rows, kernel.column)
+    if isinstance(kernel, Recurrence):
+        return (kernel.round, *kernel.rows, *kernel.columns, *kernel.depth)
     if isinstance(kernel, Sort):
         return (*kernel.rows, *kernel.front, kernel.column)
     if isinstance(kernel, Scatter):

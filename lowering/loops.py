@@ -8,7 +8,7 @@ writes into one tensor becomes one concatenation.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Shape
@@ -24,30 +24,32 @@ _LOOP, _READ, _WRITE, _JOIN = "stablehlo.while", "stablehlo.dynamic_slice", "sta
 _BRANCHES = ("stablehlo.if", "stablehlo.case")
 
 
-def unrolled(roots: Iterable[Term]) -> tuple[Term, ...]:
-    """`roots` with each loop of at most so many rounds and terms unrolled whose rounds integers alone decide that are constants."""
+def unrolled(roots: Iterable[Term], kept: Container[Term] = ()) -> tuple[Term, ...]:
+    """`roots` with each loop of at most so many rounds and terms unrolled whose rounds integers alone decide that are constants, but for
+    those that are `kept`."""
     given = tuple(roots)
     if not any(term.op.name == _LOOP for term in topological(given)):
         return given
-    found = _Unrolling().terms(given, {})
+    found = _Unrolling(kept=kept).terms(given, {})
     return given if found == given else _joined(found)
 
 
-def from_the_host(term: Term) -> str:
-    """What it means that a term is a loop; empty for any other."""
+def from_the_host(term: Term, no_kernel: str) -> str:
+    """What it means that a term is a loop, and why it is `no_kernel`; empty for any other."""
     if term.op.name != _LOOP:
         return ""
     return (
         "a loop that the host runs, which reads its condition back after each round: how often it goes round is not known before, or "
-        f"more than {MOST_ROUNDS:,} times, or all rounds are more than {MOST_TERMS:,} ops"
+        f"more than {MOST_ROUNDS:,} times, or all rounds are more than {MOST_TERMS:,} ops; and it is no kernel: {no_kernel}"
     )
 
 
 @dataclass
 class _Unrolling:
-    """`made`: the terms of all rounds so far, as they stand in bodies."""
+    """`made`: the terms of all rounds so far, as they stand in bodies. `kept`: loops that stay."""
 
     made: int = 0
+    kept: Container[Term] = ()
     states: dict[Term, tuple[Term, ...]] = field(default_factory=dict)  # results of what is gone, by what stands for it
 
     def terms(self, roots: Sequence[Term], known: dict[Term, Term]) -> tuple[Term, ...]:
@@ -59,7 +61,7 @@ class _Unrolling:
                 done[term] = several[term.operands[0]][term.attribute("index")]
                 continue
             operands = [done[operand] for operand in term.operands]
-            results = self._opened(term, operands)
+            results = self._opened(term, operands) if term not in self.kept else None
             if results is None:
                 done[term] = _simpler(rebuild(term, operands))
             elif isinstance(term.type, TupleType):

@@ -26,6 +26,7 @@ from coset.lowering.kernel import (
     Loop,
     Pick,
     Pointwise,
+    Recurrence,
     Rows,
     Scalar,
     Scatter,
@@ -180,7 +181,7 @@ class _Parts:
     def _is_ours(self, name: str) -> bool:
         """True for what kernels of ours store, element by element."""
         writers = self.writers.get(name, set())
-        return self.buffers[name].role in ROLES and not any(isinstance(self.kernels[each], Library) for each in writers)
+        return self.buffers[name].role in ROLES and not any(isinstance(self.kernels[each], Library | Recurrence) for each in writers)
 
     def _may_move(self, name: str) -> bool:
         """True for a temporary that is read element by element, and copied nowhere else."""
@@ -272,8 +273,8 @@ class _Parts:
 
 
 def _wholes(kernel: Kernel) -> list[str]:
-    """The buffers that a kernel takes as wholes: a library's, and keys in which it searches."""
-    if isinstance(kernel, Library):
+    """The buffers that a kernel takes as wholes: a library's, a recurrence's, and keys in which it searches."""
+    if isinstance(kernel, Library | Recurrence):
         return [*reads(kernel), *writes(kernel)]
     return [kernel.key.buffer] if isinstance(kernel, Scatter | Grouped) and isinstance(kernel.key, Load) else []
 
@@ -355,6 +356,7 @@ def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:
             found += [store, *(replace(store, buffer=place.into, index=place.of(store.index, extents)) for place in places)]
         return tuple(found)
 
+    assert not isinstance(kernel, Recurrence), f"{kernel.name} stores wholes"
     if isinstance(kernel, Rows):
         return replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
     return replace(kernel, stores=stored(kernel.stores))

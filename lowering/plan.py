@@ -8,7 +8,7 @@ puts launches together, `emission` writes each kernel as scalar expressions, `pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -35,6 +35,7 @@ from coset.lowering.needs import needs_of
 from coset.lowering.packing import packed
 from coset.lowering.parts import Place, stored_in_parts
 from coset.lowering.primitive import primitive
+from coset.lowering.recurrence_places import Recurring, no_kernel, recurring_in
 from coset.lowering.scatter_rows import by_rows
 from coset.lowering.sorting import first_sorted, too_long
 from coset.lowering.splitting import split
@@ -129,10 +130,11 @@ def _planned(
     if needed is not None:
         raise Unattended({needed.number})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
-    required, brings = _required(roots, order, light), introduced(order, program.inputs, light)
+    loops = recurring_in(order, lambda term: computes is None or _is_computed(term, computes))
+    required, brings = _required(roots, order, light, loops), introduced(order, program.inputs, light)
     found: list[Plan] = []
     for _ in range(1 if attended.gradients else walks):  # kernels of gradients keep the group that they were placed in
-        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended))
+        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended), loops)
         grouper.found.brings |= brings
         try:
             grouping = grouper.run()
@@ -144,7 +146,7 @@ def _planned(
         stored = Storer(grouper, grouping).run()
         late = stored.terms - placed
         merge(grouping, stored, limits)
-        found.append(_Builder(program, roots, grouping, stored, limits, numbers, attended).build())
+        found.append(_Builder(program, roots, grouping, stored, limits, numbers, attended, loops).build())
         if not late:
             break
         required |= late
@@ -192,11 +194,11 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
-def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term]) -> set[Term]:
+def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term], loops: Container[Term]) -> set[Term]:
     """The terms that must be in memory: outputs, and what a library reads."""
     required = set(roots)  # tokens too: what has an effect is done
     for term in order:
-        if is_library(term, light):
+        if is_library(term, light) and term not in loops:
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
     return required
 
@@ -212,6 +214,7 @@ class _Builder:
     limits: Limits
     numbers: dict[str, int]
     attended: Found
+    loops: Mapping[Term, Recurring]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     names: dict[Term, str] = field(default_factory=dict)
     results: dict[Term, tuple[str, ...]] = field(default_factory=dict)
@@ -226,14 +229,19 @@ class _Builder:
         self._name_constants()
         attended = {each.dot: each for each in self.attended.attentions}
         traced = {dot: each for each in self.attended.gradients for dot in each.dots}
-        emission = Emission(self.names, self.results, self.grouping.home, self.grouping.light, self.grouping.position, attended, traced)
+        home, light, position = self.grouping.home, self.grouping.light, self.grouping.position
+        emission = Emission(self.names, self.results, home, light, position, attended, traced, self.loops)
         emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
         self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
         kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
-        apart = self._apart([groups[place] for _, place in placed], kernels, [emitted[place][1] for _, place in placed])
+        made_by = [groups[place] for _, place in placed]
+        apart = self._apart(made_by, kernels, [emitted[place][1] for _, place in placed])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
-        told = [(kernel.name, too_long(kernel.term) or from_the_host(kernel.term)) for kernel in kernels if isinstance(kernel, Library)]
-        notes = tuple(f"{name}: {why}" for name, why in told if why)
+        notes = tuple(
+            f"{kernel.name}: {why}"
+            for group, kernel in zip(made_by, kernels, strict=True)
+            if isinstance(kernel, Library) and (why := too_long(group.heavy[0]) or from_the_host(group.heavy[0], no_kernel(group.heavy[0])))
+        )
         held = tuple(self._held(kernels, places))
         plan = Plan(self.buffers, tuple(kernels), inputs, ends, self._symbols(), apart, notes=notes, held=held)
         offsets, size = arena(plan)

@@ -11,6 +11,7 @@ from coset.lowering.kernel import (
     Buffer,
     Chain,
     Choose,
+    Fold,
     Grouped,
     IndexValue,
     Kernel,
@@ -20,6 +21,7 @@ from coset.lowering.kernel import (
     Number,
     Plan,
     Pointwise,
+    Recurrence,
     Rows,
     Scalar,
     Scan,
@@ -118,6 +120,8 @@ def show_kernel(kernel: Kernel) -> list[str]:
         found = f"  sum: {kernel.dtype} = {kernel.combiner} of {_bracketed(base)} and {row}"
         head = f"{head} for {loops} along {_loops(kernel.updates)}, {kernel.form}:"
         return [head, *picks, *text.flush(), found, *text.stores(kernel.stores)]
+    if isinstance(kernel, Recurrence):
+        return _recurrence(kernel, text, picks)
     if isinstance(kernel, Statistics | Chain):
         return _retraced(kernel, text, picks)
     parts = (
@@ -147,6 +151,28 @@ def _attention(kernel: Attention, text: _Text) -> list[str]:
     value = text.named(kernel.value)
     lines += [*text.flush(), f"  sum: {kernel.accumulator} = sum of weight * {_bracketed(value)}"]
     return [*lines, *text.stores(kernel.stores)]
+
+
+def _recurrence(kernel: Recurrence, text: _Text, picks: list[str]) -> list[str]:
+    """What a state is before the first round, then the lines of a round, then what is stored behind the last."""
+    lines = [f"recurrence {kernel.name} for {_loops((*kernel.rows, *kernel.columns))} in rounds {_loops((kernel.round,))}:", *picks]
+    for state in kernel.states:
+        value = text.named(state.start)
+        lines += [*text.flush(), f"  {state.name}: {state.dtype} = {value} before"]
+    for step in kernel.steps:
+        if isinstance(step, Fold):
+            value = text.named(step.value)
+            found = f"  {step.name}: {step.dtype} = fold {step.combiner} of {value} along {_loops(kernel.columns)}"
+        else:
+            left, right = text.named(step.lhs), text.named(step.rhs)
+            columns = ", ".join(_dim(loop.index) for loop in kernel.columns)
+            found = f"  {step.name}: {step.dtype} = sum of {_bracketed(left)}, {_loops(step.k)} for {columns}, * {_bracketed(right)}"
+        lines += [*text.flush(), found]
+    lines += text.stores(kernel.round_stores)
+    for state in kernel.states:
+        value = text.named(state.next)
+        lines += [*text.flush(), f"  next {state.name} = {value}"]
+    return lines + [f"  behind{line[1:]}" for line in text.stores(kernel.last_stores)]
 
 
 def _retraced(kernel: Statistics | Chain, text: _Text, picks: list[str]) -> list[str]:

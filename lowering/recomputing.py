@@ -25,6 +25,7 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
@@ -140,7 +141,7 @@ def last_stores(kernel: Kernel) -> tuple[Store, ...]:
     """The stores of which any may come last."""
     if isinstance(kernel, Rows):
         return kernel.element_stores or kernel.row_stores
-    return () if isinstance(kernel, Library) else kernel.stores
+    return () if isinstance(kernel, Library | Recurrence) else kernel.stores  # rounds read what is behind what they store
 
 
 def _read_early(kernel: Kernel) -> set[str]:
@@ -249,6 +250,9 @@ def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
     if isinstance(kernel, Rows):
         kernel = replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
         kernel = replace(kernel, folds=_used_folds(kernel))
+    elif isinstance(kernel, Recurrence):
+        kernel = replace(kernel, round_stores=stored(kernel.round_stores), last_stores=stored(kernel.last_stores))
+        kernel = _with_used_states(kernel)
     else:
         kernel = replace(kernel, stores=stored(kernel.stores))
         if isinstance(kernel, Statistics | Chain):
@@ -264,6 +268,22 @@ def _used_folds(kernel: Rows) -> tuple[Fold, ...]:
         if fold.name in wanted:
             wanted |= _results(fold.value)
     return tuple(fold for fold in kernel.folds if fold.name in wanted)
+
+
+def _with_used_states(kernel: Recurrence) -> Recurrence:
+    """The kernel with the states that its stores need, themselves or through others, and the steps that these are made of."""
+    wanted = _results(*(store.value for store in stores_of(kernel)))
+    found = frozenset[str]()
+    while found != wanted:
+        found = frozenset(wanted)
+        for step in kernel.steps:
+            if step.name in wanted:
+                wanted |= _results(step.value) if isinstance(step, Fold) else _results(step.lhs, step.rhs)
+        for state in kernel.states:
+            if state.name in wanted:
+                wanted |= _results(state.next)
+    states = tuple(state for state in kernel.states if state.name in wanted)
+    return replace(kernel, states=states, steps=tuple(step for step in kernel.steps if step.name in wanted))
 
 
 def _with_used_products(kernel: Statistics | Chain) -> Statistics | Chain:

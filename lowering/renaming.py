@@ -11,12 +11,14 @@ from coset.lowering.kernel import (
     Chain,
     Choose,
     Computed,
+    Fold,
     Grouped,
     Kernel,
     Library,
     Load,
     Plan,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
@@ -73,6 +75,16 @@ def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callabl
     if isinstance(kernel, Rows):
         folds = tuple(replace(fold, value=done[id(fold.value)]) for fold in kernel.folds)
         return replace(kernel, folds=folds, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
+    if isinstance(kernel, Recurrence):
+        steps = tuple(
+            replace(step, value=done[id(step.value)])
+            if isinstance(step, Fold)
+            else replace(step, lhs=done[id(step.lhs)], rhs=done[id(step.rhs)])
+            for step in kernel.steps
+        )
+        states = tuple(replace(state, start=done[id(state.start)], next=done[id(state.next)]) for state in kernel.states)
+        rounds, last = stored(kernel.round_stores), stored(kernel.last_stores)
+        return replace(kernel, steps=steps, states=states, round_stores=rounds, last_stores=last)
     if isinstance(kernel, Scan):
         return replace(kernel, value=done[id(kernel.value)], stores=stored(kernel.stores))
     if isinstance(kernel, Sort):

@@ -14,12 +14,14 @@ from coset.lowering.kernel import (
     Apply,
     Attention,
     Chain,
+    Fold,
     Grouped,
     Kernel,
     Library,
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Rows,
     Scan,
     Scatter,
@@ -37,6 +39,7 @@ from coset.lowering.triton_key import key_of
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import emit_pointwise
 from coset.lowering.triton_product import emit_product
+from coset.lowering.triton_recurrence import emit_recurrence
 from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import can_emit, kind_of
 from coset.lowering.triton_scan import emit_scan
@@ -51,6 +54,7 @@ _WIDTH = 110
 _EMITTERS: dict[type[Kernel], Callable[..., Emission]] = {
     Pointwise: emit_pointwise, Rows: emit_rows, Scan: emit_scan, Product: emit_product, Grouped: emit_grouped, Sort: emit_sort,
     Scatter: emit_scatter, Attention: emit_attention, Statistics: emit_statistics, Chain: emit_chain,
+    Recurrence: emit_recurrence,
 }  # fmt: skip
 
 
@@ -84,6 +88,8 @@ def refusal(kernel: Kernel) -> str:
     if isinstance(kernel, Library):
         return ""
     folds = kernel.folds if isinstance(kernel, Rows) else ()
+    if isinstance(kernel, Recurrence):
+        folds = tuple(step for step in kernel.steps if isinstance(step, Fold))
     for value in scalars(*values_of(kernel)):
         if not kind_of(value.dtype):
             return f"no kernel holds elements of {value.dtype}"

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import islice, product
 
 from coset.ir.types import F64, I8
-from coset.lowering.kernel import Attention, Chain, Computed, Grouped, Pointwise, Product, Rows, Scan, Scatter, Sort, Statistics
+from coset.lowering.kernel import Attention, Chain, Computed, Grouped, Pointwise, Product, Recurrence, Rows, Scan, Scatter, Sort, Statistics
 from coset.lowering.scattering import ATOMIC
 from coset.lowering.triton_attention import SPLITS as PARTS
 from coset.lowering.triton_choice import Choice
@@ -111,6 +111,15 @@ def _scatter(kernel: Scatter, default: Choice, _: Options, sizes: Sizes) -> Iter
             yield Choice(((name, height), ("BLOCK_COLUMNS", each)), warps)
 
 
+def _recurrence(kernel: Recurrence, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
+    width, most = default["BLOCK_COLUMNS"], power_of_two(number_of(kernel.rows, sizes))
+    heights = (16, 32, 64) if kernel.dots else (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    for height, warps, stages in product(heights, (1, 2, 4, 8), (1, 2, 3, 4)):
+        fits = height <= max(most, heights[0]) and _per_thread(height * width, warps, 1, 32)
+        if fits and (stages == 1 or default.stages > 1) and (warps >= 4 or not kernel.dots):
+            yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps, stages)
+
+
 # ---------------------------------------------------------------- products
 
 
@@ -202,5 +211,5 @@ def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: S
 
 _FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {
     Pointwise: _pointwise, Rows: _rows, Scan: _rows, Sort: _sort, Scatter: _scatter, Product: _products, Grouped: _products,
-    Attention: _attention, Statistics: _gradients, Chain: _gradients,
+    Attention: _attention, Statistics: _gradients, Chain: _gradients, Recurrence: _recurrence,
 }  # fmt: skip

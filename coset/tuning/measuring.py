@@ -19,7 +19,7 @@ from coset.fault import Runs
 from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
-from coset.lowering.kernel import Attention, Grouped, Loop, Product, Rows, Scan, Scatter, reads, writes
+from coset.lowering.kernel import Attention, Grouped, Loop, Product, Recurrence, Rows, Scan, Scatter, reads, writes
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
@@ -166,6 +166,8 @@ def summed(kernel: Tunable) -> int:
         sums = (each.k,)
     elif isinstance(each, Rows):
         sums = (each.columns,) * len(each.folds)  # one after the other
+    elif isinstance(each, Recurrence):
+        sums = ((each.round, *each.columns),) * max(1, len(each.steps))  # of each round behind those of the one before
     elif isinstance(each, Scan):
         sums = ((each.column,),)
     elif isinstance(each, Attention):

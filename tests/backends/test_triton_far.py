@@ -25,11 +25,13 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Result,
     Rows,
     Scalar,
     Scan,
     Sort,
+    State,
     Store,
 )
 from coset.lowering.triton import emit, kernel_source
@@ -119,17 +121,24 @@ def down(summed: Dim) -> dict[str, tuple[Kernel, list[int]]]:
     halves = (Loop("loop:h", 2), Loop("loop:r", 2))
     parted = wide(Load("x", (add(multiply(2, halves[0].index), halves[1].index), i.index), U8))
     last = replace(total, value=Result("sum", I32))
+    state = Result("s", I32)
+    grown = Apply(get_op("stablehlo.add"), (state, x), I32)
     return {
         "rows": (Rows("far", (i,), (j,), (Fold("total", "add", x, I32),), (total,), ()), sums),
         "product": (Product("far", (), (i,), (), (j,), x, one, I32, (last,)), sums),
         "parted product": (Product("far", (), (i,), (), halves, parted, one, I32, (last,)), sums),
         "scan": (Scan("far", (i,), j, x, "add", I32, (first,)), [10 * a * (b + 1) + b * (b + 1) // 2 for a in range(3) for b in range(4)]),
+        "recurrence": (
+            Recurrence("far", (i,), (), j, (State("s", wide(Number(0, U8)), grown, I32, False),), (), (), (replace(total, value=state),)),
+            sums,
+        ),
         "sort": (Sort("far", (i,), j, (front,), x, (x,), "GT", False, (place,)), [10 * a + 3 - b for a in range(3) for b in range(4)]),
     }
 
 
 @pytest.mark.parametrize(
-    ("family", "dynamic"), [*((family, False) for family in down(4)), *((family, True) for family in ("rows", "product", "scan"))]
+    ("family", "dynamic"),
+    [*((family, False) for family in down(4)), *((family, True) for family in ("rows", "product", "scan", "recurrence"))],
 )
 def test_offsets_of_what_is_summed_past_32_bits(family: str, dynamic: bool) -> None:
     summed: Dim = symbol("k") if dynamic else 4

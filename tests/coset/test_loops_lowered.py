@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from coset import lower
 from coset.cli import run
 from coset.egraph.limits import Limits
+from coset.looping import Loops
 from coset.lower import Check
 from coset.targets.target import get_target
 
@@ -56,6 +57,12 @@ def lowered(model: Path, folder: Path, *, code: str = "triton") -> dict[str, Any
     return report
 
 
+@pytest.fixture
+def rounds_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No loop is one kernel."""
+    monkeypatch.setattr(Loops, "_pays", lambda *_: False)
+
+
 def codes(report: dict[str, Any]) -> set[str]:
     return {kernel["code"] for kernel in report["kernels"]}
 
@@ -66,7 +73,7 @@ def recurrence(folder: Path, limit: int) -> Path:
     return path
 
 
-def test_a_scan_is_kernels_that_share_functions(tmp_path: Path) -> None:
+def test_a_scan_is_kernels_that_share_functions(tmp_path: Path, rounds_apart: None) -> None:
     report = lowered(recurrence(tmp_path, 12), tmp_path / "out")
     assert codes(report) == {"triton"}
     assert len(report["kernels"]) >= 12
@@ -76,7 +83,9 @@ def test_a_scan_is_kernels_that_share_functions(tmp_path: Path) -> None:
 
 
 def test_rounds_beyond_the_end_are_clamped(tmp_path: Path) -> None:
-    """Two rounds more than there are rows read and write the last one again, as the hub says."""
+    """Such a loop writes one place twice, and is no kernel.
+
+    Two rounds more than there are rows read and write the last one again, as the hub says."""
     report = lowered(recurrence(tmp_path, 14), tmp_path / "out", code="torch")
     assert not any("while" in kernel["ops"] for kernel in report["kernels"])
 
@@ -84,16 +93,19 @@ def test_rounds_beyond_the_end_are_clamped(tmp_path: Path) -> None:
 def test_a_loop_of_too_many_rounds_is_the_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """One whose matrix is more than a kernel holds."""
     monkeypatch.setattr("coset.lowering.loops.MOST_ROUNDS", 4)
-    model = recurrence(tmp_path, 12)
+    model = tmp_path / "recurrence.mlir"
+    model.write_text(RECURRENCE.replace("LIMIT", "12").replace("16", "80"))
     report = lowered(model, tmp_path / "out", code="torch")
     (loop,) = (kernel for kernel in report["kernels"] if "while" in kernel["ops"])
     assert "reads its condition back after each round" in loop["note"] and "more than 4 times" in loop["note"]
+    assert "it is no kernel: its columns, or the matrix that they are multiplied by" in loop["note"]
     assert run(["lower", str(model), "--code", "torch", "--check", "none", "-o", str(tmp_path / "again")]) == 0
     assert "reads its condition back" in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_each_round_multiplies_of_its_row_is_one_product(tmp_path: Path) -> None:
+def test_what_each_round_multiplies_of_its_row_is_one_product(tmp_path: Path, rounds_apart: None) -> None:
     text = RECURRENCE.replace("LIMIT", "12").replace(
         "%q = stablehlo.add %p, %flat :",
         "%f = stablehlo.dot_general %flat, %b, contracting_dims = [1] x [0]"
@@ -134,8 +146,8 @@ def products(report: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("length", [6, None])
-def test_recurrent_layers(kind: str, length: int | None, tmp_path: Path) -> None:
-    """Of a length that is known; of one that is free the loop is the host's."""
+def test_recurrent_layers(kind: str, length: int | None, tmp_path: Path, rounds_apart: None) -> None:
+    """Of a length that is known; one that is free cannot be unrolled, and is a kernel in any case."""
     draw = np.random.default_rng(0)
     gates, hidden = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind], 8
     weights = [
@@ -150,4 +162,5 @@ def test_recurrent_layers(kind: str, length: int | None, tmp_path: Path) -> None
     graph = helper.make_graph([node], "layer", ends[:1], ends[1:], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "layer.onnx")
     report = lowered(tmp_path / "layer.onnx", tmp_path / "out", code="torch")
-    assert any("while" in kernel["ops"] for kernel in report["kernels"]) == (length is None)
+    assert not any("while" in kernel["ops"] for kernel in report["kernels"])
+    assert sum("recurrence" in kernel["ops"] for kernel in report["kernels"]) == (2 if length is None else 0)

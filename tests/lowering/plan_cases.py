@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.hub_region_terms import while_term
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
+from coset.dialects.onnx_arithmetic import counted
+from coset.dialects.onnx_loops import element, placed
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, constant, input_term, make
+from coset.ir.term import Term, absent, constant, get, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]
@@ -531,3 +534,55 @@ def rounds_put_together() -> tuple[list[Term], list[Term]]:
         rows.append(reshape(now, (1, 4, 16)))
     both = op("concatenate", rows[0], op("concatenate", rows[1], rows[2], dimension=0), dimension=0)
     return [state, w], [op("concatenate", splat(0.0, F32, (1, 4, 16)), both, dimension=0), fold(rows[1], "add", 2)]
+
+
+# ---------------------------------------------------------------- loops
+
+
+def recurrence(states: list[Term], fixed: list[Term], count: Dim, step: Callable[..., list[Term]]) -> Term:
+    """A loop of `count` rounds over the states, then what no round changes; `step` gets the round first, and gives the states."""
+
+    def body(*inner: Term) -> list[Term]:
+        index, *rest = inner
+        return [op("add", index, constant(1, I32)), *step(index, *rest), *rest[len(states) :]]
+
+    bound = counted(count, I32)
+    return while_term([constant(0, I32), *states, *fixed], lambda *inner: op("compare", inner[0], bound, direction="LT"), body)
+
+
+@case
+def recurrent_layer() -> tuple[list[Term], list[Term]]:
+    """A gated recurrent layer from the last element to the first: two products by slices of one matrix, what each round gives, the last."""
+    s = symbol("s")
+    x, h, u = x_("x", F32, s, 3, 24), x_("h", F32, 3, 12), x_("u", F32, 12, 24)
+
+    def step(index: Term, state: Term, pile: Term, x: Term, u: Term) -> list[Term]:
+        place = op("subtract", op("subtract", counted(s, I32), constant(1, I32)), index)
+        both = op("add", element(x, place), dot(state, u, lhs_contract=(1,), rhs_contract=(0,)))
+        gate, new = (op("slice", both, start=(0, low), limit=(3, low + 12), strides=(1, 1)) for low in (0, 12))
+        gate = op("logistic", gate)
+        mixed = op("add", op("multiply", gate, state), op("multiply", op("subtract", like(1.0, gate), gate), op("tanh", new)))
+        return [mixed, placed(pile, mixed, place)]
+
+    loop = recurrence([h, splat(0, F32, (s, 3, 12))], [x, u], s, step)
+    return [x, h, u], [get(loop, 1), get(loop, 2)]
+
+
+@case
+def state_space() -> tuple[list[Term], list[Term]]:
+    """A selective state space: a state of two dims, of which each round gives a sum along one."""
+    n = symbol("n")
+    x, d, a, b, c = (
+        x_(name, F32, *shape) for name, shape in (("x", (8, n, 6)), ("d", (8, n, 6)), ("a", (6, 4)), ("b", (8, n, 4)), ("c", (8, n, 4)))
+    )
+    whole = (n, 6, 4)
+
+    def step(index: Term, state: Term, pile: Term, *given: Term) -> list[Term]:
+        x, d, b, c = (element(each, index) for each in given[:4])
+        kept = op("exponential", op("multiply", broadcast(d, whole, (0, 1)), broadcast(given[4], whole, (1, 2))))
+        new = op("multiply", broadcast(op("multiply", d, x), whole, (0, 1)), broadcast(b, whole, (0, 2)))
+        state = op("add", op("multiply", kept, state), new)
+        return [state, placed(pile, fold(op("multiply", state, broadcast(c, whole, (0, 2))), "add", 2), index)]
+
+    loop = recurrence([splat(0, F32, whole), splat(0, F32, (8, n, 6))], [x, d, b, c, a], 8, step)
+    return [x, d, a, b, c], [get(loop, 2)]

@@ -13,7 +13,7 @@ from coset.dialects.hub_scalars import cast, narrow, widen
 from coset.dialects.hub_scattering import combined
 from coset.dialects.hub_sorting import _ordered
 from coset.dialects.hub_tensors import _FOLDS, identity
-from coset.ir.dims import Dim, evaluate
+from coset.ir.dims import Dim, evaluate, symbols
 from coset.ir.evaluate import evaluate as evaluate_terms
 from coset.ir.term import input_term, intern, rebuild
 from coset.ir.types import DType, TensorType
@@ -23,6 +23,8 @@ from coset.lowering.kernel import (
     Chain,
     Choose,
     Computed,
+    Dot,
+    Fold,
     Grouped,
     IndexValue,
     Library,
@@ -31,6 +33,7 @@ from coset.lowering.kernel import (
     Number,
     Plan,
     Pointwise,
+    Recurrence,
     Result,
     Rows,
     Scalar,
@@ -150,6 +153,8 @@ class _Run:
         elif isinstance(kernel, Attention):
             self._last = self._extent(kernel.keys)
             self._attention(kernel)
+        elif isinstance(kernel, Recurrence):
+            self._recurrence(kernel)
         elif isinstance(kernel, Statistics | Chain):
             self._last = self._extent(kernel.summed)
             self._retraced(kernel)
@@ -236,6 +241,66 @@ class _Run:
                 ends = np.broadcast_to(self.dim(end), [size if axis in own else 1 for axis, size in enumerate(self.shape)])
                 hidden = outside(place, ends.reshape(*weights.shape[:2], 1))
                 assert not ((np.abs(weights) > 0) & hidden).any(), "what is said to be unseen has a weight"
+
+    def _recurrence(self, kernel: Recurrence) -> None:
+        """Round by round; folds and products in f64. Each round stores some elements, all together each once."""
+        self._begin(loops_of(kernel))
+        rounds, first = self.shape[0], 1 + len(kernel.rows)
+        self.index[kernel.round.name] = np.zeros((1,) * len(self.shape), np.int64)
+        shape = (1, *self.shape[1 : first + len(kernel.columns)], *(1 for _ in kernel.depth))
+        narrow_shape = (*shape[:first], *(1,) * (len(shape) - first))
+        states = {s.name: np.broadcast_to(cast(self.value(s.start), s.dtype), shape if s.wide else narrow_shape) for s in kernel.states}
+        pieces: list[list[tuple[Store, tuple[Array, ...], Array]]] = []
+        for at in range(rounds):
+            self.index[kernel.round.name] = np.full((1,) * len(self.shape), at)
+            self.values.clear()
+            self.results = dict(states)
+            for step in kernel.steps:
+                self.results[step.name] = self._fold(step, shape, first) if isinstance(step, Fold) else self._dot(step, shape, first)
+            pieces.append([self._piece(store, kernel, shape, narrow_shape) for store in kernel.round_stores])
+            new = {s.name: np.broadcast_to(cast(self.value(s.next), s.dtype), shape if s.wide else narrow_shape) for s in kernel.states}
+            states = new
+        self.values.clear()
+        self.results = dict(states)
+        pieces.append([self._piece(store, kernel, shape, narrow_shape) for store in kernel.last_stores])
+        for store in (*kernel.round_stores, *kernel.last_stores):
+            buffer = self.plan.buffers[store.buffer]
+            result = np.zeros([evaluate(dim, self.binding) for dim in buffer.shape], buffer.dtype.numpy)
+            count = np.zeros(result.shape, np.int64)
+            for each, place, value in (piece for row in pieces for piece in row):
+                if each is store:
+                    assert value.dtype == buffer.dtype.numpy
+                    if store.index:
+                        result[place] = value
+                        np.add.at(count, place, 1)
+                    else:
+                        result[()], count[()] = value.reshape(()), count + value.size
+            assert np.all(count == 1), f"{store.buffer}: elements are stored {count.min()} to {count.max()} times"
+            self.memory[store.buffer] = result
+
+    def _piece(self, store: Store, kernel: Recurrence, shape: tuple[int, ...], narrow_shape: tuple[int, ...]) -> Any:
+        """What a store stores of this round, and where."""
+        names = {name for dim in store.index for name in symbols(dim)}
+        whole = shape if names & {loop.name for loop in kernel.columns} else narrow_shape
+        place = tuple(np.broadcast_to(self.dim(dim), whole) for dim in store.index)
+        return store, place, np.broadcast_to(self.value(store.value), whole)
+
+    def _fold(self, fold: Fold, shape: tuple[int, ...], first: int) -> Array:
+        value = widen(np.broadcast_to(cast(self.value(fold.value), fold.dtype), shape))
+        value = value.astype(np.float64) if fold.dtype.kind == "float" and fold.combiner in ("add", "multiply") else value
+        with np.errstate(all="ignore"):
+            start = widen(identity(fold.combiner, fold.dtype))[()]
+            axes = tuple(range(first, len(shape)))
+            folded = _FOLDS[fold.combiner].reduce(value, axis=axes, initial=start, dtype=value.dtype, keepdims=True)
+        return narrow(np.asarray(folded), fold.dtype)
+
+    def _dot(self, dot: Dot, shape: tuple[int, ...], first: int) -> Array:
+        """lhs [rows, depth] by rhs [columns, depth], as their loops stand."""
+        size = shape[first]
+        lhs = np.broadcast_to(self._wide(dot.lhs, dot.dtype), shape).reshape(-1, size)
+        rhs = np.broadcast_to(self._wide(dot.rhs, dot.dtype), (*(1,) * first, size, size)).reshape(size, size)
+        with np.errstate(all="ignore"):
+            return narrow((lhs @ rhs.T).reshape(shape), dot.dtype)
 
     def _scatter(self, kernel: Scatter) -> None:
         """By the hub's own meaning, over rows and columns as two dims."""

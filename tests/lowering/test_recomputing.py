@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coset.dialects.hub_terms import dot
+from coset.dialects.hub_terms import dot, splat
+from coset.dialects.onnx_loops import element, placed
 from coset.ir.dims import add, symbol
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import Term, input_term, make
+from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import BOOL, F32, F64, TensorType
 from coset.lowering.kernel import (
     Apply,
@@ -28,8 +29,10 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Result,
     Rows,
+    State,
     Statistics,
     Store,
     Sum,
@@ -42,7 +45,7 @@ from coset.lowering.plan import plan
 from coset.lowering.recomputing import fewest_bytes, in_place, recomputed
 from tests.lowering.attention_cases import Backward, Case
 from tests.lowering.drawn_programs import program as drawn
-from tests.lowering.plan_cases import CASES
+from tests.lowering.plan_cases import CASES, recurrence
 from tests.lowering.plan_numpy import run
 
 
@@ -295,3 +298,48 @@ def test_what_other_programs_read_stays() -> None:
     rows = Rows("r", (ROW,), (COLUMN,), (), (Store("s", (ROW.index,), load("t", ROW.index)),), (Store("y", here, load("x", *here)),))
     vectors = {"s": (F32, (4,)), "t": (F32, (4,))}
     assert pairs(rows, **vectors) == [("y", "x")], "stores of rows come before those of elements"
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def test_rounds_have_no_result_in_the_memory_of_what_they_read() -> None:
+    """Reads of later rounds are on their way while this one stores."""
+    rounds, row = Loop("loop:round", 4), Loop("loop:i0", 4)
+    here = (rounds.index, row.index)
+    state = State("s", Number(0.0, F32), load("x", *here), F32, False)
+    kernel = Recurrence("r", (row,), (), rounds, (state,), (), (Store("y", here, load("x", *here)),), ())
+    assert pairs(kernel) == []
+
+
+def test_loops_under_every_limit() -> None:
+    """Two stacks and the last of a state, each needed before and behind what takes more memory: a kernel that is launched again stores what
+    is missing, and has the states and steps of that alone."""
+    h, x, u = (input_term(name, TensorType(F32, shape)) for name, shape in (("h", (3, 8)), ("x", (6, 3, 8)), ("u", (8, 8))))
+
+    def step(index: Term, h: Term, g: Term, first: Term, second: Term, x: Term, u: Term) -> list[Term]:
+        new = make("stablehlo.tanh", (make("stablehlo.add", (element(x, index), dot(h, u, lhs_contract=(1,), rhs_contract=(0,)))),))
+        other = make("stablehlo.maximum", (make("stablehlo.negate", (g,)), element(x, index)))
+        return [new, other, placed(first, new, index), placed(second, other, index)]
+
+    piles = [splat(0, F32, (6, 3, 8))] * 2
+    loop = recurrence([h, h, *piles], [x, u], 6, step)
+    outputs = []
+    for name, made in (("a", get(loop, 3)), ("b", get(loop, 4))):
+        behind = made
+        for _ in range(4):
+            behind = dot(behind, u, lhs_contract=(2,), rhs_contract=(0,))
+        outputs.append((name, make("stablehlo.multiply", (behind, made))))
+    program = Program((h, x, u), tuple(outputs))
+    draw = np.random.default_rng(5)
+    feeds = {str(term.attribute("name")): draw.normal(size=term.tensor.dims).astype(np.float32) for term in program.inputs}
+    whole = plan(program)
+    assert any(isinstance(kernel, Recurrence) and len(kernel.states) == 2 for kernel in whole.kernels)
+    most = live_bytes(replace(whole, offsets={}, arena=0), size_of)
+    again: set[tuple[int, int]] = set()
+    for limit in range(most, fewest_bytes(whole, one, size_of) - 1, -max(1, most // 16)):
+        found = within(whole, limit)
+        assert found is not None
+        same(found, whole, feeds)
+        again |= {(len(k.states), len(k.steps)) for k in found.kernels if isinstance(k, Recurrence) and "_again" in k.name}
+    assert again & {(1, 0), (1, 1)}, again

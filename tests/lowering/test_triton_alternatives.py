@@ -31,6 +31,7 @@ from coset.lowering.kernel import (
     Plan,
     Pointwise,
     Product,
+    Recurrence,
     Rows,
     Scan,
     Sort,
@@ -210,7 +211,7 @@ def test_every_family_has_alternatives_and_the_default_is_the_first() -> None:
             numbers = [number for name, number in choice.numbers if name != "SPLITS" and number != 1]
             assert all(number & (number - 1) == 0 for number in numbers), (what, choice)
         families[type(kernel)] = max(families.get(type(kernel), 0), len(found))
-    assert set(families) == {Pointwise, Rows, Scan, Sort, ScatterKernel, Product, Grouped, Attention, Statistics, Chain}
+    assert set(families) == {Pointwise, Rows, Scan, Sort, ScatterKernel, Product, Grouped, Attention, Statistics, Chain, Recurrence}
     assert all(count >= 3 for count in families.values()), families
 
 
@@ -355,4 +356,4 @@ def test_a_sample_of_alternatives_compiles(compiler: Compiler) -> None:
                 kernel_source(kernel, made, options=options), emit(kernel, made, options=options).launches, "sm_90", {}
             ):
                 assert one.registers > 0, what
-    assert len(seen) == 10
+    assert len(seen) == 11
