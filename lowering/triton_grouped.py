@@ -29,7 +29,7 @@ def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[st
     assert unit is not None, "grouped products are of floats"
     count, n, k, groups = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     assert isinstance(groups, int)
-    assert len(kernel.m) == 1, "a tile of a group begins anywhere: of several loops it would reach over an end"
+    assert len(kernel.m) <= 1, "a tile of a group begins anywhere: of several loops it would reach over an end"
     each = floordiv(add(count, add(groups, -1)), groups)  # rows of a group on the mean
     tiling = replace(choose_tiling(each, n, k, groups, unit, options), splits=1, chunk=0)
     starts = Buffer(f"{kernel.name}_starts", I64, (groups + 1,), "temporary")

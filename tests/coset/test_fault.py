@@ -26,7 +26,21 @@ from coset.ir.program import Program
 from coset.ir.types import F32
 from coset.lower import Check
 from coset.lowering import aten_kernel, triton
-from coset.lowering.kernel import Apply, Computed, Grouped, Library, Number, Plan, Product, Rows, Scatter, Store, reads, stores_of
+from coset.lowering.kernel import (
+    Apply,
+    Computed,
+    Grouped,
+    Library,
+    Number,
+    Plan,
+    Product,
+    Recurrence,
+    Rows,
+    Scatter,
+    Store,
+    reads,
+    stores_of,
+)
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan
@@ -68,6 +82,8 @@ def made_by(kernel: str | None = None) -> Made:
             return each
         if isinstance(each, Rows):
             return replace(each, row_stores=more(each.row_stores), element_stores=more(each.element_stores))
+        if isinstance(each, Recurrence):
+            return replace(each, round_stores=more(each.round_stores), last_stores=more(each.last_stores))
         return replace(each, stores=more(each.stores))
 
     return made
@@ -235,7 +251,7 @@ def test_a_wrong_torch_function_is_named(kind: type[Computed], monkeypatch: pyte
         right(self, store, own)
         if isinstance(self.kernel, kind) and (not names or names[0] == self.kernel.name):
             names[:] = [self.kernel.name]
-            self.lines.append(f"{store.buffer}.add_(1)")
+            self.lines.append(f"{store.buffer}.mul_(2).add_(1)")  # a constant alone is lost where the mean is taken off
 
     monkeypatch.setattr(aten_kernel._Function, "_store", wrong)
     monkeypatch.setattr(lower, "read_program", lambda _: layers())
