@@ -197,7 +197,7 @@ class _Function:
         return self._as_axes(load.buffer, load.index)
 
     def _as_axes(self, name: str, index: Sequence[Dim]) -> str | None:
-        loops = self.loops or loops_of(self.kernel)
+        loops = self.loops if self.loops or isinstance(self.kernel, Recurrence) else loops_of(self.kernel)  # a round is no axis
         extents = {loop.name: loop.extent for loop in loops}
         numbers = {loop.name: place for place, loop in enumerate(loops)}
         found = [self._cut(dim, size, extents) for dim, size in zip(index, self.plan.buffers[name].shape, strict=True)]
