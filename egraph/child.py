@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from coset.egraph.beside import SWITCHED
 from coset.egraph.door import EngineError, EnginePanic, keep_engines
 from coset.egraph.growth import Step
 from coset.egraph.search import Search, serve
@@ -149,7 +148,6 @@ def _child(search: Search, sender: multiprocessing.connection.Connection, limit:
     gc.set_threshold(*COLLECTED)
     gc.enable()
     keep_engines()
-    sys.setswitchinterval(SWITCHED)
 
     def send(message: tuple[str, Any]) -> None:
         kind, value = message

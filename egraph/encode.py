@@ -72,10 +72,6 @@ class EncodedRule:
         """Those of the right side."""
         return tuple(applications(self.rule.right))
 
-    def prepare(self) -> None:
-        """Read what is kept of the rule for later and decisions need. Where two threads read it at once, both read the same."""
-        assert self.rule.compiled.types is not None and self.right is not None
-
     @property
     def made(self) -> tuple[Application, ...]:
         """The nodes of the right side; the tuple of several roots is none."""

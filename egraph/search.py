@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.egraph import door, edges, facts
-from coset.egraph.beside import Beside
 from coset.egraph.encode import (
     ANALYSIS,
     FORGETTING,
@@ -102,7 +101,6 @@ class Search:
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
     asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
     recorder: Recorder | None = None
-    beside: Beside = field(default_factory=Beside)
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -240,7 +238,6 @@ class Search:
                     self._parse(frame.key_declarations)
                 self._parse(frame.declarations)
         self.sought.update(encoded.number for encoded in new)
-        self.beside.prepare([encoded.prepare for encoded in new])
         self._ask(fact for encoded in new for fact, _ in encoded.rule.facts)
         self._parse(find_texts(new, self.tables, self.pieces))
         return ready
@@ -331,25 +328,21 @@ class Search:
             return
         self.engine.ruleset(FORGETTING)  # so that each is read once or few times
         rows = []
-        for encoded, key, plan in self.beside.made(self._decisions(keys)):
-            if plan is None:
-                self.refused.append((encoded, key))
-                continue
-            if encoded.number not in self.planned:
-                self._declare_apply(encoded)
-            rows.append(row(encoded.plan, encoded.number, *key, *plan))
-        if rows:
-            self.engine.run(rows)
-
-    def _decisions(self, keys: Iterable[tuple[int, ...]]) -> Iterator[tuple[EncodedRule, tuple[int, ...], tuple[int, ...] | None]]:
-        """The plan of each of `keys` that has none yet; None: the rule does not fire there."""
         for number, *situation in keys:
             encoded = self.rules[number]
             key = tuple(situation[: encoded.frame.width])
             plans = self.plans.setdefault(number, {})
-            if key not in plans:
-                plan = plans[key] = self._plan(encoded, key)
-                yield encoded, key, plan
+            if key in plans:
+                continue
+            plan = plans[key] = self._plan(encoded, key)
+            if plan is None:
+                self.refused.append((encoded, key))
+                continue
+            if number not in self.planned:
+                self._declare_apply(encoded)
+            rows.append(row(encoded.plan, number, *key, *plan))
+        if rows:
+            self.engine.run(rows)
 
     def _declare_apply(self, encoded: EncodedRule) -> None:
         self.planned.add(encoded.number)
