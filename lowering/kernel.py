@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Union
 
 from coset.ir.dims import Dim, Shape, floordiv, symbols
@@ -30,7 +30,7 @@ __all__ = [
     "Apply", "Attention", "Bound", "Buffer", "Chain", "Choose", "Computed", "Dot", "Fold", "Grouped", "Held", "IndexValue", "Kernel",
     "Library", "Load", "Loop", "Number", "Pick", "Plan", "Pointwise", "Product", "Recurrence", "Result", "Rows", "Scalar", "Scan",
     "Scatter", "Slope", "Sort", "State", "Statistics", "Store", "Sum", "dims_in", "extents_of", "loops_of", "operands_of", "reads",
-    "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "writes",
+    "scalars", "stores_by_sum", "stores_of", "used_picks", "values_of", "with_stores", "writes",
 ]  # fmt: skip
 
 
@@ -420,6 +420,15 @@ def stores_of(kernel: Kernel) -> tuple[Store, ...]:
     if isinstance(kernel, Recurrence):
         return (*kernel.round_stores, *kernel.last_stores)
     return () if isinstance(kernel, Library) else kernel.stores
+
+
+def with_stores(kernel: Computed, made: Callable[[tuple[Store, ...]], tuple[Store, ...]]) -> Computed:
+    """`kernel` with what is `made` of its stores, of those together that are once for each of the same loops."""
+    if isinstance(kernel, Rows):
+        return replace(kernel, row_stores=made(kernel.row_stores), element_stores=made(kernel.element_stores))
+    if isinstance(kernel, Recurrence):
+        return replace(kernel, round_stores=made(kernel.round_stores), last_stores=made(kernel.last_stores))
+    return replace(kernel, stores=made(kernel.stores))
 
 
 def stores_by_sum(kernel: Chain) -> list[tuple[Store, Sum]]:

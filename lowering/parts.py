@@ -27,7 +27,6 @@ from coset.lowering.kernel import (
     Pick,
     Pointwise,
     Recurrence,
-    Rows,
     Scalar,
     Scatter,
     Store,
@@ -37,6 +36,7 @@ from coset.lowering.kernel import (
     stores_of,
     used_picks,
     values_of,
+    with_stores,
     writes,
 )
 from coset.lowering.kinds import Limits
@@ -356,10 +356,7 @@ def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:
             found += [store, *(replace(store, buffer=place.into, index=place.of(store.index, extents)) for place in places)]
         return tuple(found)
 
-    assert not isinstance(kernel, Recurrence), f"{kernel.name} stores wholes"
-    if isinstance(kernel, Rows):
-        return replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
-    return replace(kernel, stores=stored(kernel.stores))
+    return with_stores(kernel, stored)
 
 
 def _placed(kernel: Computed, moved: Mapping[str, Place]) -> Computed:

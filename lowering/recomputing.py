@@ -36,6 +36,7 @@ from coset.lowering.kernel import (
     stores_of,
     used_picks,
     values_of,
+    with_stores,
     writes,
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS
@@ -247,16 +248,13 @@ def _trimmed(kernel: Kernel, kept: set[str], last: Sequence[str]) -> Kernel:
         return tuple(sorted(left, key=lambda store: store.buffer in last))
 
     assert not isinstance(kernel, Library)
+    kernel = with_stores(kernel, stored)
     if isinstance(kernel, Rows):
-        kernel = replace(kernel, row_stores=stored(kernel.row_stores), element_stores=stored(kernel.element_stores))
         kernel = replace(kernel, folds=_used_folds(kernel))
     elif isinstance(kernel, Recurrence):
-        kernel = replace(kernel, round_stores=stored(kernel.round_stores), last_stores=stored(kernel.last_stores))
         kernel = _with_used_states(kernel)
-    else:
-        kernel = replace(kernel, stores=stored(kernel.stores))
-        if isinstance(kernel, Statistics | Chain):
-            kernel = _with_used_products(kernel)
+    elif isinstance(kernel, Statistics | Chain):
+        kernel = _with_used_products(kernel)
     values = values_of(replace(kernel, picks=()))
     return replace(kernel, picks=used_picks(kernel.picks, values, [dim for store in stores_of(kernel) for dim in store.index]))
 

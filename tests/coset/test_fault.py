@@ -34,12 +34,12 @@ from coset.lowering.kernel import (
     Number,
     Plan,
     Product,
-    Recurrence,
     Rows,
     Scatter,
     Store,
     reads,
     stores_of,
+    with_stores,
 )
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
@@ -78,13 +78,7 @@ def made_by(kernel: str | None = None) -> Made:
         yield InNumpy(shown if kernel is None else replace(shown, kernels=tuple(map(changed, shown.kernels))))
 
     def changed(each: Any) -> Any:
-        if each.name != kernel:
-            return each
-        if isinstance(each, Rows):
-            return replace(each, row_stores=more(each.row_stores), element_stores=more(each.element_stores))
-        if isinstance(each, Recurrence):
-            return replace(each, round_stores=more(each.round_stores), last_stores=more(each.last_stores))
-        return replace(each, stores=more(each.stores))
+        return with_stores(each, more) if each.name == kernel else each
 
     return made
 

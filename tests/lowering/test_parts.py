@@ -28,6 +28,8 @@ from coset.lowering.kernel import (
     Loop,
     Plan,
     Pointwise,
+    Product,
+    Recurrence,
     Rows,
     Scalar,
     Scatter,
@@ -46,7 +48,7 @@ from coset.lowering.traffic import kernel_traffic, traffic
 from coset.lowering.triton import can_emit
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_parts, plan_numpy, test_triton_plans
-from tests.lowering.plan_cases import op, scatter_rows, x_
+from tests.lowering.plan_cases import element, get, op, placed, recurrence, scatter_rows, x_
 from tests.lowering.test_plan import check, laws
 
 FREE_LAUNCHES = replace(Limits(), launch_bytes=0)
@@ -371,3 +373,23 @@ def test_bytes_are_those_that_are_moved() -> None:
     found = plan(given)
     moved = 4 * 2 * (1024 * 8 + 8 * 512 + 1024 * 512)
     assert traffic(found).bytes == moved and traffic(found).kernels == 2
+
+
+@pytest.mark.parametrize("dimension", [0, 2])
+def test_what_a_recurrence_reads_and_makes_beside_others(dimension: int) -> None:
+    """What it reads is stored in its place too, where that pays; what it makes is copied."""
+    count, shape = 6, (6, 3, 8)
+    x, w, z = x_("x", F32, count, 3, 5), x_("w", F32, 5, 8), x_("z", F32, *shape)
+    read = dot(x, w, lhs_contract=(2,), rhs_contract=(0,))
+
+    def step(index: Term, state: Term, pile: Term, read: Term) -> list[Term]:
+        new = op("add", op("multiply", state, splat(0.5, F32, (3, 8))), op("tanh", element(read, index)))
+        return [new, placed(pile, new, index)]
+
+    loop = recurrence([splat(0, F32, (3, 8)), splat(0, F32, shape)], [read], count, step)
+    program = Program((x, w, z), (("y", op("concatenate", read, get(loop, 2), z, dimension=dimension)), ("last", get(loop, 1))))
+    draw = np.random.default_rng(dimension)
+    found = check(program, {term.attribute("name"): draw.normal(size=term.tensor.static).astype(np.float32) for term in program.inputs})
+    assert sum(isinstance(kernel, Recurrence) for kernel in found.kernels) == 1
+    (product,) = (kernel for kernel in found.kernels if isinstance(kernel, Product))
+    assert len(stores_of(product)) == (2 if dimension == 0 else 1)
