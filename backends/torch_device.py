@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coset.backends.triton_child import GUARD, POISON, TORCH_NAMES, Answer, described_type, descriptor, imported, serve
+from coset.backends.triton_child import GUARD, POISON, TORCH_NAMES, Answer, described_type, imported, serve
 
 _ALIGNED = 64  # bytes: wider than any access of a kernel
 
@@ -24,6 +24,7 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
         from coset.backends.triton_corrections import correct_interpreter
 
         correct_interpreter()
+    from coset.lowering.package_tiles import described  # as packages make them; it imports Triton
 
     def answer(request: dict[str, Any], arrays: list[bytes], folder: Path) -> Answer:
         memory = [torch.full((len(array) + 2 * GUARD + _ALIGNED,), POISON, dtype=torch.uint8, device=device) for array in arrays]
@@ -40,7 +41,7 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
         def given(type: str, value: Any) -> Any:
             if type.startswith("tensordesc"):
                 number, begin, *where = value
-                return descriptor(tensor(number, described_type(type))[begin:], *where)
+                return described(tensor(number, described_type(type)), begin, *map(tuple, where))
             return tensor(value, type.removeprefix("*")) if type.startswith("*") else value
 
         try:

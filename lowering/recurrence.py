@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from coset.ir.dims import Dim, add, multiply, subtract, symbol, symbols
+from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.ir.term import CONSTANT, GET, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, TupleType
 from coset.lowering.contraction import dot
@@ -136,7 +136,7 @@ class _Reading:
         outside = {self.parameters[k]: self.loop.operands[k] for k in self.same}
         written = {term: number_term(dim, term) for term, dim in dims.items() if term.op is not CONSTANT}
         results = replaced(self.results, {**outside, **written})
-        last = {k: number_term(_at_round(dim, count), self.parameters[k]) for k, dim in counters.items()}
+        last = {k: number_term(substitute(dim, {ROUND: count}), self.parameters[k]) for k, dim in counters.items()}
         known = {**{k: self.loop.operands[k] for k in self.same}, **last}
         stacks = self._stacks(results, known, count)
         carried = {
@@ -197,12 +197,6 @@ class _Reading:
 
 def _is_integer(term: Term) -> bool:
     return isinstance(term.type, TensorType) and term.tensor.dims == () and term.tensor.dtype.name in ("i32", "i64")
-
-
-def _at_round(dim: Dim, count: Dim) -> Dim:
-    step = linear(dim, ROUND)
-    assert step is not None
-    return add(subtract(dim, multiply(step, symbol(ROUND))), multiply(step, count))
 
 
 def _stack(write: Term, count: Dim) -> Stack | None:

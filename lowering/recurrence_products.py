@@ -10,7 +10,7 @@ from functools import partial
 
 from coset.dialects.hub_region_terms import while_term
 from coset.dialects.hub_terms import broadcast, convert, reshape, splat, transpose
-from coset.ir.dims import Dim, Shape, add, multiply, subtract, symbol
+from coset.ir.dims import Dim, Shape, add, substitute, subtract, symbol
 from coset.ir.term import CONSTANT, GET, INPUT, Term, constant, get, make, rebuild, topological
 from coset.ir.types import I32, TensorType
 from coset.lowering.index_arithmetic import linear
@@ -199,7 +199,7 @@ class _Lighter:
         step = linear(dim, ROUND)
         if not isinstance(step, int) or term.tensor.rank:
             raise Apart
-        rest = number_term(subtract(dim, multiply(step, symbol(ROUND))), term)
+        rest = number_term(substitute(dim, {ROUND: 0}), term)
         rounds = make("stablehlo.iota", (), {"shape": shape, "dimension": 0, "dtype": dtype})
         scaled = make("stablehlo.multiply", (rounds, splat(step, dtype, shape)))
         return make(_SUM, (scaled, broadcast(rest, shape, ())))
@@ -267,7 +267,7 @@ class _Lighter:
         # places of another step leave the round in where they begin, which is then not seen to be inside
         step, count = linear(starts[axis], ROUND), self.rounds.count
         low = subtract(starts[axis], symbol(ROUND)) if step == 1 else subtract(add(starts[axis], symbol(ROUND)), subtract(count, 1))
-        begin, end = [*starts], [*(_end(start, size) for start, size in zip(starts, sizes, strict=True))]
+        begin, end = [*starts], [*map(add, starts, sizes)]
         begin[axis], end[axis] = low, add(low, count)
         if not _is_inside(begin, end, shape):
             raise Apart
@@ -355,10 +355,6 @@ class _Lighter:
         return True
 
 
-def _end(start: Dim, size: Dim) -> Dim:
-    return add(start, size)
-
-
 def _is_inside(begin: Sequence[Dim], end: Sequence[Dim], shape: Shape) -> bool:
     """Whether nothing is clamped."""
     return all(
@@ -381,7 +377,7 @@ def _counted(dim: Dim, index: Term) -> Term:
     """A dim over the round as a number, of the loop's counter."""
     step = linear(dim, ROUND)
     assert isinstance(step, int)
-    rest = subtract(dim, multiply(step, symbol(ROUND)))
+    rest = substitute(dim, {ROUND: 0})
     moved = index if step == 1 else make("stablehlo.multiply", (constant(step, I32), index))
     return moved if rest == 0 else make(_SUM, (number_term(rest, index), moved))
 

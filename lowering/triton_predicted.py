@@ -130,7 +130,7 @@ def _moving(kernel: Computed, plan: Plan, choice: Choice, target: Target, sizes:
         loops = kernel.loops if isinstance(kernel, Pointwise) else (*kernel.updates, *kernel.columns)  # type: ignore[union-attr]
         tile, total = prod(numbers.values()), number_of(loops, sizes)
         programs = -(-total // tile)
-    else:  # a sort: whole rows
+    else:  # a sort or a recurrence: whole rows
         total = number_of(loops_of(kernel), sizes)
         rows = number_of(kernel.rows, sizes)  # type: ignore[union-attr]
         tile, programs = numbers["BLOCK_ROWS"] * (total // max(rows, 1)), -(-rows // numbers["BLOCK_ROWS"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +29,7 @@ from coset.lowering.plan_text import show
 from coset.lowering.traffic import least, traffic, unfused
 from coset.rules.definition import evaluate_defined
 from tests.lowering.drawn_programs import program as drawn
+from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.plan_cases import CASES, LEAN
 from tests.lowering.plan_numpy import run
 
@@ -38,8 +38,6 @@ MODELS = (
     "unet_gn",
     "lstm_bi",
 )  # fmt: skip
-GOLDENS = Path(__file__).parent / "goldens"
-REWRITE = "COSET_REWRITE_GOLDENS"  # set it to write the goldens anew
 
 
 def check(program: Program, feeds: Mapping[str, Any], *, limits: Limits | None = None) -> Plan:
@@ -146,10 +144,7 @@ def test_plans_under_tight_limits_give_the_values_too() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_case_gives_its_values_and_reads_as_its_golden(name: str) -> None:
     text = show(check(*CASES[name]()))
-    path = GOLDENS / f"{name}.txt"
-    if os.environ.get(REWRITE):
-        path.write_text(text)
-    assert text == path.read_text(), f"the plan has changed: set {REWRITE}=1 to write it anew, and look at the difference"
+    read_as_golden(name, text)
 
 
 @pytest.mark.parametrize("name", sorted(LEAN))

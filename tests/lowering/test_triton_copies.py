@@ -3,7 +3,6 @@ what no descriptor can say, and the text."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_copies import used_lines
 from coset.lowering.triton_launch import Argument
 from tests.lowering.drawn_kernels import Drawing
-from tests.lowering.test_plan import GOLDENS, REWRITE
+from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.test_triton_product import matmul, operands, wide, widened
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
@@ -241,16 +240,21 @@ def test_rows_and_k_of_two_loops(interpreter: Runner) -> None:
         assert_same(found, expected.astype(np.float32), F32, tile.text())
 
 
-def test_groups_read_their_matrices_by_copies(interpreter: Runner) -> None:
-    """Tiles of a group begin anywhere, and rows of the next group beside them are not stored."""
-    m, n, k, groups = Loop("loop:m", 70), Loop("loop:n", 40), Loop("loop:k", 48), Loop("loop:g", 5)
+def grouped(rows: int, columns: int, depth: int, count: int) -> tuple[Grouped, Plan]:
+    """Rows of x by the transposed matrices of their groups, in f16 summed in f32."""
+    m, n, k, groups = Loop("loop:m", rows), Loop("loop:n", columns), Loop("loop:k", depth), Loop("loop:g", count)
     x, w = Load("x", (m.index, k.index), F16), Load("w", (groups.index, n.index, k.index), F16)
     store = Store("y", (m.index, n.index), Result("sum", F32))
     kernel = Grouped("grouped", (groups,), (m,), (n,), (k,), Load("key", (m.index,), I32), x, w, F32, (store,))
-    shapes = {"x": ((70, 48), F16), "w": ((5, 40, 48), F16), "key": ((70,), I32), "y": ((70, 40), F32)}
-    plan = Plan({name: Buffer(name, dtype, shape, "input") for name, (shape, dtype) in shapes.items()}, (kernel,), (), ())
+    shapes = {"x": ((rows, depth), F16), "w": ((count, columns, depth), F16), "key": ((rows,), I32), "y": ((rows, columns), F32)}
+    return kernel, Plan({name: Buffer(name, dtype, shape, "input") for name, (shape, dtype) in shapes.items()}, (kernel,), (), ())
+
+
+def test_groups_read_their_matrices_by_copies(interpreter: Runner) -> None:
+    """Tiles of a group begin anywhere, and rows of the next group beside them are not stored."""
+    kernel, plan = grouped(70, 40, 48, 5)
     draw = np.random.default_rng(4)
-    values: dict[str, Any] = {name: cast(draw.integers(-3, 4, shapes[name][0]), F16) for name in "xw"}
+    values: dict[str, Any] = {name: cast(draw.integers(-3, 4, plan.buffers[name].shape), F16) for name in "xw"}
     values["key"] = np.sort(draw.choice([0, 1, 3, 4], 70)).astype(np.int32)
     values["x"][values["key"] == 3] = np.nan
     for parts in (1, 2):
@@ -262,12 +266,7 @@ def test_groups_read_their_matrices_by_copies(interpreter: Runner) -> None:
 
 
 def test_groups_copy_by_default_where_tiles_are_large() -> None:
-    m, n, k, groups = Loop("loop:m", 4096), Loop("loop:n", 1024), Loop("loop:k", 1024), Loop("loop:g", 8)
-    x, w = Load("x", (m.index, k.index), F16), Load("w", (groups.index, n.index, k.index), F16)
-    store = Store("y", (m.index, n.index), Result("sum", F32))
-    kernel = Grouped("grouped", (groups,), (m,), (n,), (k,), Load("key", (m.index,), I32), x, w, F32, (store,))
-    shapes = {"x": ((4096, 1024), F16), "w": ((8, 1024, 1024), F16), "key": ((4096,), I32), "y": ((4096, 1024), F32)}
-    plan = Plan({name: Buffer(name, dtype, shape, "input") for name, (shape, dtype) in shapes.items()}, (kernel,), (), ())
+    kernel, plan = grouped(4096, 1024, 1024, 8)
     emission = emit(kernel, plan, options=HOPPER)
     assert len(copied(emission)) == 2 and not copied(emit(kernel, plan))
     assert emission.choice is not None and emission.choice["RESIDENT"] == 0 and "flatten" not in emission.source
@@ -525,11 +524,7 @@ def linear(m: Dim, n: int, k: int) -> tuple[Product, Plan]:
 
 
 def test_a_linear_layer_reads_as_its_golden() -> None:
-    text = kernel_source(*linear(4000, 4096, 1024), options=HOPPER)
-    path = GOLDENS / "triton_copied_linear.txt"
-    if os.environ.get(REWRITE):
-        path.write_text(text)
-    assert text == path.read_text(), f"the text has changed: set {REWRITE}=1 to write it anew, and look at the difference"
+    read_as_golden("triton_copied_linear", kernel_source(*linear(4000, 4096, 1024), options=HOPPER))
 
 
 # ---------------------------------------------------------------- ahead of time

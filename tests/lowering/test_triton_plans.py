@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_programs, plan_numpy
+from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.plan_cases import CASES, grouped_product, op, scatter_rows, x_
-from tests.lowering.test_plan import GOLDENS, REWRITE
 from tests.lowering.triton_cases import assert_near, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -71,10 +70,7 @@ def test_the_kernel_families_compile(target: str, compiler: Compiler) -> None:
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_the_text_of_a_case_reads_as_its_golden(name: str) -> None:
     text = module_source(plan(CASES[name]()[0], computes=can_emit))
-    path = GOLDENS / f"triton_{name}.txt"
-    if os.environ.get(REWRITE):
-        path.write_text(text)
-    assert text == path.read_text(), f"the text has changed: set {REWRITE}=1 to write it anew, and look at the difference"
+    read_as_golden(f"triton_{name}", text)
 
 
 @pytest.mark.parametrize(("rows", "count"), [(5, 0), (0, 4), (1, 1), (1, 40), (2, 1)])
