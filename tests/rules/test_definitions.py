@@ -109,3 +109,15 @@ def test_a_circle_of_definitions_is_refused(tmp_path: Path) -> None:
 def test_an_op_without_a_definition_says_so() -> None:
     with pytest.raises(CosetError, match="no definition"):
         expand(make("stablehlo.tanh", [input_term("x", tensor(F32, 2))]))
+
+
+def test_rules_of_definitions_know_values_worth_trying() -> None:
+    """Defaults of attributes, and what the entry compares them with."""
+    for name in ("onnx.Softmax", "onnx.LayerNormalization", "onnx.Gemm"):
+        get_op(name)
+    rules = [rule for rule in definitions() if rule.definition is not None]
+    for rule in rules:
+        op = get_op(rule.definition or "")
+        assert set(rule.hints) == {attribute.name for attribute in op.attributes}
+        assert all(attribute.required or rule.hints.get(attribute.name, ())[0] == attribute.default for attribute in op.attributes)
+    assert any(len(values) > 1 for rule in rules for values in rule.hints.values())
