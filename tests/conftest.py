@@ -9,6 +9,8 @@ from hypothesis import settings
 
 from coset.backends.triton_runtime import Compiler, Interpreter, OnDevice, Runner
 
+MISSING = "Triton is not installed (make gpu)"
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
@@ -20,7 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="module")
 def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
-    """A process that runs Triton kernels."""
+    """A process that runs Triton kernels; where Triton is not installed, no test that asks for it runs."""
+    pytest.importorskip("triton", reason=MISSING)
     place = request.config.getoption("--triton")
     with Interpreter() if place == "interpreter" else OnDevice(place) as found:
         yield found
@@ -28,6 +31,7 @@ def interpreter(request: pytest.FixtureRequest) -> Iterator[Runner]:
 
 @pytest.fixture(scope="module")
 def compiler() -> Iterator[Compiler]:
-    """A process that compiles Triton kernels for devices that are not here."""
+    """A process that compiles Triton kernels for devices that are not here; as `interpreter` without Triton."""
+    pytest.importorskip("triton", reason=MISSING)
     with Compiler() as found:
         yield found

@@ -15,7 +15,6 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset import cli, fault, lower
 from coset.admission import Admission
-from coset.backends.torch_loaded import LoadedPackage
 from coset.dialects.hub_terms import broadcast, dot
 from coset.egraph.limits import Limits
 from coset.fault import Made, first_fault
@@ -54,6 +53,9 @@ from tests.coset.test_planted_rule import PLANTED
 from tests.lowering import drawn_parts, plan_numpy
 from tests.lowering.plan_cases import CASES, op, x_
 from tests.lowering.test_recomputing import one, size_of, wide
+
+pytest.importorskip("torch")
+from coset.backends.torch_loaded import LoadedPackage
 
 SIZES = {"n": 5, "s": 7}
 

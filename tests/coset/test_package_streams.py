@@ -24,13 +24,13 @@ from coset.cli import run
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.lower import Check
-from coset.lowering import package_runtime
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from coset.backends.torch_loaded import imported  # noqa: E402
+from coset.lowering import package_runtime  # noqa: E402
 
 TARGET = "nvidia-h200"
 MODELS = Path.home() / ".cache" / "coset" / "models"
