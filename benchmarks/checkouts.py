@@ -1,0 +1,66 @@
+"""Two checkouts of coset side by side: the seconds of `coset optimize` without its comparison, run in turn.
+
+    python -m benchmarks.checkouts OLD NEW --only vit_ti16_2l_sdpa,bert_2l [--runs N]
+
+OLD and NEW are folders (`git worktree add FOLDER COMMIT` makes one); both run in this environment, on the built models (`make models`). One
+run of each is not counted. `same` says whether both wrote the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks.models import cache
+
+
+def optimized(checkout: Path, model: Path, output: Path) -> dict[str, Any]:
+    """The report of one run of a checkout."""
+    command = [sys.executable, "-m", "coset.cli", "optimize", str(model), "-o", str(output), "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "ORT_DISABLE_TELEMETRY": "1"}
+    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def compared(model: Path, checkouts: list[Path], runs: int) -> str:
+    """A line on one model."""
+    seconds: list[list[float]] = [[] for _ in checkouts]
+    digests: list[set[str]] = [set() for _ in checkouts]
+    with tempfile.TemporaryDirectory() as folder:
+        for run in range(runs + 1):
+            for place, checkout in enumerate(checkouts):
+                output = Path(folder) / f"{place}.onnx"
+                told = optimized(checkout, model, output)["seconds"]
+                digests[place].add(hashlib.sha256(output.read_bytes()).hexdigest())
+                if run:
+                    seconds[place].append(told["total"] - told["check"])
+    medians, least = [statistics.median(each) for each in seconds], [min(each) for each in seconds]
+    same = len(set.union(*digests)) == 1
+    return (
+        f"{model.stem:22s} median {medians[0]:.3f} -> {medians[1]:.3f} s (x{medians[0] / medians[1]:.2f})"
+        f"  least {least[0]:.3f} -> {least[1]:.3f}  same: {same}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument("--only", required=True, help="models, by comma")
+    parser.add_argument("--runs", type=int, default=9)
+    asked = parser.parse_args()
+    for name in asked.only.split(","):
+        print(compared(cache() / f"{name}.onnx", [asked.old.resolve(), asked.new.resolve()], asked.runs), flush=True)
+
+
+if __name__ == "__main__":
+    main()
