@@ -22,8 +22,6 @@ from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
 from coset.prove.certificate import Certificate
-from coset.proving.certify import Way, accepted, certify
-from coset.proving.steps import Uncertified
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
@@ -156,6 +154,9 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
 
 def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | None, dict[str, Any]]:
     """The certificate of what is written at `path`, which the checker has accepted, and what the report says of it."""
+    from coset.proving.certify import Way, accepted, certify  # few ask for one
+    from coset.proving.steps import Uncertified
+
     task.job.progress("making the certificate")
     started = time.perf_counter()
     before, after = read_program(task.job.model), read_program(path)

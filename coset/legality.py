@@ -9,7 +9,6 @@ from coset.extract.cost import Pricer
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
-from coset.lowering.primitive import primitive
 from coset.reference import read_program
 from coset.targets.ops import check_ops
 from coset.targets.target import Target
@@ -42,6 +41,8 @@ def refuse_unwritten(model: Any, target: Target) -> None:
     """
     if target.dialect in WRITTEN:
         return
+    from coset.lowering.primitive import primitive  # and the whole of lowering with it
+
     check_ops(target)
     original = read_program(model)
     found = without_form(original.with_roots(primitive(original)), target)

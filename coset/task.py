@@ -34,7 +34,6 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
-from coset.planner import Planner
 from coset.regionwise import Solved, solve
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.library import DEFAULT, load
@@ -51,6 +50,7 @@ COMPOSITE = "kernel"  # the dialect of composite kernels, and the phase that loo
 LAST = "recognise"  # the phase of those rules, and of rules that need what they find
 MOST_REASONS = 6  # that an error lists
 WITNESS = "witness"  # the phase of rules that only certificates are made with
+NEXT = ("networkx", "numpy.random")  # the modules that extraction and the comparison load
 AT_LEAST = 1e-3  # s for a search, when those before it took all
 PARTS = "part"  # the dialect of what definitions have in common, which no target runs alone
 
@@ -265,6 +265,8 @@ def _solve(
     if target.fusion is None or whole:
         solved = solve(wanted, search, choose, price, whole=whole)
     else:
+        from coset.planner import Planner  # plans of kernels: for targets whose programs are judged as a whole
+
         planner = Planner(target, task.binding, task.program.source, searches=not byte_price)
         solved = planner.planned(solve(wanted, search, choose, price, refine=planner.refine), wanted)
     if task.job.extraction_problem is not None and prices is None:
@@ -307,7 +309,7 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
     pairs = [pair for found in entered for pair in found.pairs]
     left = task.job.limits.seconds - spent - (time.perf_counter() - started)
     limits = replace(task.job.limits, seconds=max(left, AT_LEAST))
-    return saturate(roots, phases, limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch), entered
+    return saturate(roots, phases, limits, equalities=pairs, logged=task.job.certified, watch=task.job.watch, loads=NEXT), entered
 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from coset.egraph.growth import Step, Watch
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
 
 
 class Telling:
@@ -23,10 +26,7 @@ class Telling:
         self.seconds = seconds
         self.verbose = verbose
         self.watch = Watch(self.step, self.named, self.chosen, counted=verbose or counted)
-        self.console = console or Console(stderr=True, highlight=False)
-        self.live: Live | None = None
-        if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self.live = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self.live = _line(console) if console is not None or sys.stderr.isatty() else None
         self.stage = ""
         self.last: Step | None = None
         self.costs: list[tuple[float, float]] = []
@@ -108,8 +108,23 @@ class Telling:
         if self.live is None:
             click.echo(text, err=True)
         else:
-            self.console.print(Text(text), soft_wrap=True)
+            from rich.text import Text
+
+            self.live.console.print(Text(text), soft_wrap=True)
 
     def _draw(self) -> None:
         if self.live is not None:
+            from rich.text import Text
+
             self.live.update(Text(self.line(), style="dim", no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def _line(console: Console | None) -> Live | None:
+    """A line that moves, where the terminal can move it. What draws it is loaded here: most commands that are scripted have no terminal."""
+    from rich.console import Console
+    from rich.live import Live
+
+    own = console or Console(stderr=True, highlight=False)
+    if not own.is_terminal or own.is_dumb_terminal:
+        return None
+    return Live(console=own, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)

@@ -14,9 +14,10 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,8 +44,9 @@ class Outcome:
     warning: str = ""
 
 
-def search_in_child(search: Search, told: Callable[[Step], None]) -> Outcome:
-    """Run `search` in a forked process and end it at its deadline; what it sent last counts. Each iteration is `told`.
+def search_in_child(search: Search, told: Callable[[Step], None], loads: Sequence[str] = ()) -> Outcome:
+    """Run `search` in a forked process and end it at its deadline; what it sent last counts. Each iteration is `told`. The modules `loads`
+    are loaded meanwhile.
 
     Raises:
         CosetError: as the search does. EngineError: a command of ours was wrong.
@@ -57,6 +59,8 @@ def search_in_child(search: Search, told: Callable[[Step], None]) -> Outcome:
         child = context.Process(target=_child, args=(search, sender, search.request.limits.bytes, words, os.getpid()), daemon=True)
         child.start()
         sender.close()
+        loading = threading.Thread(target=lambda: [import_module(name) for name in loads], daemon=True)
+        loading.start()  # after the fork, which would copy what it holds
         try:
             ended = _listen(search, receiver, told)
             if ended.stop == "died":
@@ -65,6 +69,7 @@ def search_in_child(search: Search, told: Callable[[Step], None]) -> Outcome:
             child.kill()
             child.join()
             receiver.close()
+            loading.join()  # before anything forks again
         if ended.stop != "died":
             return ended
         words.seek(0)

@@ -47,9 +47,9 @@ class Saturation:
 
 def saturate(
     roots: Sequence[Term], phases: Sequence[Phase], limits: Limits, *,
-    equalities: Sequence[tuple[Term, Term]] = (), logged: bool = False, watch: Watch = SILENT,
+    equalities: Sequence[tuple[Term, Term]] = (), logged: bool = False, watch: Watch = SILENT, loads: Sequence[str] = (),
 ) -> Saturation:  # fmt: skip
-    """Search the programs that equal `roots` under the rules of `phases`.
+    """Search the programs that equal `roots` under the rules of `phases`. `loads`: modules that are needed next, loaded meanwhile.
 
     Raises:
         CosetError: a rule is unsound in a way that types show; the rule is named.
@@ -62,7 +62,7 @@ def saturate(
         steps.append(step)
         watch.step(step)
 
-    found = search_in_child(search, told) if hasattr(os, "fork") else _in_process(search, told)
+    found = search_in_child(search, told, loads) if hasattr(os, "fork") else _in_process(search, told)
     rules = tuple(encoded.rule for encoded in search.rules)
     decoded = _untouched(search, rules, found) if found.snapshot is None else _decode(search, found.snapshot, rules, found)
     return replace(decoded, growth=tuple(steps))

@@ -9,9 +9,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
-import networkx as nx
-
 from coset.extract.cost_sets import cost_set_picks
+from coset.extract.graphs import strong_components
 from coset.extract.problem import Picks, Problem, cost_of, find_order, needed
 
 SHARED_ROUNDS = 3  # times that the order is made anew with the shares of the best picks so far
@@ -64,9 +63,8 @@ def repaired(problem: Problem, picks: Picks) -> Picks | None:
     that leaves a root without a finite choice."""
     if find_order(problem, picks) is not None:
         return {number: picks[number] for number in needed(problem, picks)}
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_edges_from((number, child) for number in sorted(picks) for child in problem.classes[number][picks[number]].children)
-    knotted = {number for group in nx.strongly_connected_components(graph) if len(group) > 1 for number in group}
+    edges = ((number, child) for number in sorted(picks) for child in problem.classes[number][picks[number]].children)
+    knotted = {number for group in strong_components(edges) if len(group) > 1 for number in group}
     free = {number: index for number, index in picks.items() if number not in knotted}
     _, found, _ = tree_order(problem, _alone(problem), only=free)
     return {number: found[number] for number in needed(problem, found)} if all(root in found for root in problem.roots) else None

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import networkx as nx
-
+from coset.extract.graphs import strong_components
 from coset.extract.problem import Problem
 
 COMBINED = 4_096  # picks of a strong component that are tried
@@ -39,10 +38,8 @@ class Group:
 
 def groups_of(problem: Problem) -> list[Group] | None:
     """The strong components with their ways; None where one has too many."""
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_nodes_from(range(len(problem.classes)))
-    graph.add_edges_from((n, child) for n, choices in enumerate(problem.classes) for entry in choices for child in entry.children)
-    components = sorted(sorted(component) for component in nx.strongly_connected_components(graph))
+    edges = ((n, child) for n, choices in enumerate(problem.classes) for entry in choices for child in entry.children)
+    components = sorted(sorted(component) for component in strong_components(edges, range(len(problem.classes))))
     if any(prod(len(problem.classes[number]) + 1 for number in members) > COMBINED for members in components):
         return None
     found = []

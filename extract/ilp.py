@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from coset.extract.problem import Picks, Problem, cost_of
@@ -165,6 +164,8 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float)
 
 def _cycles(problem: Problem, picks: Picks) -> list[list[int]]:
     """Cycles of the picks: from every strong component a short one through each of its classes, without repeats."""
+    import networkx as nx
+
     graph: nx.DiGraph = nx.DiGraph()
     for number in sorted(picks):
         graph.add_edges_from((number, child) for child in problem.classes[number][picks[number]].children)
@@ -180,12 +181,15 @@ def _cycles(problem: Problem, picks: Picks) -> list[list[int]]:
 
 def _cycle_through(graph: Any, number: int) -> list[int]:
     """A shortest cycle through a class of a strong component."""
+    import networkx as nx
+
     paths = ([number, *nx.shortest_path(graph, child, number)[:-1]] for child in sorted(graph.successors(number)))
     return min(paths, key=len)
 
 
 def _order_variables(program: _Program) -> tuple[Any, Any, Any]:
     """Make the program acyclic by itself: within a strong component a class stands after its picked children."""
+    import networkx as nx
     from scipy.optimize import Bounds
 
     graph: nx.DiGraph = nx.DiGraph((user, child) for user, using in enumerate(program.using) for child in using)

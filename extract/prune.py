@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import networkx as nx
-
+from coset.extract.graphs import connected_components, strong_components
 from coset.extract.greedy import tree_order
 from coset.extract.problem import Choice, Picks, Problem, needed
 
@@ -183,14 +182,12 @@ def _inline_if_free(number: int, choices: Work, inlined: dict[int, frozenset[int
 
 def _parts(work: Mapping[int, Work], live: set[int], must: set[int], component: Mapping[int, int]) -> tuple[Part, ...]:
     """Connected components once the classes that every solution needs are roots of their own."""
-    links: nx.Graph = nx.Graph()
-    links.add_nodes_from(sorted(live))
     inner: dict[int, list[tuple[float, frozenset[int]]]] = {}
     for number in sorted(live):
         inner[number] = [(cost, _reduced(number, children, {}, must, component)) for _, (cost, children) in sorted(work[number].items())]
-        links.add_edges_from((number, child) for _, children in inner[number] for child in children)
+    links = ((number, child) for number, choices in inner.items() for _, children in choices for child in children)
     parts = []
-    for members in sorted(sorted(group) for group in nx.connected_components(links)):
+    for members in sorted(sorted(group) for group in connected_components(links, inner)):
         place = {number: local for local, number in enumerate(members)}
         classes = tuple(tuple(Choice(cost, tuple(sorted(place[c] for c in children))) for cost, children in inner[n]) for n in members)
         parts.append(Part(tuple(members), Problem(classes, tuple(place[n] for n in members if n in must))))
@@ -208,10 +205,8 @@ def _live(roots: set[int], work: Mapping[int, Work]) -> set[int]:
 
 
 def _components_strong(work: Mapping[int, Work], live: set[int]) -> dict[int, int]:
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_nodes_from(sorted(live))
-    graph.add_edges_from((number, child) for number in sorted(live) for _, children in work[number].values() for child in children)
-    return {number: place for place, group in enumerate(nx.strongly_connected_components(graph)) for number in group}
+    edges = ((number, child) for number in sorted(live) for _, children in work[number].values() for child in children)
+    return {number: place for place, group in enumerate(strong_components(edges, sorted(live))) for number in group}
 
 
 def _must(roots: set[int], work: Mapping[int, Work], order: list[int]) -> set[int]:

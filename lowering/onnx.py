@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.reference import ReferenceEvaluator
 
 from coset.dialects.onnx import NEWEST
 from coset.dialects.onnx_bodies import bodies
@@ -185,6 +184,8 @@ def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
     Raises:
         CosetError: it cannot run the model.
     """
+    from onnx.reference import ReferenceEvaluator  # few models come here, and it takes long to load
+
     try:
         return list(ReferenceEvaluator(model).run(None, dict(feed)))
     except Exception as error:  # it raises whatever its NumPy code meets

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from pathlib import Path
-
-import networkx as nx
 
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError, Place
@@ -212,22 +212,28 @@ def _duplicates(entries: Sequence[tuple[str, Place]]) -> list[RuleError]:
 
 def _order(files: Sequence[Sequence[syntax.PhaseEntry]]) -> tuple[list[str], list[RuleError]]:
     """The phases in an order that has those of each file in the order in which they stand there; what no file orders goes by name."""
-    graph: nx.DiGraph = nx.DiGraph()
-    graph.add_node(FIRST_PHASE)
-    for phases in files:
-        graph.add_nodes_from(phase.name for phase in phases)
-        graph.add_edges_from((before.name, after.name) for before, after in pairwise(phases) if before.name != after.name)
+    graph: TopologicalSorter[str] = TopologicalSorter({FIRST_PHASE: (), **{phase.name: () for phases in files for phase in phases}})
+    for before, after in (pair for phases in files for pair in pairwise(phases)):
+        if before.name != after.name:
+            graph.add(after.name, before.name)
     try:
-        return list(nx.lexicographical_topological_sort(graph)), []
-    except nx.NetworkXUnfeasible:
-        circle = {name for edge in nx.find_cycle(graph) for name in edge}
+        graph.prepare()
+    except CycleError as error:
+        circle = set(error.args[1])
         place = max(
             (phase.place for phases in files for phase in phases if phase.name in circle), key=lambda place: (place.file, place.line)
         )
         names = " and ".join(f"`{name}`" for name in sorted(circle))
-        return sorted(graph), [
-            RuleError(f"the phases {names} come before each other", place=place, help="name them in one order in all files")
-        ]
+        every = sorted({FIRST_PHASE, *(phase.name for phases in files for phase in phases)})
+        return every, [RuleError(f"the phases {names} come before each other", place=place, help="name them in one order in all files")]
+    ready, order = list(graph.get_ready()), []
+    heapify(ready)
+    while ready:
+        order.append(heappop(ready))
+        graph.done(order[-1])
+        for name in graph.get_ready():
+            heappush(ready, name)
+    return order, []
 
 
 def _staged(rules: list[Rule], names: Sequence[str], phases: Sequence[syntax.PhaseEntry]) -> tuple[tuple[Phase, ...], list[RuleError]]:

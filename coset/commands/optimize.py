@@ -78,7 +78,6 @@ def optimize(
     from coset.pipeline import default_target, optimize_file, optimize_range
     from coset.ranges import Span
     from coset.report import save_report
-    from coset.show import show_optimized
     from coset.task import Job
     from coset.telling import Telling
     from coset.zones import Zone
@@ -117,6 +116,8 @@ def optimize(
     if as_json:
         print_json(result)
     else:
+        from coset.show import show_optimized  # and the library that draws tables with it
+
         show_optimized(result)
     if proof is not None and not found["certificate"]["ok"]:
         say(f"no certificate was written: {found['certificate']['reason']}")
