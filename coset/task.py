@@ -147,7 +147,7 @@ def permitted_phases(
     usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
     recognised = [rule for _, rules in usable for rule in rules if rule.recognises]
     plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
-    named, composite = ([r for r in recognised if (get_op(str(r.definition)).dialect == COMPOSITE) is kind] for kind in (False, True))
+    named, composite = ([r for r in recognised if (r.dialect == COMPOSITE) is kind] for kind in (False, True))
     last, moving = (*plain.pop(LAST, ()), *named), plain.pop(COMPOSITE, ())
     plain.pop(WITNESS, None)
     phases = [*(Phase(name, rules) for name, rules in plain.items()), Phase(LAST, last)]
@@ -188,13 +188,12 @@ def _wanted(rule: Rule, target: Target, newest: int, composites: AbstractSet[str
     that its `composites` are made of; a `kernel` only into those of the targets that it names."""
     if rule.definition is None or not rule.recognises:
         return True
-    own = definition_of(get_op(rule.definition)).targets
-    if own and {get_target(name).name for name in own if name in target_names()}.isdisjoint((target.name, *target.bases)):
+    kernel = {get_target(name).name for name in rule.targets if name in target_names()}
+    if rule.targets and kernel.isdisjoint((target.name, *target.bases)):
         return False
-    dialect = get_op(rule.definition).dialect
-    runs = rule.definition in target.forms or dialect == target.dialect
+    runs = rule.definition in target.forms or rule.dialect == target.dialect
     runs |= target.host is not None and rule.definition in get_target(target.host).forms
-    return dialect == PARTS or rule.definition in composites or (runs and first_version(rule.definition) <= newest)
+    return rule.dialect == PARTS or rule.definition in composites or (runs and first_version(rule.definition) <= newest)
 
 
 Searched = dict[tuple[Term, ...], tuple[Saturation, Sequence[Entered]]]  # what was found, by roots

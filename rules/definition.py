@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache, partial
@@ -106,6 +106,8 @@ class Definition:
         pairs = [_read(entry, self.op, self.dialects) for entry in entries]
         both = (self.hinted(_numbered([rule for pair in pairs for rule in pair[position]])) for position in (0, 1))
         expand, recognise = (tuple(assure(rules, self.directory)) for rules in both)
+        if self.entry.targets:
+            recognise = tuple(rule.changed(targets=tuple(sorted(self.targets))) for rule in recognise)
         return expand, recognise
 
     @property
@@ -164,13 +166,14 @@ class _Hints(Mapping[str, tuple[Any, ...]]):
 
 
 _DEFINITIONS: dict[str, Definition] = {}
+_DEFERRED: set[str] = set()  # those of them that were read because their op was looked up
 
 
-def definitions() -> list[Rule]:
-    """The rules of every registered definition, expanding and recognising, by name."""
+def definitions(without: Container[str] = ()) -> list[Rule]:
+    """The rules of every registered definition but those `without`, expanding and recognising, by name."""
     found: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {}
-    while len(found) < len(_DEFINITIONS):  # reading one looks up the ops that it mentions, which may register them
-        found |= {name: definition.rules for name, definition in list(_DEFINITIONS.items()) if name not in found}
+    while new := [name for name in _DEFINITIONS if name not in found and name not in without]:
+        found |= {name: _DEFINITIONS[name].rules for name in new}  # which looks up the ops that it mentions: that may register more
     return sorted((rule for both in found.values() for own in both for rule in own), key=lambda rule: rule.name)
 
 
@@ -182,6 +185,11 @@ def trials(name: str) -> tuple[Rule, ...]:
 def definition_texts() -> frozenset[str]:
     """The texts of all registered definitions that have rules: what a cache of rules that were read with them must be keyed by."""
     return frozenset(definition.text for definition in _DEFINITIONS.values() if not definition.is_sugar)
+
+
+def ready_definitions(directory: Path) -> frozenset[str]:
+    """The ops that files of this folder define, and that are registered whatever the program is."""
+    return frozenset(name for name, each in _DEFINITIONS.items() if each.directory == directory and name not in _DEFERRED)
 
 
 def is_defined(op: Op) -> bool:
@@ -223,7 +231,9 @@ _ENTRY = re.compile(r"^(?:op|kernel)\s+([\w.]+)", re.MULTILINE)
 def _load_entry(path: Path, text: str, start: int, end: int, head: int) -> list[Op]:
     """Register the op whose entry stands from `start` to `end` of a file that begins with `head` characters for all entries."""
     lines = text.count("\n", head, start)  # places are those of the file
-    return _load_text(text[:head] + "\n" * lines + text[start:end], path)
+    found = _load_text(text[:head] + "\n" * lines + text[start:end], path)
+    _DEFERRED.update(op.name for op in found)
+    return found
 
 
 def load_definitions(path: Path) -> list[Op]:

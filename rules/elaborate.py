@@ -119,7 +119,7 @@ def _op_assignments(names: Names) -> Iterator[tuple[str, dict[str, Op]]]:
     """Each choice of ops for the op variables, with the suffix that tells the rules apart."""
     assignments: list[tuple[str, dict[str, Op]]] = [("", {})]
     for name, variable in names.op_variables.items():
-        fitting = ops_with(variable, names.dialects)
+        fitting = ops_with(variable.trait, names.dialects.values())
         assignments = [(f"{label}[{op.name}]", {**ops, name: op}) for label, ops in assignments for op in fitting]
     yield from assignments
 

@@ -19,7 +19,7 @@ from coset.ir.op import get_op
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec
-from coset.rules.names import ops_with
+from coset.rules.names import OP_TRAITS, ops_with
 from coset.rules.parsed import UNREADABLE
 from coset.rules.pattern import Application, Variable
 from coset.rules.rule import Attributes, Compiled, Kind, Numerics, Rule, TypePattern
@@ -29,21 +29,35 @@ LIBRARY, DIALECTS = ROOT / "rules" / "library", ROOT / "dialects"
 MEANING = ("ir/*.py", "rules/*.py", "rules/*.lark", "dialects/*.py", "dialects/*.rules")  # the sources that decide what an entry means
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Range:
-    """The ops that an op variable ranged over."""
+    """The ops of these dialects that op variables with a trait ranged over."""
 
-    variable: syntax.OpVariable
+    trait: str
+    dialects: tuple[str, ...]
     ops: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether they still do."""
+        return tuple(op.name for op in ops_with(self.trait, self.dialects)) == self.ops
 
 
 @dataclass(frozen=True)
 class FileRules:
-    """A file of rules without definitions: where its entries stand, its phases, the rules."""
+    """A file of rules without definitions: where its entries stand, its phases, the rules, what its op variables ranged over."""
 
     entries: tuple[tuple[str, Place], ...]
     phases: tuple[syntax.PhaseEntry, ...]
     rules: tuple[Rule, ...]
+    ranges: tuple[Range, ...]
+
+
+def ranges_of(file: syntax.RuleFile) -> tuple[Range, ...]:
+    """What the op variables of a file range over now."""
+    used = tuple(sorted({dialect for _, dialect, _ in file.dialects}))
+    traits = {each.trait for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)}
+    return tuple(Range(trait, used, tuple(op.name for op in ops_with(trait, used))) for trait in sorted(traits & OP_TRAITS.keys()))
 
 
 @dataclass(frozen=True)
@@ -92,7 +106,6 @@ class _Definition:
 class _File:
     """The first line of what is kept; each rule's `compiled` is a line of its own, in the same order."""
 
-    dialects: tuple[tuple[str, str, Place], ...]
     ranges: tuple[Range, ...]
     entries: tuple[_Entry, ...]
     phases: tuple[syntax.PhaseEntry, ...]
@@ -101,8 +114,8 @@ class _File:
 
 _Kept = TypeVar("_Kept", _File, _Definition)
 _Made = TypeVar("_Made")
-_CODEC = Codec((
-    _File, _Definition, _Entry, _Head, Range, syntax.OpVariable, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
+CODEC = Codec((
+    _File, _Definition, _Entry, _Head, Range, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
     algebra.TypeOf, algebra.Scalar, algebra.Function, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name,
     syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation, syntax.Lambda,
@@ -141,10 +154,9 @@ def kept(text: str, path: Path) -> FileRules | None:
     """What was kept of the file at `path` with this text, if its op variables still range over the same ops."""
 
     def made(found: _File, rules: list[Rule]) -> FileRules | None:
-        used = {name: dialect for name, dialect, _ in found.dialects}
-        if any(tuple(op.name for op in ops_with(each.variable, used)) != each.ops for each in found.ranges):
+        if not all(each.holds for each in found.ranges):
             return None
-        return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules))
+        return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules), found.ranges)
 
     if path.resolve().parent != LIBRARY:
         return None
@@ -166,7 +178,7 @@ def _read(
         return None
     first, *rest = body.split(b"\n")
     try:
-        decode = _CODEC.decoder(text(), path)
+        decode = CODEC.decoder(text(), path)
         found = decode(json.loads(first))
         if not isinstance(found, kind) or len(rest) != len(found.heads):
             return None
@@ -207,12 +219,9 @@ def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
     of other code."""
     if Path(file.path).resolve().parent != LIBRARY or file.ops or any(rule.natives for own in rules for rule in own):
         return
-    dialects = {name: dialect for name, dialect, _ in file.dialects}
-    variables = [each for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)]
-    ranges = tuple(Range(each, tuple(op.name for op in ops_with(each, dialects))) for each in variables)
     entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text, entry.tests) for entry in file.rules)
     heads = tuple(_head(number, rule) for number, own in enumerate(rules) for rule in own)
-    _write(_file(text), _File(file.dialects, ranges, entries, file.phases, heads), [rule for own in rules for rule in own])
+    _write(_file(text), _File(ranges_of(file), entries, file.phases, heads), [rule for own in rules for rule in own])
 
 
 def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Rule]] | None:
@@ -250,14 +259,14 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
     if file is None:
         return
     try:
-        parts = [_CODEC.encode(first), *(_CODEC.encode(rule.compiled) for rule in rules)]
+        parts = [CODEC.encode(first), *(CODEC.encode(rule.compiled) for rule in rules)]
     except TypeError:
         return  # a value that cannot be kept: these are elaborated each time
     cache.write(file, b"\n".join(_text(part).encode() for part in parts))
 
 
 def _head(number: int, rule: Rule) -> _Head:
-    sides = _text(_CODEC.encode((rule.left, rule.right)))
+    sides = _text(CODEC.encode((rule.left, rule.right)))
     reads, makes = tuple(sorted(rule.reads)), tuple(sorted(rule.makes))
     edges = " ".join(f"{above} {place} {below}" for above, place, below in sorted(rule.edges))
     return _Head(

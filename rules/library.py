@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -13,10 +13,10 @@ from pathlib import Path
 from coset.ir.collector import no_collection
 from coset.ir.errors import CosetError, Place
 from coset.ir.op import all_ops
-from coset.rules import syntax
-from coset.rules.definition import define_all, definition_texts, definitions, trials
+from coset.rules import cache, loaded, syntax
+from coset.rules.definition import define_all, definition_texts, definitions, ready_definitions, trials
 from coset.rules.elaborate import rules_of
-from coset.rules.elaborated import FileRules, keep, kept
+from coset.rules.elaborated import DIALECTS, FileRules, Range, keep, kept, ranges_of, sources
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
@@ -40,9 +40,11 @@ class Phase:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do."""
+    """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do. `ranges`: what op
+    variables ranged over when it was read."""
 
     phases: tuple[Phase, ...] = ()
+    ranges: tuple[Range, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -91,13 +93,16 @@ def load(paths: Sequence[Path] = DEFAULT, *, written: Sequence[WrittenRule] = ()
     """
     files = rule_files(paths)
     locks = sorted({path.parent / NAME for path in files})
-    stamps = [tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in own if path.exists()) for own in (files, locks)]
-    rule_set, errors = _load_cached(stamps[0], stamps[1], tuple(written), with_definitions, definition_texts())
+    rule_set, errors = _load_cached(_stamps(files), _stamps(locks), tuple(written), with_definitions, definition_texts())
     if errors:
         first = errors[0]
         more = f" (and {len(errors) - 1} more mistakes: run `coset check`)" if len(errors) > 1 else ""
         raise RuleError(first.message + more, place=first.place, help=first.help)
     return rule_set
+
+
+def _stamps(paths: Iterable[Path]) -> Stamps:
+    return tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in paths if path.exists())
 
 
 def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, list[RuleError]]:
@@ -111,11 +116,34 @@ def check_files(paths: Sequence[Path], *, anew: bool = True) -> tuple[RuleSet, l
 
 @lru_cache(maxsize=8)
 def _load_cached(
-    stamps: Stamps, _: Stamps, written: tuple[WrittenRule, ...], with_definitions: bool, __: frozenset[str]
+    stamps: Stamps, locks: Stamps, written: tuple[WrittenRule, ...], with_definitions: bool, __: frozenset[str]
 ) -> tuple[RuleSet, list[RuleError]]:
     """Keyed by the files and lock files as they are, and by the ops that are defined when they are read."""
+    paths = [path for path, _, _ in stamps]
     with no_collection():
-        return _load([*(path for path, _, _ in stamps), *written], with_definitions=with_definitions, trust_lock=True)
+        if written or not with_definitions or paths != rule_files(DEFAULT):
+            return _load([*paths, *written], with_definitions=with_definitions, trust_lock=True)
+        base = ready_definitions(DIALECTS)
+        file = cache.cache_file("loaded", sources(), repr(stamps), repr(locks), repr(_stamps([DIALECTS / NAME])), *sorted(base))
+        found = loaded.read(file)
+        if found is not None:
+            return RuleSet(tuple(_with_further(found))), []
+        rule_set, errors = _load(paths, with_definitions=True, trust_lock=True)
+        if not errors:
+            loaded.keep(file, [(phase.name, phase.rules) for phase in rule_set.phases], rule_set.ranges, base)
+        return rule_set, errors
+
+
+def _with_further(found: loaded.Loaded) -> Iterator[Phase]:
+    """The phases that were kept, with the rules of definitions that the program has brought along."""
+    further = definitions(found.definitions)
+    for name, rules in found.phases:
+        yield Phase(name, tuple(sorted([*rules, *further], key=_own_name)) if further and name == FIRST_PHASE else rules)
+
+
+def _own_name(rule: Rule) -> str:
+    """The name without the phase behind it."""
+    return rule.name.removesuffix(f" in {rule.phase}")
 
 
 def _load(
@@ -163,7 +191,7 @@ def _load(
     phases, found = _staged(rules, names, [phase for each in contents for phase in each.phases])
     errors += [*wrong, *found]
     errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
-    return RuleSet(phases), errors
+    return RuleSet(phases, tuple(sorted({each for content in contents for each in content.ranges}))), errors
 
 
 def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:
@@ -176,7 +204,8 @@ def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleE
         errors += found
     if not errors:
         keep(text, file, rules)
-    return FileRules(tuple((e.name, e.place) for e in file.rules), file.phases, tuple(rule for own in rules for rule in own)), errors
+    entries = tuple((entry.name, entry.place) for entry in file.rules)
+    return FileRules(entries, file.phases, tuple(rule for own in rules for rule in own), ranges_of(file)), errors
 
 
 def _dialects(file: syntax.RuleFile) -> dict[str, str]:

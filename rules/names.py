@@ -223,8 +223,8 @@ def imply(names: Names, name: str, word: str, place: Place) -> None:
         raise RuleError(f"`{name}` is a {found.word} and a {word}", place=place, help=help)
 
 
-def ops_with(variable: syntax.OpVariable, dialects: Mapping[str, str]) -> list[Op]:
-    """The ops of the dialects in use that an op variable ranges over, by name."""
-    count, used = OP_TRAITS[variable.trait], set(dialects.values())
+def ops_with(trait: str, dialects: Iterable[str]) -> list[Op]:
+    """The ops of the dialects in use that an op variable with this trait ranges over, by name."""
+    count, used = OP_TRAITS[trait], set(dialects)
     fits = (op for op in loaded_ops() if op.dialect in used and op.has("elementwise") and not op.optional and not op.variadic)
-    return [op for op in fits if len(op.operands) == count and (variable.trait != "commutative" or op.has("commutative"))]
+    return [op for op in fits if len(op.operands) == count and (trait != "commutative" or op.has("commutative"))]

@@ -30,7 +30,7 @@ def written_out(entry: syntax.OpEntry, dialects: Mapping[str, str]) -> syntax.Op
     for variable in entry.ops:
         if variable.trait not in OP_TRAITS:
             raise RuleError(f"`{variable.trait}` is no trait of ops", place=variable.place, help=f"one of: {', '.join(OP_TRAITS)}")
-        others = (op for op in ops_with(variable, dialects) if op.name != entry.name)
+        others = (op for op in ops_with(variable.trait, dialects.values()) if op.name != entry.name)
         fitting = [op for op in others if not any(attribute.required for attribute in op.attributes)]  # a call of it has none
         clauses = tuple(made for clause in entry.clauses for op in fitting for made in _clause(clause, variable, op, dialects))
         if not clauses:

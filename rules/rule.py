@@ -131,6 +131,7 @@ class Rule:
     text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
     tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
     natives: tuple[str, ...] = ()  # the native functions that it calls: no proof looks into them
+    targets: tuple[str, ...] = ()  # of a `kernel`: those that have it
     roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:
@@ -149,6 +150,11 @@ class Rule:
     def recognises(self) -> bool:
         """Whether it reads a definition from right to left."""
         return self.family.endswith(RECOGNISE)
+
+    @property
+    def dialect(self) -> str:
+        """That of the op that it defines, "" where it defines none."""
+        return (self.definition or "").partition(".")[0]
 
     @cached_property
     def reads(self) -> frozenset[str]:
