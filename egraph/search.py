@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coset.egraph import door, edges, facts
+from coset.egraph.edges import Edge
 from coset.egraph.encode import (
     ANALYSIS,
     FORGETTING,
@@ -89,6 +90,8 @@ class Search:
     rules: list[EncodedRule] = field(default_factory=list)  # by number
     plans: dict[int, dict[tuple[int, ...], tuple[int, ...] | None]] = field(default_factory=dict)
     frames: dict[Frame, int] = field(default_factory=dict)  # the declared ones, and the most nodes that an applied right side has
+    waiting: dict[str | Edge, list[EncodedRule]] = field(default_factory=dict)  # rules by an op or edge that the e-graph lacks
+    complete: dict[int, list[EncodedRule]] = field(default_factory=dict)  # by phase those that lack none
     sought: set[int] = field(default_factory=set)  # rules whose find rules are declared
     planned: set[int] = field(default_factory=set)  # rules with a plan: their apply rules are declared
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
@@ -125,6 +128,9 @@ class Search:
             self.tables.payload(term.attributes, term.regions)
             self.tables.types.number(term.type)
         arities = {name: arity for name, (_, arity) in self.tables.constructors.items()}
+        self.complete = {number: [] for number in range(len(self.phases))}
+        for encoded in self.rules:
+            self.waiting.setdefault(next(iter(encoded.needs)), []).append(encoded)
         self.edges = edges.Edges({edge for encoded in self.rules for edge in encoded.edges}, arities)
         self.shared = (len(self.tables.types.values), len(self.tables.payloads.values))
 
@@ -196,9 +202,8 @@ class Search:
         return (f"{op.name}/{arity}" for name, (op, arity) in self.tables.constructors.items() if self.sizes.get(name))
 
     def _iterate(self, phase: int, iteration: int) -> str:
-        allowed = [each for each in self.rules if each.phase == phase and (each.rule.limit is None or iteration < each.rule.limit)]
         before = self._progress()
-        active = self._ready(allowed)
+        active = self._ready(phase, iteration)
         if self.pieces:
             self.engine.ruleset(PIECES, saturate=True)  # one piece may be inside another
         for ruleset in dict.fromkeys(encoded.find for encoded in active):
@@ -223,12 +228,21 @@ class Search:
         self.sizes = self.engine.sizes()
         return "idle" if self._progress() == before else "changed"
 
-    def _ready(self, rules: Sequence[EncodedRule]) -> list[EncodedRule]:
+    def _ready(self, phase: int, iteration: int) -> list[EncodedRule]:
         """The rules whose left side is made of ops and edges that the e-graph has by now; a rule is declared when it first is."""
         self.edges.update(self.engine, self.sizes)
-        there = {name for name in self.tables.constructors if self.sizes.get(name)}
-        sought, present = self.sought, self.edges.present  # what was there stays there
-        ready = [each for each in rules if each.number in sought or (each.needs <= there and each.edges <= present)]
+        there = {name for name in self.tables.constructors if self.sizes.get(name)} | self.edges.present  # what was there stays there
+        freed = [encoded for need in there & self.waiting.keys() for encoded in self.waiting.pop(need)]
+        for encoded in freed:
+            needs: tuple[str | Edge, ...] = (*encoded.needs, *encoded.edges)
+            lacking = next((need for need in needs if need not in there), None)
+            if lacking is None:
+                self.complete[encoded.phase].append(encoded)
+            else:
+                self.waiting.setdefault(lacking, []).append(encoded)
+        for grown in {encoded.phase for encoded in freed}:
+            self.complete[grown].sort(key=lambda encoded: encoded.number)
+        ready = [each for each in self.complete[phase] if each.rule.limit is None or iteration < each.rule.limit]
         new = [encoded for encoded in ready if encoded.number not in self.sought]
         for frame in dict.fromkeys(encoded.frame for encoded in new):
             if frame not in self.frames:

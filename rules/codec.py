@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
 from coset.ir.types import DTYPES, DType
 
-_TUPLE, _DECIMAL, _PLACE, _SET, _MAPPING, _DTYPE, _OP, _FIRST = range(8)  # what the first item of a list says; kinds follow from _FIRST
+# what the first item of a list says; kinds follow from _FIRST
+_TUPLE, _DECIMAL, _PLACE, _SET, _MAPPING, _DTYPE, _DTYPES, _OP, _FIRST = range(9)
 
 
 class Codec:
@@ -37,6 +39,8 @@ class Codec:
             return [_DECIMAL, str(value)]
         if isinstance(value, Place):
             return [_PLACE, value.line, value.column, value.width] if value.line else [_PLACE]
+        if isinstance(value, frozenset) and value and all(isinstance(each, DType) for each in value):
+            return [_DTYPES, " ".join(sorted(each.name for each in value))]
         if isinstance(value, frozenset):
             return [_SET, *sorted(map(self.encode, value), key=str)]
         if isinstance(value, Mapping):
@@ -66,6 +70,8 @@ class Codec:
                     return Place(path)
                 _, line, column, width = value
                 return Place(path, line, column, lines[line - 1], width)
+            if number == _DTYPES:
+                return _dtypes(value[1])
             if number == _OP:
                 return get_op(value[1])
             if number == _DECIMAL:
@@ -77,3 +83,9 @@ class Codec:
             return DTYPES[value[1]]
 
         return decode
+
+
+@lru_cache(maxsize=256)
+def _dtypes(names: str) -> frozenset[DType]:
+    """A class of element types: nearly every rule has one of a few."""
+    return frozenset(DTYPES[name] for name in names.split())
