@@ -35,6 +35,7 @@ FACTS = {"const": "known", "varying": "live"}  # the relations of what a rule as
 LIVE_LEAVES = ("builtin.input", "builtin.parameter", "builtin.token", "builtin.dims", "stablehlo.iota")
 PRELUDE = f"""
 (sort T)
+(sort K)
 (function term (i64) T :no-merge)
 (relation type_of (T i64))
 (relation known (T))
@@ -42,6 +43,7 @@ PRELUDE = f"""
 (relation static_type (i64))
 (relation static_payload (i64))
 (relation conflict (T i64 i64))
+(relation refused (K))
 (ruleset {ANALYSIS})
 (ruleset {PIECES})
 (ruleset {TYPING})
@@ -114,8 +116,8 @@ class EncodedRule:
 
     @property
     def plan(self) -> str:
-        """The relation of its plans: rule, key, payloads and types of the right side."""
-        return f"plan_{self.frame.name}_{len(self.right)}"
+        """The relation of its plans: situation, payloads and types of the right side."""
+        return f"plan_{len(self.right)}"
 
 
 def _wide(number: int) -> int:
@@ -141,28 +143,28 @@ class Frame:
 
     @property
     def match(self) -> str:
-        """The relation of matches: rule, classes, key."""
+        """The relation of matches: rule, classes, situation."""
         return f"match_{self.name}"
 
     @property
+    def situation(self) -> str:
+        """The constructor of situations: rule, payloads of the left side, types of the classes, and zeros, for it is one for frames of
+        several widths. What joins by a situation joins by one value instead of a dozen numbers."""
+        return f"situation_{self.key_width}"
+
+    @property
     def key(self) -> str:
-        """The relation of the distinct new situations: rule, payloads of the left side, types of the classes, and zeros: it is one for
-        frames of several widths, since each that has rows is read by itself."""
+        """The relation of the situations that are new, as numbers: it is read, and each is forgotten when it was."""
         return f"key_{self.key_width}"
 
     @property
     def key_width(self) -> int:
-        """How many numbers a row of the keys has, with the rule's: a power of two."""
+        """How many numbers a situation has, with the rule's: a power of two."""
         return 1 << self.width.bit_length()
 
     @property
-    def refused(self) -> str:
-        """The relation of the keys that were refused."""
-        return f"refuse_{self.name}"
-
-    @property
     def done(self) -> str:
-        """The relation of the matches that were applied: rule, classes, key."""
+        """The relation of the matches that were applied: rule, classes, situation."""
         return f"done_{self.name}"
 
     @property
@@ -174,44 +176,38 @@ class Frame:
     def declarations(self) -> list[str]:
         """The tables, and the rule that types what was found."""
         classes = " ".join(f"c{i}" for i in range(self.classes))
-        found, match = f"({self.found} r {classes} {self.payloads})", f"({self.match} r {classes} {self.situation})"
-        key = f"({self.key} r {self.situation} {'0 ' * (self.key_width - self.width - 1)})"
+        found = f"({self.found} r {classes} {self.payloads})"
         types = " ".join(f"(type_of c{i} t{i})" for i in range(self.classes))
-        row = f"i64 {'T ' * self.classes}{'i64 ' * self.width}"
+        numbers = " ".join(["r", self.payloads, *(f"t{i}" for i in range(self.classes)), *["0"] * (self.key_width - self.width - 1)])
+        make = f"(let k ({self.situation} {numbers})) ({self.match} r {classes} k) ({self.key} {numbers})"
+        row = f"i64 {'T ' * self.classes}K"
         return [
             f"(relation {self.found} (i64 {'T ' * self.classes}{'i64 ' * self.nodes}))",
             f"(relation {self.match} ({row}))",
             f"(relation {self.done} ({row}))",
-            f'(rule ({found} {types}) ({match} {key} (delete {found})) :ruleset {TYPING} :name "typing_{self.name}")',
+            f'(rule ({found} {types}) ({make} (delete {found})) :ruleset {TYPING} :name "typing_{self.name}")',
         ]
 
     @property
     def key_declarations(self) -> list[str]:
-        """The table of keys, and the rule that forgets those that were read."""
+        """The table of keys, the rule that forgets those that were read, and the situations."""
         key = f"({self.key} {' '.join(f'k{i}' for i in range(self.key_width))})"
         return [
             f"(relation {self.key} ({'i64 ' * self.key_width}))",
+            f"(constructor {self.situation} ({'i64 ' * self.key_width}) K)",
             f'(rule ({key}) ((delete {key})) :ruleset {FORGETTING} :name "forget_{self.key_width}")',
         ]
 
     @property
     def refusal_declarations(self) -> list[str]:
-        """The table of keys that were refused, and the rule that drops their matches."""
-        match = f"({self.match} r {' '.join(f'c{i}' for i in range(self.classes))} {self.situation})"
-        return [
-            f"(relation {self.refused} (i64 {'i64 ' * self.width}))",
-            f'(rule ({match} ({self.refused} r {self.situation})) ((delete {match})) :ruleset {REFUSING} :name "refuse_{self.name}")',
-        ]
+        """The rule that drops the matches of situations that were refused."""
+        match = f"({self.match} r {' '.join(f'c{i}' for i in range(self.classes))} k)"
+        return [f'(rule ({match} (refused k)) ((delete {match})) :ruleset {REFUSING} :name "refuse_{self.name}")']
 
     @property
     def payloads(self) -> str:
         """The last columns of what was found."""
         return " ".join(f"a{i}" for i in range(self.nodes))
-
-    @property
-    def situation(self) -> str:
-        """The columns of a key, after the rule."""
-        return " ".join([self.payloads, *(f"t{i}" for i in range(self.classes))])
 
 
 def encode_rule(rule: Rule, number: int, phase: int, tables: Tables) -> EncodedRule:
@@ -329,7 +325,7 @@ def _piece_facts(
 
 def plan_text(encoded: EncodedRule) -> str:
     """The egglog declaration of the table of plans that the rule shares."""
-    return f"(relation {encoded.plan} (i64 {'i64 ' * (encoded.frame.width + 2 * len(encoded.right))}))"
+    return f"(relation {encoded.plan} (K {'i64 ' * (2 * len(encoded.right))}))"
 
 
 def apply_text(encoded: EncodedRule, tables: Tables, ruleset: str) -> str:
@@ -343,11 +339,10 @@ def apply_text(encoded: EncodedRule, tables: Tables, ruleset: str) -> str:
         build.append(f"(type_of n{node.index} s{node.index})")
     results = ((left, place[right.name] if isinstance(right, Variable) else f"n{right.index}") for left, right in rule.pairs)
     unions = " ".join(f"(union e{left.index} {result})" for left, result in results)
-    row = f"{encoded.classes} {frame.situation}"
-    match = f"({frame.match} {n} {row})"
+    row = f"{n} {encoded.classes} k"
     return (
-        f"(rule ({match} ({encoded.plan} {n} {frame.situation} {plan}))"
-        f' ({" ".join(build)} {unions} ({frame.done} {n} {row}) (delete {match})) :ruleset {ruleset} :name "{ruleset} {n}")'
+        f"(rule (({frame.match} {row}) ({encoded.plan} k {plan}))"
+        f' ({" ".join(build)} {unions} ({frame.done} {row}) (delete ({frame.match} {row}))) :ruleset {ruleset} :name "{ruleset} {n}")'
     )
 
 
@@ -400,6 +395,8 @@ def static_facts(tables: Tables, types_from: int, payloads_from: int, asked: Seq
     return commands
 
 
-def row(relation: str, *numbers: int) -> door.Command:
-    """A row of a relation over integers."""
-    return door.insert(relation, *map(door.integer, numbers))
+def row(relation: str, encoded: EncodedRule, key: Sequence[int], *numbers: int) -> door.Command:
+    """A row of a relation over a situation of a rule, and integers."""
+    frame = encoded.frame
+    situation = (encoded.number, *key, *[0] * (frame.key_width - frame.width - 1))
+    return door.insert(relation, door.call(frame.situation, *map(door.integer, situation)), *map(door.integer, numbers))

@@ -46,15 +46,15 @@ class Recorder:
         tables, read = search.engine.frozen()
         self._represent(search, tables, read)
         terms, seen, matches = self.term_of, self.seen, self.log.matches
+        situations = search.situations(tables, read)
         for frame in search.frames:
-            first = 1 + frame.classes
             for row in tables[frame.match].rows:
                 inputs = row.inputs
                 number = read(inputs[0])
-                key = tuple(map(read, inputs[first:]))
+                key = situations[inputs[-1]][1 : 1 + frame.width]
                 if search.plans.get(number, {}).get(key) is None:
                     continue
-                match = (number, tuple([terms[value] for value in inputs[1:first]]), key)
+                match = (number, tuple([terms[value] for value in inputs[1:-1]]), key)
                 if match not in seen:
                     seen.add(match)
                     matches.append(match)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,7 +97,7 @@ class Search:
     pieces: dict[str, str] = field(default_factory=dict)  # relations of parts of left sides, by what they hold
     plan_tables: set[str] = field(default_factory=set)
     analysed: set[str] = field(default_factory=set)  # the constructors whose analysis is declared: those that may have nodes by now
-    keys: dict[str, None] = field(default_factory=dict)  # the relations of keys that are declared
+    keys: dict[str, str] = field(default_factory=dict)  # the relations of keys that are declared, each with its constructor
     refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
     told: int = 0
     refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
@@ -248,7 +248,7 @@ class Search:
             if frame not in self.frames:
                 self.frames[frame] = 0
                 if frame.key not in self.keys:
-                    self.keys[frame.key] = None
+                    self.keys[frame.key] = frame.situation
                     self._parse(frame.key_declarations)
                 self._parse(frame.declarations)
         self.sought.update(encoded.number for encoded in new)
@@ -287,7 +287,7 @@ class Search:
             if encoded.frame not in self.refusing:
                 self.refusing.add(encoded.frame)
                 self._parse(encoded.frame.refusal_declarations)
-            rows.append(row(encoded.frame.refused, encoded.number, *key))
+            rows.append(row("refused", encoded, key))
         self.told = len(self.refused)
         if rows:
             self.engine.run(rows)
@@ -331,6 +331,10 @@ class Search:
         tables, read = self.engine.frozen()
         return Counter(read(row.inputs[0]) for frame in self.frames for row in tables[frame.match].rows)
 
+    def situations(self, tables: Mapping[str, Any], read: Callable[[Any], int]) -> dict[Any, tuple[int, ...]]:
+        """The numbers of every situation of frozen `tables`: its rule, what the rule is asked about, and zeros."""
+        return {row.output: tuple(map(read, row.inputs)) for name in self.keys.values() for row in tables[name].rows}
+
     def _progress(self) -> tuple[tuple[str, int], ...]:
         names = [*self.tables.constructors, *(frame.done for frame in self.frames), "known"]
         return tuple((name, size) for name in names if (size := self.sizes.get(name)))
@@ -354,7 +358,7 @@ class Search:
                 continue
             if number not in self.planned:
                 self._declare_apply(encoded)
-            rows.append(row(encoded.plan, number, *key, *plan))
+            rows.append(row(encoded.plan, encoded, key, *plan))
         if rows:
             self.engine.run(rows)
 

@@ -67,7 +67,7 @@ def take(search: Search, stop: str) -> Snapshot:
     known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
     source = _source(search, class_of_term, index)
     applied = _applied(search, tables, read)
-    origins, collapses = _provenance(search, applied, read, index, dense)
+    origins, collapses = _provenance(search, applied, tables, read, index, dense)
     original = set(source.values())
     types_from, payloads_from = search.shared
     return Snapshot(
@@ -104,7 +104,7 @@ def _source(search: Search, class_of_term: dict[int, Any], index: dict[Any, tupl
 
 
 def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[int, list[Any]]:
-    """The rows of all applied matches (classes, key), by rule."""
+    """The rows of all applied matches (classes, situation), by rule."""
     found: dict[int, list[Any]] = {}
     for frame in search.frames:
         for row in tables[frame.done].rows:
@@ -113,12 +113,17 @@ def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[in
 
 
 def _provenance(
-    search: Search, applied: dict[int, list[Any]], read: Callable[[Any], int], index: dict[Any, tuple[int, int]], dense: dict[Any, int]
+    search: Search,
+    applied: dict[int, list[Any]],
+    tables: Any,
+    read: Callable[[Any], int],
+    index: dict[Any, tuple[int, int]],
+    dense: dict[Any, int],
 ) -> tuple[dict[tuple[int, int], list[int]], dict[int, list[int]]]:
     """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up."""
     origins: dict[tuple[int, int], list[int]] = {}
     collapses: dict[int, list[int]] = {}
-    values_of = list(dense)
+    values_of, situations = list(dense), search.situations(tables, read)
     for number, every in applied.items():
         encoded = search.rules[number]
         rows = [row for row in every if row[0] in dense]
@@ -128,7 +133,7 @@ def _provenance(
         if not encoded.made:
             continue
         builder = _Builder(encoded, search)
-        for place in builder.places(rows, read, index, values_of):
+        for place in builder.places(rows, situations, index, values_of):
             made = origins.setdefault(place, [])
             if not made or made[-1] != number:
                 made.append(number)
@@ -141,7 +146,7 @@ class _Builder:
     def __init__(self, encoded: EncodedRule, search: Search) -> None:
         column = {name: position for position, name in enumerate(encoded.rule.variables, start=len(encoded.rule.typed))}
         self.plans = search.plans.get(encoded.number, {})
-        self.first_key = encoded.frame.classes
+        self.width = encoded.frame.width
         self.steps = [  # operands have higher numbers than their user: from the last to the first
             (node.index, search.tables.constructor(node.op, len(node.operands)),
              tuple((-1, o.index) if isinstance(o, Application) else (column[o.name], 0) for o in node.operands))
@@ -149,16 +154,14 @@ class _Builder:
         ]  # fmt: skip
 
     def places(
-        self, rows: list[Any], read: Callable[[Any], int], index: dict[Any, tuple[int, int]], values_of: list[Any]
+        self, rows: list[Any], situations: dict[Any, tuple[int, ...]], index: dict[Any, tuple[int, int]], values_of: list[Any]
     ) -> Iterator[tuple[int, int]]:
         """The (class, position) of every e-node of every instance that the snapshot holds."""
-        first_key, plans = self.first_key, self.plans
-        decided: dict[tuple[Any, ...], tuple[int, ...] | None] = {}
+        decided: dict[Any, tuple[int, ...] | None] = {}
         for row in rows:
-            key = tuple(row[first_key:])
-            plan = decided.get(key)
+            plan = decided.get(row[-1])
             if plan is None:
-                plan = decided[key] = plans[tuple(map(read, key))]
+                plan = decided[row[-1]] = self.plans[situations[row[-1]][1 : 1 + self.width]]
                 assert plan is not None
             values: dict[int, Any] = {}
             for number, name, sources in self.steps:

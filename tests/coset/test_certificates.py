@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import coset
-import coset.flow
+import coset.proving.certify
 from coset.cli import run
 from coset.egraph.search import Phase
 from coset.ir.program import Program
@@ -173,13 +173,13 @@ def test_without_a_certificate_the_model_is_written_and_the_reason_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that does not fit: the checker sees it before the certificate is handed out."""
-    honest = coset.flow.certify
+    honest = coset.proving.certify.certify
 
     def careless(way: Way, phases: Sequence[Phase]) -> Certificate:
         made = honest(way, phases)
         return Certificate(made.head, [line for line in made.lines if "rule" not in line])
 
-    monkeypatch.setattr("coset.flow.certify", careless)
+    monkeypatch.setattr("coset.proving.certify.certify", careless)
     path, out, proof = saved(mlp(), tmp_path), tmp_path / "out.onnx", tmp_path / "proof"
     assert run(["optimize", str(path), "-o", str(out), "--certificate", str(proof), "--json"]) == 3
     captured = capsys.readouterr()
