@@ -84,7 +84,7 @@ class EncodedRule:
         """The tables that it shares with all rules of as many classes and about as many nodes."""
         return Frame(_wide(len(self.left)), self.binds)
 
-    @property
+    @cached_property
     def binds(self) -> int:
         """How many classes it binds."""
         return len(self.rule.typed) + len(self.rule.variables)

@@ -236,8 +236,12 @@ class Rule:
                 raise
             return False  # of a definition only the reading from left to right is written to determine its names
 
+    @cached_property
+    def _made(self) -> tuple[Application, ...]:
+        return tuple(applications(self.right))
+
     def _right_side(self, scope: Scope) -> Decision:
-        nodes = list(applications(self.right))
+        nodes = self._made
         types: list[Any] = [None] * len(nodes)
         items: list[Any] = [()] * len(nodes)
         scope.right = types
