@@ -54,13 +54,16 @@ def test_a_form_computes_the_same(place: int) -> None:
     [
         (form("Cast", 13, "B H W", result=TensorProto.BOOL, to=TensorProto.BOOL), (8, 128, 64)),
         (form("HardSwish", 14, "B H W"), (8, 128, 64)),
+        (form("Elu", 13, "B H W"), (8, 128, 64)),
+        (form("Selu", 13, "B H W"), (8, 128, 64)),
         (form("ReduceL2", 13, "B H W", axes=[-1], keepdims=1), (8, 128, 64)),
         (form("ReduceLogSum", 13, "B H W", axes=[-1], keepdims=1), (1, 1, 16)),
         (form("Softmax", 11, "B H W", axis=1), (8, 128, 64)),
     ],
 )
 def test_a_node_that_is_fastest_is_chosen(given: tuple[Any, ...], shape: tuple[int, ...]) -> None:
-    """Each was written as two or three: the price of a comparison was that of one node, a kept dim that of a Reshape."""
+    """Each was written as two to six: the price of a comparison was that of one node, of a kept dim that of a Reshape, and that of Where
+    under the signs of its operand that under a mask which is foretold."""
     for dims in (dict(zip("BHW", shape, strict=True)), FREE):
         if dims is FREE and given[0] == "ReduceLogSum":
             continue  # large ones take longer than their parts
