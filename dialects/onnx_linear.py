@@ -109,8 +109,9 @@ def softmax(node: Node, x: Term) -> Term | None:
     axis = axis_of(node.attributes.get("axis", -1 if node.since >= 13 else 1), rank)
     if find_op(name) is None or axis is None:
         return None
-    if node.since >= 13 or axis == rank - 1:
-        return make(name, (x,), {"axis": axis})
+    wide = [position for position in range(axis, rank) if x.tensor.dims[position] != 1]
+    if node.since >= 13 or len(wide) <= 1:  # over dims of 1 and one other: over that one
+        return make(name, (x,), {"axis": wide[0] if wide and node.since < 13 else axis})
     flat = reshape(x, (dims.product(x.tensor.dims[:axis]), dims.product(x.tensor.dims[axis:])))
     return reshape(make(name, (flat,), {"axis": 1}), x.tensor.dims)
 

@@ -94,7 +94,7 @@ def _backward(x: Term, axis: int, start: Dim, end: Dim, step: int) -> Term | Non
     if not (whole and step == -1):
         if not isinstance(dim, int) or not isinstance(start, int) or not isinstance(end, int):
             return None
-        picked = range(dim)[start : None if end < -dim else end : step]
+        picked = range(dim)[max(start, -dim) : None if end < -dim else end : step]  # a start below the first element is moved to it
         if not picked:
             return take(x, axis, 0, 0)
         x = take(x, axis, picked[-1], picked[0] + 1, -step)

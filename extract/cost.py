@@ -116,6 +116,8 @@ class Pricer:
             loose = [size for size, known in zip(read, fixed, strict=True) if not known]
             total += sum(self._move(form.reorder, 2 * size) for size in (*loose, written))
         total += sum(self._move(name, written if place < 0 else read[place]) for name, place in form.passes)
+        if form.guesses is not None and not any(fixed) and sum(read) >= sum(self.sizes.bytes(t) for t in operands):
+            total += self._move(form.guesses, read[0])
         cast = [t for t in (*operands, result) if isinstance(t, TensorType) and t.dtype.name in self.target.casts]
         if cast and form.dtypes is not None and dtype == self.target.casts[cast[0].dtype.name]:
             width = DTYPES[dtype].bytes

@@ -16,6 +16,7 @@ from coset.egraph.saturated import ENode, Saturated
 from coset.extract.cost import Pricer
 from coset.extract.problem import Choice, Problem
 from coset.extract.storage import BROADCAST, Folded
+from coset.ir import dims
 from coset.ir.dims import Dim, Poly, Shape
 from coset.ir.term import CONSTANT
 from coset.ir.types import TensorType
@@ -23,8 +24,8 @@ from coset.targets.target import Form
 
 RESHAPE, SLICE = "stablehlo.reshape", "stablehlo.slice"
 COMBINATIONS = 64  # of views of one node's operands
-KEEPS_DIMS = frozenset({"stablehlo.reduce", "onnx.ReduceMean"})
-
+_REDUCTIONS = ("ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp")
+KEEPS_DIMS = frozenset({"stablehlo.reduce", *(f"onnx.{name}" for name in _REDUCTIONS)})
 
 Cut = tuple[int, int, Dim, Dim]  # class, axis, start, limit
 HOST_NODES = 3  # Shape, Gather and a share of Concat: what a number of the host takes, less what it shares with others
@@ -143,7 +144,7 @@ class _Builder:
         types = tuple(self.saturated.types[child] for child in node.children)
         fixed = tuple(child in self.folded.classes for child in node.children)
         seconds = self.pricer.seconds(form, node.op, node.attributes, self.saturated.types[number], types, read=read, fixed=fixed)
-        seconds += _computed_dims(node) * HOST_NODES * self.pricer.launch("host")
+        seconds += _computed_dims(node, self._shape(node.children[0]) if node.children else None) * HOST_NODES * self.pricer.launch("host")
         return seconds if node.original else seconds + TIE
 
     def _keeping(self, number: int) -> float:
@@ -286,10 +287,22 @@ def _lines(saturated: Saturated) -> dict[Cut, tuple[Cut, ...]]:
     return lines
 
 
-def _computed_dims(node: ENode) -> int:
-    """How many numbers must be computed at run time to state the node's shapes; one of a reshape is inferred by the runtime."""
-    named = [value for _, values in node.attributes if isinstance(values, tuple) for value in values if isinstance(value, Poly)]
-    return max(0, len(named) - 1) if node.op.name == RESHAPE else len(named)
+def _computed_dims(node: ENode, shape: Shape | None) -> int:
+    """How many numbers must be computed at run time to state the node's shapes, where its first operand has this `shape`: dims that stay
+    need not be said, nor what is counted from a dim's end, and one dim of a reshape is inferred by the runtime."""
+    given = dict(node.attributes)
+    if shape is not None and node.op.name == RESHAPE:
+        if [dim for dim in given["shape"] if dim != 1] == [dim for dim in shape if dim != 1]:
+            return 0
+        stays = dict(enumerate(shape))
+        return max(0, sum(isinstance(dim, Poly) and dim != stays.get(axis) for axis, dim in enumerate(given["shape"])) - 1)
+    if shape is not None and node.op.name == BROADCAST:
+        stays = dict(zip(given["broadcast_dimensions"], shape, strict=True))
+        return sum(isinstance(dim, Poly) and dim != stays.get(axis) for axis, dim in enumerate(given["shape"]))
+    if shape is not None and node.op.name == SLICE:
+        ends = ((end, dim) for name in ("start", "limit") for end, dim in zip(given[name], shape, strict=True))
+        return sum(isinstance(end, Poly) and isinstance(dims.subtract(end, dim), Poly) for end, dim in ends)
+    return sum(isinstance(value, Poly) for values in given.values() if isinstance(values, tuple) for value in values)
 
 
 def _trimmed(shape: Shape | None) -> Shape:

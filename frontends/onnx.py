@@ -18,7 +18,7 @@ from coset.frontends.onnx_checked import RUNTIME, check_node, form_for, is_newer
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
-from coset.frontends.onnx_results import Dims, bounds_of, defined_types, fixed_by, note_likely, result_dims
+from coset.frontends.onnx_results import Dims, bounds_of, defined_types, filled_by, fixed_by, note_likely, result_dims
 from coset.frontends.onnx_sequences import element
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
@@ -44,8 +44,8 @@ def import_model(
     model without nodes and weights), `opsets`, `ir_version`, `names` (Term -> value name), `defaults` (input name -> Constant, for
     inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names
     inside bodies), `introduces` (symbol -> the term whose result has that dim), `most` (symbol -> number that it is never above in a
-    run that does not fail), `external` (the source had external data), `folder`, `values` (the term of each name), `nodes`
-    (value name -> the name of the node that computes it, where it has one).
+    run that does not fail), `positive` (symbols that are at least 1 in such a run), `external` (the source had external data), `folder`,
+    `values` (the term of each name), `nodes` (value name -> the name of the node that computes it, where it has one).
 
     Raises:
         CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
@@ -85,6 +85,7 @@ class _Importer:
         self.reserved: set[str] = set()
         self.introduces: dict[str, Term] = {}
         self.likely: dict[str, Dim] = {} if outer is None else outer.likely
+        self.positive: set[str] = set() if outer is None else outer.positive
         self.given: set[str] = set() if outer is None else outer.given  # the dim symbols of the model's inputs
         self.made: dict[Any, Term] = {}  # opaque terms by what they are, so that equal nodes have equal fresh symbols
         self.token: Term | None = None
@@ -106,7 +107,7 @@ class _Importer:
             "format": "onnx", "model": self._header(), "opsets": dict(self.opsets), "ir_version": self.opened.proto.ir_version,
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
             "introduces": self.introduces, "likely": self.likely, "most": dict(self.facts.most), "external": self.external,
-            "folder": self.opened.folder, "values": self.scope,
+            "positive": frozenset(self.positive), "folder": self.opened.folder, "values": self.scope,
             "nodes": {name: node.name for node in self.graph.node if node.name for name in node.output},
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
@@ -247,7 +248,7 @@ class _Importer:
         if chosen is not None:
             results: Sequence[Term] | None = self._inlined(chosen)
         else:
-            results = None if seen is None else self._known(seen)
+            results = None if seen is None else self._known(seen, node.output)
         if results is None:
             if self.facts.trying and self.runs and standard and wrong_rank(node.op_type, operands):
                 raise Impossible
@@ -294,7 +295,7 @@ class _Importer:
                 regions[attribute.name] = region
         return regions
 
-    def _known(self, node: dialect.Node) -> tuple[Term, ...] | None:
+    def _known(self, node: dialect.Node, outputs: Sequence[str]) -> tuple[Term, ...] | None:
         """The results of `node` as hub or named terms, up to the last one that is used; None where it is to stay as it is."""
         if node.results == 1 and (folded := self._folded(node.name, node.operands, node.host, node.attributes)) is not None:
             return (folded,)
@@ -304,6 +305,8 @@ class _Importer:
         built = dialect.build(node)
         if built is None and self.runs:
             self._learn(node)
+        if built is not None and self.runs and not self.wanted.isdisjoint(outputs):
+            self.positive |= filled_by(node)
         return built
 
     def _learn(self, node: dialect.Node) -> None:

@@ -123,6 +123,15 @@ def fixed_by(node: Node) -> Iterator[tuple[str, int]]:
             yield from ((name, numbers[0]) for dim in column if (name := dims.alone(dim)) is not None)
 
 
+def filled_by(node: Node) -> frozenset[str]:
+    """Symbols that are at least 1, because `node` would fail: a Reshape finds the dim that is -1 by dividing by all others."""
+    shape, asked = _shape(node, 0), node.dims(1) if node.name == "Reshape" else None
+    if shape is None or asked is None or -1 not in asked or node.attributes.get("allowzero", 0):
+        return frozenset()
+    others = [shape[place] if dim == 0 and place < len(shape) else dim for place, dim in enumerate(asked)]
+    return frozenset().union(*(dims.factors(dim) or () for dim in others))
+
+
 def _shape(node: Node, index: int) -> Sequence[Dim] | None:
     type = node.operands[index].type if index < len(node.operands) else None
     return type.shape if isinstance(type, TensorType) else None

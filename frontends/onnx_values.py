@@ -164,7 +164,7 @@ def _slice(operands: Sequence[Any], attributes: Attributes) -> Host:
     count = len(starts)
     for start, end, axis, step in zip(starts, ends, axes or range(count), steps or [1] * count, strict=True):
         length = x.shape[axis]
-        index[axis] = slice(start, None if step < 0 and end < -length else end, step)
+        index[axis] = slice(max(start, -length) if step < 0 else start, None if step < 0 and end < -length else end, step)
     return np.asarray(x[tuple(index)], object)
 
 

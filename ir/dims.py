@@ -217,6 +217,13 @@ def alone(dim: Dim) -> str | None:
     return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else None
 
 
+def factors(dim: Dim) -> frozenset[str] | None:
+    """The names of the symbols that `dim` is a product of, with a positive number or without; None where it is no such product."""
+    ((monomial, coefficient),) = dim.terms if isinstance(dim, Poly) and len(dim.terms) == 1 else (((), dim),)
+    plain = isinstance(coefficient, int) and coefficient > 0 and not any(atom.args for atom in monomial)
+    return frozenset(atom.name for atom in monomial) if plain else None
+
+
 def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
     """`dim` with every symbol of `binding` replaced; the result is canonical again."""
     if isinstance(dim, int):

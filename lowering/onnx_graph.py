@@ -21,10 +21,10 @@ from coset.ir.program import Program
 from coset.ir.term import ABSENT, GET, INPUT, TOKEN, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
 from coset.lowering.live import Step, Steps
-from coset.lowering.onnx_movement import find_splits
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers
 from coset.lowering.onnx_print import print_term
-from coset.lowering.onnx_shapes import print_numbers
+from coset.lowering.onnx_shapes import numbers_call
+from coset.lowering.onnx_slice import find_splits
 from coset.lowering.onnx_write import tensor_proto
 
 Proto = Any  # a message of the `onnx` package
@@ -53,12 +53,13 @@ class Graph:
         self.initializers: dict[str, Constant] = {}
         self._whole_dims = whole_dims
         self._original_sources = original_sources
-        self._context = Context(opset)
+        self._context = Context(opset, program.source.get("positive", frozenset()))
         self._given: Mapping[Term, str] = program.source.get("names", {})
         self._introduces: Mapping[str, Term] = program.source.get("introduces", {})
         self._plans: dict[Term, Input] = {}
         self._sources: dict[str, Term] = {}
         self._dim_sources: dict[Dim, Term] = {}
+        self._size_sources: dict[Dim, Term] | None = None  # once one is asked for
         self._names: dict[Term, str] = {}
         self._calls: dict[Any, str] = {}
         self._constants: dict[str, str] = {constant.key: name for name, constant in program.source.get("listed", {}).items()}
@@ -115,7 +116,7 @@ class Graph:
             order = list(topological(roots))
             self._plans.clear()
             self._context.kept.clear()
-            self._context.splits = find_splits(order)
+            self._context.splits = find_splits(order, set(roots))
             needed = set(roots)
             for term in reversed(order):
                 if term in needed:
@@ -137,7 +138,7 @@ class Graph:
         if self._whole_dims and not self._original_sources:
             self._dim_sources = {}
             for term in order:
-                if isinstance(term.type, TensorType) and isinstance(self._plans[term], Call) and not any(_symbols(self._plans[term])):
+                if isinstance(term.type, TensorType) and self._needs_no_dims(term):
                     for dim in term.type.shape or ():
                         if isinstance(dim, Poly) and dims.alone(dim) is None:
                             self._dim_sources.setdefault(dim, term)
@@ -240,14 +241,16 @@ class Graph:
         if isinstance(given, Constant):
             return self.constant(given, term)
         if isinstance(given, Numbers):
-            return self._numbers(given, term)
+            given = self._numbers(given)
+            return self._input(given, term) if isinstance(given, Constant | _Name) else self.emit(given, term=term)
         return self.emit(given) if isinstance(given, Call) else self._names[given]
 
-    def _numbers(self, numbers: Numbers, term: Term | None) -> str:
-        if not any(dims.symbols(dim) for dim in numbers.dims):
-            shape = numbers.shape if numbers.shape is not None else (len(numbers.dims),)
-            return self.constant(constant_of(np.array(numbers.dims, np.int64).astype(numbers.dtype.numpy).reshape(shape)), term)
-        return print_numbers(self, numbers, _Name)  # type: ignore[arg-type]
+    def _numbers(self, numbers: Numbers) -> Constant | Call:
+        """What gives the numbers: a constant where they are known."""
+        if any(dims.symbols(dim) for dim in numbers.dims):
+            return numbers_call(self, numbers, _Name)  # type: ignore[arg-type]
+        shape = numbers.shape if numbers.shape is not None else (len(numbers.dims),)
+        return constant_of(np.array(numbers.dims, np.int64).astype(numbers.dtype.numpy).reshape(shape))
 
     def emit(self, call: Call, *, term: Term | None = None) -> str:
         """Print `call` as the value of `term` (or of none); the name of its result. Equal calls are printed once."""
@@ -296,10 +299,6 @@ class Graph:
             return given
         return self._fresh("constant")
 
-    def vector(self, numbers: Sequence[int]) -> str:
-        """The name of a constant int64 vector."""
-        return self.constant(constant_of(np.array(list(numbers), np.int64)))
-
     def shape_source(self, dim: Dim) -> tuple[str, tuple[Dim, ...]] | None:
         """The name and the dims of a value one of whose dims is `dim`, or None where there is none."""
         symbol = dims.alone(dim)
@@ -308,6 +307,21 @@ class Graph:
             return None
         name = str(term.attribute("name")) if term.op is INPUT else self._name_early(term)
         return name, term.tensor.dims
+
+    def size_source(self, dim: Dim) -> str | None:
+        """The name of a value that has `dim` elements, or None where there is none."""
+        if self._size_sources is None:
+            self._size_sources = {}
+            whole = self._whole_dims and not self._original_sources
+            for term in (*self.program.inputs, *(self.order if whole else ())):
+                if isinstance(term.type, TensorType) and term.type.shape is not None and (term.op is INPUT or self._needs_no_dims(term)):
+                    self._size_sources.setdefault(term.tensor.elements, term)
+        term = self._size_sources.get(dim)
+        return None if term is None else str(term.attribute("name")) if term.op is INPUT else self._name_early(term)
+
+    def _needs_no_dims(self, term: Term) -> bool:
+        plan = self._plans[term]
+        return isinstance(plan, Call) and not any(_symbols(plan))
 
     def _name_early(self, term: Term) -> str:
         """The name of a value that may be printed later in the list: the final sort puts it first."""

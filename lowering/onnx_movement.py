@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from coset.dialects.hub_terms import is_splat, numpy_view
 from coset.ir import dims
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim, Shape
-from coset.ir.term import Term
+from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DTYPES, I64
+from coset.lowering import onnx_slice
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Printer, Refused, folded, squeeze, unsqueeze, vector
 from coset.lowering.onnx_reduce_call import is_reduction, kept_reduction, kept_shape
 
 _SPLAT_BYTES = 1 << 22  # larger splats are expanded when the model runs
-_LAST, _FIRST = (1 << 63) - 1, -(1 << 63)  # ends of Slice that mean "to the end" and "to the beginning"
+FLATTENING = {"onnx.Softmax": "Softmax", "onnx.LogSoftmax": "LogSoftmax"}
 _RANGES = frozenset(DTYPES[name] for name in ("i64", "i32", "i16", "f32", "f64"))
 
 
@@ -69,6 +68,9 @@ def reshaped(x: Term | Call | Constant, shape: Shape, target: Shape, context: Co
         if is_reduction(x) and kept_shape(x) == target:
             context.kept.add(x)
             return kept_reduction(x, context)
+        element = onnx_slice.element(x, target, context)
+        if element is not None:
+            return element
         constant = folded(x, lambda array: array.reshape(target)) if not any(isinstance(d, dims.Poly) for d in target) else None
         if constant is not None:
             return constant
@@ -95,6 +97,11 @@ def _ones_between(longer: Shape, shorter: Shape) -> tuple[int, ...] | None:
     return tuple(axes) if position == len(shorter) and len(axes) == len(longer) - len(shorter) else None
 
 
+def flat(shape: Shape, axis: int) -> Shape:
+    """The two dims that those before `axis` and the others make."""
+    return dims.product(shape[:axis]), dims.product(shape[axis:])
+
+
 def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Call:
     """Reshape with 0 for dims that stay in place, and -1 for one other where no dim beside it can be 0."""
     copied = [axis < len(shape) and shape[axis] == dim for axis, dim in enumerate(target)]
@@ -104,9 +111,18 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
         return Call("Reshape", (x, Numbers(target)), {"allowzero": 1}, since=14)
     written: list[Dim] = [0 if same and not (isinstance(dim, int) and dim) else dim for same, dim in zip(copied, target, strict=True)]
     symbolic = [axis for axis, dim in enumerate(written) if not isinstance(dim, int)]
-    if len(symbolic) == 1 and all(isinstance(dim, int) and dim > 0 for axis, dim in enumerate(written) if axis != symbolic[0]):
+    if len(symbolic) == 1 and all(_is_positive(dim, context) for axis, dim in enumerate(target) if axis != symbolic[0]):
         written[symbolic[0]] = -1
+    elif symbolic and len(target) == 2:
+        axis = next((axis for axis in range(len(shape) + 1) if target == flat(shape, axis)), None)
+        if axis is not None:
+            return Call("Flatten", (x,), {"axis": axis}, since=9)
     return Call("Reshape", (x, Numbers(tuple(written))), since=5)
+
+
+def _is_positive(dim: Dim, context: Context) -> bool:
+    factors = dims.factors(dim)
+    return factors is not None and factors <= context.positive
 
 
 def transposed(x: Term, permutation: tuple[int, ...]) -> Term | Call | Constant:
@@ -125,101 +141,53 @@ def _print_transpose(term: Term, _: Context) -> Input:
     return transposed(term.operands[0], term.attribute("permutation"))
 
 
+def _flattened(term: Term) -> Call | None:
+    """Softmax as it was before version 13, over all dims from one on, where `term` is that: between two reshapes."""
+    softmax = term.operands[0]
+    base, axis = softmax.operands[0], softmax.attribute("axis")
+    while base.op.name == "stablehlo.reshape":
+        base = base.operands[0]
+    shape = base.tensor.dims
+    if softmax.tensor.rank != 2 or axis % 2 != 1 or shape != term.tensor.dims:
+        return None
+    start = next((axis for axis in range(len(shape)) if softmax.tensor.dims == flat(shape, axis)), None)
+    return None if start is None else Call(FLATTENING[softmax.op.name], (base,), {"axis": start})
+
+
 def _print_reshape(term: Term, context: Context) -> Input:
+    if term.operands[0].op.name in FLATTENING and not context.reaches(13):
+        flattened = _flattened(term)
+        if flattened is not None:
+            return flattened
     return reshaped(term.operands[0], term.operands[0].tensor.dims, term.tensor.dims, context)
+
+
+def written_out(term: Term) -> Constant | None:
+    """The constant that a splat of moderate size is written as, of whatever element type; None where `term` is none."""
+    splat, static = is_splat(term), None if term.op is CONSTANT else term.tensor.static
+    if splat is None or static is None or np.prod(static, dtype=np.int64) * splat.type.dtype.numpy.itemsize > _SPLAT_BYTES:
+        return None
+    return constant_of(np.full(static, splat.array()), splat.type.dtype)
 
 
 def _print_broadcast(term: Term, context: Context) -> Input:
     """A splat of moderate size is a constant; all else is Expand."""
     source, shape, axes = term.operands[0], term.tensor.dims, term.attribute("broadcast_dimensions")
-    static = term.tensor.static
-    splat = is_splat(term)
-    if splat is not None and static is not None and np.prod(static, dtype=np.int64) * splat.type.dtype.numpy.itemsize <= _SPLAT_BYTES:
-        return constant_of(np.full(static, splat.array()), splat.type.dtype)
+    constant = written_out(term)
+    if constant is not None:
+        return constant
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     inner = transposed(source, order)
     given = tuple(source.tensor.dims[i] for i in order)
     viewed = numpy_view(shape, tuple(sorted(axes)), given)
     assert viewed is not None
-    return Call("Expand", (reshaped(inner, given, viewed, context), Numbers(shape)), since=8)
+    return Call("Expand", (reshaped(inner, given, viewed, context), Numbers(_asked(shape, viewed))), since=8)
 
 
-def find_splits(terms: Iterable[Term]) -> dict[Term, tuple[Term, ...]]:
-    """The slices among `terms` that are together all of one value, each with all parts in order."""
-    parts: dict[tuple[Term, int], dict[Dim, Term]] = {}
-    for term in terms:
-        axis = _sliced_axis(term) if term.op.name == "stablehlo.slice" else None
-        if axis is not None:
-            parts.setdefault((term.operands[0], axis), {}).setdefault(term.attribute("start")[axis], term)
-    found = {}
-    for (whole, axis), starts in parts.items():
-        position: Dim = 0
-        line: list[Term] = []
-        while position in starts and starts[position] not in line:
-            line.append(starts[position])
-            position = line[-1].attribute("limit")[axis]
-        if position == whole.tensor.dims[axis] and len(line) > 1:
-            found.update(dict.fromkeys(line, tuple(line)))
-    return found
-
-
-def _sliced_axis(term: Term) -> int | None:
-    """The one dim of which a slice without steps takes a part."""
-    shape = term.operands[0].tensor.dims
-    columns = zip(term.attribute("start"), term.attribute("limit"), shape, strict=True)
-    axes = [axis for axis, (start, limit, dim) in enumerate(columns) if (start, limit) != (0, dim)]
-    return axes[0] if len(axes) == 1 and all(step == 1 for step in term.attribute("strides")) else None
-
-
-def _print_split(parts: tuple[Term, ...], context: Context) -> Call:
-    axis = _sliced_axis(parts[0])
-    assert axis is not None
-    sizes = tuple(part.tensor.dims[axis] for part in parts)
-    if context.reaches(13):
-        return Call("Split", (parts[0].operands[0], Numbers(sizes)), {"axis": axis}, results=parts)
-    return Call("Split", (parts[0].operands[0],), {"axis": axis, "split": sizes}, since=2, results=parts)
-
-
-def _print_slice(term: Term, context: Context) -> Input:
-    shape = term.operands[0].tensor.dims
-    parts = context.splits.get(term)
-    if parts is not None and (context.reaches(13) or all(part.tensor.static is not None for part in parts)):
-        return _print_split(parts, context)
-    starts: list[Dim] = []
-    ends: list[Dim] = []
-    axes: list[int] = []
-    steps: list[int] = []
-    for axis, (start, limit, step, dim) in enumerate(
-        zip(term.attribute("start"), term.attribute("limit"), term.attribute("strides"), shape, strict=True)
-    ):
-        if (start, limit, step) != (0, dim, 1):
-            starts.append(_from_end(start, dim))
-            ends.append(_LAST if limit == dim else _from_end(limit, dim))
-            axes.append(axis)
-            steps.append(step)
-    return _slice_call(term.operands[0], starts, ends, axes, steps, context) if axes else term.operands[0]
-
-
-def _from_end(position: Dim, dim: Dim) -> Dim:
-    """A symbolic position as a negative number where it is one."""
-    difference = dims.subtract(position, dim)
-    return difference if isinstance(difference, int) and difference < 0 and not isinstance(position, int) else position
-
-
-def _slice_call(x: Input, starts: list[Dim], ends: list[Dim], axes: list[int], steps: list[int], context: Context) -> Call:
-    if context.reaches(10):
-        strides = (vector(*steps),) if any(step != 1 for step in steps) else ()
-        return Call("Slice", (x, Numbers(tuple(starts)), Numbers(tuple(ends)), vector(*axes), *strides))
-    if any(step != 1 for step in steps) or not all(isinstance(dim, int) for dim in (*starts, *ends)):
-        raise Refused("a slice with steps or symbolic ends needs version 10 of the ONNX operators", 10)
-    return Call("Slice", (x,), {"starts": tuple(starts), "ends": tuple(ends), "axes": tuple(axes)})
-
-
-def _print_reverse(term: Term, context: Context) -> Input:
-    axes = list(term.attribute("dimensions"))
-    if not axes:
-        return term.operands[0]
-    return _slice_call(term.operands[0], [-1] * len(axes), [_FIRST] * len(axes), axes, [-1] * len(axes), context)
+def _asked(shape: Shape, given: Shape) -> Shape:
+    """What Expand, which broadcasts in both directions, is to make of the shape `given`: 1 for a symbolic dim that is there already."""
+    there = (*(1 for _ in shape[len(given) :]), *given)
+    return tuple(1 if isinstance(dim, dims.Poly) and dim == own else dim for dim, own in zip(shape, there, strict=True))
 
 
 def _print_concatenate(term: Term, _: Context) -> Input:
@@ -259,16 +227,15 @@ def _print_iota(term: Term, context: Context) -> Input:
         return line
     after = len(shape) - axis - 1
     line = reshaped(line, (count,), (count, *([1] * after)), context) if after else line
-    return Call("Expand", (line, Numbers(shape)), since=8)
+    return Call("Expand", (line, Numbers(_asked(shape, (count, *([1] * after))))), since=8)
 
 
 PRINTERS: dict[str, Printer] = {
+    **onnx_slice.PRINTERS,
     "stablehlo.broadcast_in_dim": _print_broadcast,
     "stablehlo.reshape": _print_reshape,
     "stablehlo.transpose": _print_transpose,
-    "stablehlo.slice": _print_slice,
     "stablehlo.concatenate": _print_concatenate,
     "stablehlo.pad": _print_pad,
-    "stablehlo.reverse": _print_reverse,
     "stablehlo.iota": _print_iota,
 }

@@ -38,12 +38,13 @@ def _print_relu(term: Term, _: Context) -> Input:
 
 
 def _print_softmax(term: Term, _: Context) -> Input:
-    """Over the last axis all versions agree; before 13 the other axes were flattened."""
+    """Over the last axis, and where only dims of 1 stand behind it, all versions agree; before 13 those behind it were flattened."""
     if term.tensor.dtype not in _FLOATS:
         raise Refused(f"Softmax takes no {term.tensor.dtype} elements")
     axis, rank = term.attribute("axis"), term.tensor.rank
     axis += rank if axis < 0 else 0
-    return Call(term.op.name.removeprefix("onnx."), term.operands, {"axis": axis}, since=1 if axis == rank - 1 else 13)
+    since = 1 if set(term.tensor.dims[axis + 1 :]) <= {1} else 13
+    return Call(term.op.name.removeprefix("onnx."), term.operands, {"axis": axis}, since=since)
 
 
 def _print_gemm(term: Term, context: Context) -> Input:

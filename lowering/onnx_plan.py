@@ -51,10 +51,12 @@ class Refused(Exception):
 
 @dataclass
 class Context:
-    """What a printer may ask: what the version of the default domain `reaches`, which reductions are printed with their dims kept, and
-    which slices are the parts of one split (slice -> all parts, in order). `beyond`: the versions that were asked for and not reached."""
+    """What a printer may ask: what the version of the default domain `reaches`, which reductions are printed with their dims kept, which
+    slices are the parts of one split (slice -> all parts, in order), and which symbols are `positive`: at least 1 in a run that does not
+    fail. `beyond`: the versions that were asked for and not reached."""
 
     opset: int
+    positive: frozenset[str] = frozenset()
     kept: set[Term] = field(default_factory=set)
     splits: dict[Term, tuple[Term, ...]] = field(default_factory=dict)
     beyond: set[int] = field(default_factory=set)

@@ -13,7 +13,7 @@ from coset.ir.errors import TypeRuleError
 from coset.ir.term import Term
 from coset.ir.types import BOOL, DTYPES, DType, TensorType
 from coset.lowering import onnx_movement, onnx_named, onnx_reduce
-from coset.lowering.onnx_movement import ranked_view, reshaped, view
+from coset.lowering.onnx_movement import ranked_view, reshaped, view, written_out
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers, Printer, Refused
 
 # op: name, and the version that first has it (with NumPy's broadcasting) for floats, then for 32- and 64-bit integers, then for small ones;
@@ -53,7 +53,7 @@ def print_term(term: Term, context: Context) -> Input:
         raise Refused(f"`{term.op.name}` has no ONNX form")
     if term.op.dialect != "builtin" and not term.op.has("foreign"):
         for part in (term, *term.operands):
-            if isinstance(part.type, TensorType) and part.type.dtype not in USUAL:
+            if isinstance(part.type, TensorType) and part.type.dtype not in USUAL and written_out(term) is None:
                 raise Refused(f"no kernels are counted on for {part.type.dtype} elements")
     return printer(term, context)
 

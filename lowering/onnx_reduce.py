@@ -51,6 +51,10 @@ def print_dot(term: Term, context: Context) -> Input:
         if fits:
             return Call("MatMul", (left[0], right[0]), since=since)
         return Call("MatMul", (transposed(lhs, left_order), transposed(rhs, right_order)), since=since)
+    if one and lhs_batch and not lhs_free and len(rhs_free) == 1:
+        row, shape = view(lhs, None)
+        if len(shape) == 1:  # one row for all matrices of the batch
+            return Call("MatMul", (row, _batched(rhs, right_order)[0]), since=since)
     return _general(term, context, (lhs_batch, lhs_free, lhs_contract), (rhs_batch, rhs_contract, rhs_free), since)
 
 

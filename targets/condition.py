@@ -146,6 +146,7 @@ CONDITIONS: dict[str, Condition] = {
     "ungrouped": Condition(_ungrouped, "one group", GROUPS, 2),
     "blocked": Condition(_blocked, "channels fill the 16-wide blocks of ONNX Runtime's own layout, or are the few of a picture", GROUPS, 2),
     "interior=0": Condition(lambda attributes, _: not any(attributes["interior"]), "nothing is padded between elements", ("interior",)),
+    "unequal": Condition(lambda attributes, _: attributes["direction"] == "NE", "the comparison is for what differs", ("direction",)),
     "sum": _combines("add"),
     "numeric_combiner": _combines("add", "multiply", "maximum", "minimum"),
     "largest": _combines("maximum"),

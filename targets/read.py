@@ -23,7 +23,7 @@ UNITS = {
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
 FORM = {
-    "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint",
+    "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
 }  # fmt: skip
 
 
@@ -386,6 +386,7 @@ class _Reader(Values):
             self.kernel_name(found["reorder"]) if "reorder" in found else None,
             tuple(self.one_pass(each) for each in self.array(found["passes"], "passes")) if "passes" in found else (),
             bool("joint" in found and self.flag(found["joint"])),
+            self.kernel_name(found["guesses"]) if "guesses" in found else None,
         )
 
     def conditions(self, entry: Entry) -> tuple[str, ...]:

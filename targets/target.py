@@ -115,6 +115,8 @@ class Form:
     but the last `kept`, which must be there in full. `reorder`: the kernel
     that puts operands and result in order around this one, or None. `passes`: kernels that go once more over an operand (its number)
     or over the result (-1) before the op's own starts. `joint`: slices that are together all of one value are one node.
+    `guesses`: the kernel that a mask (operand 0) takes besides where all operands are computed, each element by itself, so that no branch
+    on it is foreseen.
     """
 
     kernel: str
@@ -127,6 +129,7 @@ class Form:
     reorder: str | None = None
     passes: tuple[tuple[str, int], ...] = ()
     joint: bool = False
+    guesses: str | None = None
 
 
 @dataclass(frozen=True)

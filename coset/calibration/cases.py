@@ -216,7 +216,8 @@ def _movement() -> Iterator[Case]:
             return make("stablehlo.slice", (wide,), {"start": (0, 2), "limit": (rows, columns + 2), "strides": (1, 1)})
 
         yield _case("stablehlo.pad", type, padded, label=f"{rows},{columns} and cut")
-        yield _case("stablehlo.reverse", type, _unary("stablehlo.reverse", dimensions=(1,)))
+        turned_round = _after(_unary("stablehlo.reverse", dimensions=(1,)), NEGATE)
+        yield _case("stablehlo.reverse", type, turned_round, label=f"{rows},{columns} negated")
     for columns, pieces in itertools.product((128, 1024), (2, 4, 16)):
         yield _case(
             "stablehlo.concatenate", tensor_of("f32", 1, columns), _joined(pieces), label=f"1,{columns}, the first of {pieces} and others"

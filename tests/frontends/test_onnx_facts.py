@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import pytest
 
+from benchmarks.onnx_nodes import FREE, form, model_of
+from coset.backends.onnxruntime import Session
+from coset.frontends.onnx import import_model
 from coset.frontends.onnx_facts import Bounded, Facts, Impossible, Undecided, read
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
+from coset.lowering.onnx import lower
 
 DONE = Program((), ())
 
@@ -55,3 +62,26 @@ def test_few_are_asked_about() -> None:
 
     assert read(once) is DONE
     assert 0 < len(asked) < 20
+
+
+@pytest.mark.parametrize(
+    ("asked", "positive", "ops"),
+    [
+        ((0, 3, -1), {"B"}, {"Reshape": 1}),
+        ((0, 0, 0, -1), {"B", "H"}, {"Identity": 1}),
+        ((-1, 5), set(), {"Reshape": 1}),
+        ((0, 3, 0, 0), set(), {"Identity": 1}),
+    ],
+)
+def test_a_reshape_that_finds_a_dim_says_that_the_others_are_not_0(asked: tuple[int, ...], positive: set[str], ops: dict[str, int]) -> None:
+    program = import_model(model_of(form("Reshape", 13, constants=(np.array(asked),)), FREE))
+    assert program.source["positive"] == positive
+    assert Counter(node.op_type for node in lower(program).graph.node) == ops
+
+
+def test_a_dim_that_may_be_0_is_not_divided_by() -> None:
+    """Flatten takes no elements as they are, where a Reshape to [0, -1] fails."""
+    program = import_model(model_of(form("Flatten", 13, axis=2), FREE))
+    assert program.source["positive"] == set()
+    written = Session(lower(program).SerializeToString())
+    assert written.run({"x": np.zeros((0, 3, 4, 5), np.float32)})["y0"].shape == (0, 20)
