@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from coset.extract.landmarks import landmarks
 from coset.extract.problem import Picks, Problem, cost_of
 
 CUT_ROUNDS = 30  # of lazy cuts; after them every class of a strong component gets a place in an order
@@ -76,6 +77,8 @@ class _Program:
                 if child not in roots:
                     self.rows.add([(c, 1.0) for c in columns] + [(c, -1.0) for c in self.columns(child)], 0.0)
         self._cut_pairs()
+        for each in landmarks(problem).sets:  # without them the relaxation of a deep program is worth a fraction of its best solution
+            self.rows.add([(self.first[number] + index, -1.0) for number, index in each], -1.0)
 
     def _users(self, number: int) -> dict[int, list[int]]:
         """For each child of the class the variables of the choices that need it."""
