@@ -16,7 +16,7 @@ from math import fsum, inf
 
 from coset.extract.problem import Problem
 
-TOUCHES = 4_000_000  # of choices, in all: about two seconds; what is left then is not paid
+TOUCHES = 2_000_000  # of choices and their children, in all: about a second; what is left then is not paid
 REFILL = 0.5  # times the children of all choices: looked at between two searches for all costs, which take about as long
 NOTHING = 1e-12  # of the dearest choice: what is left of a cost by rounding
 SLACK = 1e-11  # what rounding may do to a bound
@@ -90,6 +90,7 @@ class _Costs:
 
     def _fill(self) -> None:
         """The costs of all classes, the cheapest first (Knuth 1977): the last child of a choice to be known is its dearest."""
+        self.touched += self.edges
         self.filled = self.touched
         missing = [len(children) for children in self.children]
         self.least = [inf] * (self.never + 1)
@@ -171,6 +172,7 @@ class _Costs:
             for user in self.users[number]:
                 self.touched += 1
                 if self.dearest[user] == number:
+                    self.touched += len(self.children[user])
                     self.dearest[user] = max(self.children[user], key=self._dear)
                     self._offer(user, heap)
         return paid

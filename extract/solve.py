@@ -12,7 +12,7 @@ from coset.extract.eliminate import WIDEST, eliminate
 from coset.extract.frontier import STATES, advance
 from coset.extract.greedy import greedy
 from coset.extract.groups import groups_of
-from coset.extract.ilp import solve_exactly, trivial_bound
+from coset.extract.ilp import relaxed, solve_exactly, trivial_bound
 from coset.extract.landmarks import landmarks
 from coset.extract.problem import Picks, Problem, cost_of
 from coset.extract.prune import Part, prune
@@ -20,7 +20,7 @@ from coset.extract.wide import Found, search, without_dear
 
 BRANCH_STEPS = 3_000  # of the plain search (about 20 ms) before HiGHS is asked
 SAME = 1e-9  # relative difference of costs that are one
-SHRUNK = 0.9  # of the choices of a part: with no more left it is pruned and cut into parts again
+SHRUNK = 0.9  # of the choices of a part: where landmarks leave no more, it is pruned and cut into parts again
 METHODS = ("pruned", "exact", "nodes", "search", "time")  # from the strongest to the weakest
 PROVED = METHODS[:2]
 
@@ -132,23 +132,24 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
             return Solution(found, cost, cost, "exact")
     searched = search(problem, found, end=end)
     cost = cost_of(problem, searched.picks)
-    if not searched.stopped:
-        searched = _marked(searched, cost)
-    found, bound = searched.picks, searched.bound
     if searched.stopped:
-        return Solution(found, cost, bound, "time")
+        return Solution(searched.picks, cost, searched.bound, "time")
+    marked = _marked(searched, cost, effort)
+    found, bound = marked.picks, marked.bound
     if bound >= cost * (1 - SAME):
         return Solution(found, cost, cost, "exact")
-    if _size(searched.left.problem) <= SHRUNK * size:
-        return _of_the_rest(problem, searched, effort, end)
+    if _size(marked.left.problem) <= SHRUNK * _size(searched.left.problem):
+        return _of_the_rest(problem, marked, effort, end)
     if size > effort.choices or effort.nodes is None:
         return Solution(found, cost, bound, "search")
-    return _by_program(problem, searched, effort.nodes * 1_000 // size, end)
+    return _by_program(problem, marked, effort.nodes * 1_000 // size, end)
 
 
-def _marked(searched: Found, cost: float) -> Found:
+def _marked(searched: Found, cost: float, effort: Effort) -> Found:
     """With the bound of landmarks, where that is the better one, and without the choices that they show to be too dear."""
     marks = landmarks(searched.left.problem)
+    if marks.bound < cost * (1 - SAME) and not _is_large(searched.left.problem, effort):
+        marks = relaxed(searched.left.problem, cost, marks)
     if marks.bound >= cost * (1 - SAME):
         return replace(searched, bound=cost)
     return replace(searched, bound=max(searched.bound, marks.bound), left=without_dear(searched.left, marks.bound, marks.rises, cost))
