@@ -32,8 +32,9 @@ class Landmarks:
     rises: Sequence[Sequence[float]]
 
 
-def landmarks(problem: Problem, *, touches: int = TOUCHES) -> Landmarks:
-    """The landmarks of a problem, found until the roots cost nothing more or choices were looked at `touches` times."""
+def landmarks(problem: Problem, *, touches: int = TOUCHES, known: float = 0.0) -> Landmarks:
+    """The landmarks of a problem, found until the roots cost nothing more or choices were looked at `touches` times. After a quarter of
+    those it is given up where less than a quarter of `known` is paid, a bound from elsewhere: the first landmarks are the dearest."""
     costs = _Costs(problem)
     paid: list[float] = []
     sets: list[tuple[tuple[int, int], ...]] = []
@@ -42,11 +43,14 @@ def landmarks(problem: Problem, *, touches: int = TOUCHES) -> Landmarks:
         paid.append(costs.pay(crossing))
         costs.settle()
         sets.append(tuple(costs.places[each] for each in crossing))
-    bound = (fsum(paid) + costs.least[costs.goal]) * (1 - SLACK)
+        if costs.touched > touches / 4 and 4 * fsum(paid) < known:
+            break
+    total = fsum(paid)
+    bound = (total + costs.least[costs.goal]) * (1 - SLACK)
     rises = [[inf] * len(choices) for choices in problem.classes]
     for each, (number, index) in enumerate(costs.places):
         if bound < inf:
-            rises[number][index] = max(0.0, fsum((*paid, costs.left[each], costs.least[costs.dearest[each]], -bound)))
+            rises[number][index] = max(0.0, total + costs.left[each] + costs.least[costs.dearest[each]] - bound)
     return Landmarks(bound, sets, rises)
 
 

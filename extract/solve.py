@@ -147,7 +147,7 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
 
 def _marked(searched: Found, cost: float, effort: Effort) -> Found:
     """With the bound of landmarks, where that is the better one, and without the choices that they show to be too dear."""
-    marks = landmarks(searched.left.problem)
+    marks = landmarks(searched.left.problem, known=searched.bound)
     if marks.bound < cost * (1 - SAME) and not _is_large(searched.left.problem, effort):
         marks = relaxed(searched.left.problem, cost, marks)
     if marks.bound >= cost * (1 - SAME):

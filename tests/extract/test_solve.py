@@ -133,7 +133,7 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
 
     monkeypatch.setattr("coset.extract.solve.solve_exactly", program)
     monkeypatch.setattr("coset.extract.solve.search", weak)
-    monkeypatch.setattr("coset.extract.solve.landmarks", lambda problem: Landmarks(0.0, (), [[0.0] * len(c) for c in problem.classes]))
+    monkeypatch.setattr("coset.extract.solve.landmarks", lambda problem, known: Landmarks(0.0, (), [[0.0] * len(c) for c in problem.classes]))
     monkeypatch.setattr("coset.extract.solve.BRANCH_STEPS", 0)
     problem = layered(5, 1)
     without = solve(problem, replace(LADDER, nodes=None))
