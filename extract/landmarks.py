@@ -34,7 +34,7 @@ class Landmarks:
 
 def landmarks(problem: Problem, *, touches: int = TOUCHES, known: float = 0.0) -> Landmarks:
     """The landmarks of a problem, found until the roots cost nothing more or choices were looked at `touches` times. After a quarter of
-    those it is given up where less than a quarter of `known` is paid, a bound from elsewhere: the first landmarks are the dearest."""
+    those it is given up where the bound is less than a quarter of `known`, one from elsewhere: the first landmarks pay most."""
     costs = _Costs(problem)
     paid: list[float] = []
     sets: list[tuple[tuple[int, int], ...]] = []
@@ -43,7 +43,7 @@ def landmarks(problem: Problem, *, touches: int = TOUCHES, known: float = 0.0) -
         paid.append(costs.pay(crossing))
         costs.settle()
         sets.append(tuple(costs.places[each] for each in crossing))
-        if costs.touched > touches / 4 and 4 * fsum(paid) < known:
+        if costs.touched > touches / 4 and 4 * (fsum(paid) + costs.least[costs.goal]) < known:
             break
     total = fsum(paid)
     bound = (total + costs.least[costs.goal]) * (1 - SLACK)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import layered, layouts, problems
 
+from coset.extract.ilp import relaxed
 from coset.extract.lagrange import price
 from coset.extract.landmarks import landmarks
 from coset.extract.problem import Choice, Picks, Problem, choice, cost_of, find_order, needed
@@ -38,6 +39,31 @@ def test_every_solution_pays_what_the_landmarks_say(problem: Problem, touches: i
             assert any(picks.get(number) == index for number, index in each)
         for number, index in picks.items():
             assert marks.bound + marks.rises[number][index] <= cost * (1 + 1e-9) + 1e-12
+
+
+@settings(max_examples=200, deadline=None)
+@given(problems(classes=6), st.sampled_from([0, 20, 10_000]))
+def test_the_relaxation_with_landmarks_is_a_bound_and_no_lower(problem: Problem, touches: int) -> None:
+    every = list(solutions(problem))
+    if not every:
+        return
+    marks = landmarks(problem, touches=touches)
+    tight = relaxed(problem, cost_of(problem, every[0]), marks)
+    assert tight.bound >= marks.bound
+    for picks in every:
+        cost = cost_of(problem, picks)
+        assert tight.bound <= cost * (1 + 1e-12)
+        for number, index in picks.items():
+            assert tight.bound + tight.rises[number][index] <= cost * (1 + 1e-9) + 1e-12
+
+
+def test_landmarks_out_of_reach_of_a_known_bound_are_given_up() -> None:
+    """A quarter of the work shows it; what was found until then counts."""
+    problem = layouts(40, 2)
+    whole = landmarks(problem)
+    short = landmarks(problem, touches=40_000, known=100 * whole.bound)
+    assert 0 < len(short.sets) < len(whole.sets) and 0 < short.bound <= whole.bound
+    assert len(short.sets) < len(landmarks(problem, touches=40_000, known=0.0).sets)
 
 
 @settings(max_examples=150, deadline=None)

@@ -131,9 +131,13 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
         every = Left(problem, [tuple(range(len(choices))) for choices in problem.classes])
         return replace(search(problem, start, end=end), bound=0.0, left=every)  # a search that proves nothing
 
+    def nothing(problem: Problem, *, known: float) -> Landmarks:
+        return Landmarks(0.0, (), [[0.0] * len(choices) for choices in problem.classes])
+
     monkeypatch.setattr("coset.extract.solve.solve_exactly", program)
     monkeypatch.setattr("coset.extract.solve.search", weak)
-    monkeypatch.setattr("coset.extract.solve.landmarks", lambda problem, known: Landmarks(0.0, (), [[0.0] * len(c) for c in problem.classes]))
+    monkeypatch.setattr("coset.extract.solve.landmarks", nothing)
+    monkeypatch.setattr("coset.extract.solve.relaxed", lambda problem, upper, marks: marks)
     monkeypatch.setattr("coset.extract.solve.BRANCH_STEPS", 0)
     problem = layered(5, 1)
     without = solve(problem, replace(LADDER, nodes=None))
