@@ -29,9 +29,9 @@ PROVED = METHODS[:2]
 class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
-    and a bound; only one with at most `choices` choices is given to HiGHS, which stops at `nodes` branches for 1,000 choices, fewer for
-    more (None: it is not asked). `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to
-    run."""
+    and a bound, which the linear relaxation makes better in one of that size; only one with at most `choices` choices is given to HiGHS,
+    which stops at `nodes` branches for 1,000 choices, fewer for more (None: it is not asked). `seconds`, over all, is a safety limit: a
+    result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
     states: int = STATES
@@ -148,7 +148,7 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
 def _marked(searched: Found, cost: float, effort: Effort) -> Found:
     """With the bound of landmarks, where that is the better one, and without the choices that they show to be too dear."""
     marks = landmarks(searched.left.problem, known=searched.bound)
-    if marks.bound < cost * (1 - SAME) and not _is_large(searched.left.problem, effort):
+    if searched.bound < marks.bound < cost * (1 - SAME) and _size(searched.left.problem) <= effort.relaxed:
         marks = relaxed(searched.left.problem, cost, marks)
     if marks.bound >= cost * (1 - SAME):
         return replace(searched, bound=cost)
