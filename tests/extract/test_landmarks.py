@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import layered, layouts, problems
 
+from coset.extract.highs import dual_values
 from coset.extract.ilp import relaxed
 from coset.extract.lagrange import price
 from coset.extract.landmarks import landmarks
@@ -106,3 +107,20 @@ def test_bounds_of_layers_reach_the_best_within_a_few_percent() -> None:
     problem = layered(40, 3)
     best = solve(problem, Effort())
     assert best is not None and 0.95 * best.cost <= landmarks(problem).bound <= best.cost
+
+
+def test_a_way_that_leads_back_is_in_no_landmark() -> None:
+    """What is made of the class itself can be had without nothing; a landmark with it would pay for a step that no solution takes."""
+    problem = Problem([(choice(10.0), choice(1.0, [1])), (choice(1.0, [0]),)], (0,))
+    assert landmarks(problem).sets == [((0, 0),)]
+
+
+def test_the_relaxation_bounds_whatever_the_solver_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dual values that break their own constraints, as rounding may, are paid for by what they break."""
+    problem = layouts(6, 3)
+    best = solve(problem, Effort())
+    assert best is not None
+    marks = landmarks(problem)
+    for factor in (1.001, 2.0, 30.0):
+        monkeypatch.setattr("coset.extract.ilp.dual_values", lambda *given, factor=factor: dual_values(*given) * factor)
+        assert marks.bound <= relaxed(problem, best.cost, marks).bound <= best.cost
