@@ -1,4 +1,5 @@
-"""Exact extraction as an integer program for HiGHS: one 0/1 variable for each choice, cycles cut when they show up."""
+"""Exact extraction as an integer program for HiGHS: one 0/1 variable for each choice, cycles cut when they show up. A row for each landmark
+makes its relaxation worth nearly what the best solution costs, where by itself it takes half of each cycle and pays for nothing."""
 
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from coset.extract.highs import dual_values
+from coset.extract.landmarks import SLACK, Landmarks, landmarks
 from coset.extract.problem import Picks, Problem, cost_of
 
 CUT_ROUNDS = 30  # of lazy cuts; after them every class of a strong component gets a place in an order
@@ -51,9 +54,9 @@ class _Rows:
 
 
 class _Program:
-    """The variables and rows of one problem."""
+    """The variables and rows of one problem; `sets` are its landmarks."""
 
-    def __init__(self, problem: Problem, upper: float) -> None:
+    def __init__(self, problem: Problem, upper: float, sets: Sequence[Sequence[tuple[int, int]]]) -> None:
         self.problem = problem
         self.unit = (upper or 1.0) / SCALE
         self.first: list[int] = []
@@ -75,6 +78,8 @@ class _Program:
                 if child not in roots:
                     self.rows.add([(c, 1.0) for c in columns] + [(c, -1.0) for c in self.columns(child)], 0.0)
         self._cut_pairs()
+        for each in sets:
+            self.rows.add([(self.first[number] + index, -1.0) for number, index in each], -1.0)
 
     def _users(self, number: int) -> dict[int, list[int]]:
         """For each child of the class the variables of the choices that need it."""
@@ -119,6 +124,29 @@ def trivial_bound(problem: Problem) -> float:
     return sum(min(entry.cost for entry in problem.classes[root]) for root in set(problem.roots))
 
 
+def relaxed(problem: Problem, upper: float, marks: Landmarks) -> Landmarks:
+    """The landmarks with the bound and the rises of the linear relaxation, where those are higher (`upper`: the cost of a known solution).
+
+    What dual values bound from below they do whatever the solver's rounding was: a choice that they make worth more than it costs is taken.
+    """
+    program = _Program(problem, upper, marks.sets)
+    rows = np.repeat(np.arange(len(program.rows.limits)), np.diff(program.rows.starts))
+    limits = np.array(program.rows.limits)
+    found = dual_values(program.costs, rows.tolist(), program.rows.columns, program.rows.data, limits)
+    if found is None:
+        return marks
+    duals = np.minimum(0.0, found)
+    rest = program.costs - np.bincount(program.rows.columns, np.array(program.rows.data) * duals[rows], len(program.costs))
+    least = float(limits @ duals + np.minimum(0.0, rest).sum()) * program.unit * (1 - SLACK)
+    bound = max(marks.bound, least)
+    over = (np.maximum(0.0, rest) * program.unit + (least - bound)).tolist()
+    rises = [
+        [max(rise + (marks.bound - bound), other) for rise, other in zip(each, over[first : first + len(each)], strict=True)]
+        for first, each in zip(program.first, marks.rises, strict=True)
+    ]
+    return Landmarks(bound, marks.sets, rises)
+
+
 def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float) -> Exact:
     """The cheapest picks below `upper` (the cost of a known solution).
 
@@ -126,7 +154,7 @@ def solve_exactly(problem: Problem, upper: float, *, nodes: int, seconds: float)
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # 0.3 s, and most programs are solved without it
 
-    program = _Program(problem, upper)
+    program = _Program(problem, upper, landmarks(problem).sets)
     width = len(program.costs)
     integrality: Any = np.ones(width)
     bounds = Bounds(np.zeros(width), program.most)

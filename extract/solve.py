@@ -4,7 +4,7 @@ solution: the walk over frontiers, branching, the search with prices, the intege
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 from coset.extract.branch import branch
@@ -12,23 +12,26 @@ from coset.extract.eliminate import WIDEST, eliminate
 from coset.extract.frontier import STATES, advance
 from coset.extract.greedy import greedy
 from coset.extract.groups import groups_of
-from coset.extract.ilp import solve_exactly, trivial_bound
+from coset.extract.ilp import relaxed, solve_exactly, trivial_bound
+from coset.extract.landmarks import landmarks
 from coset.extract.problem import Picks, Problem, cost_of
 from coset.extract.prune import Part, prune
-from coset.extract.wide import Found, search
+from coset.extract.wide import Found, search, without_dear
 
 BRANCH_STEPS = 3_000  # of the plain search (about 20 ms) before HiGHS is asked
 SAME = 1e-9  # relative difference of costs that are one
+SHRUNK = 0.9  # of the choices of a part: where landmarks leave no more, it is pruned and cut into parts again
 METHODS = ("pruned", "exact", "nodes", "search", "time")  # from the strongest to the weakest
+PROVED = METHODS[:2]
 
 
 @dataclass(frozen=True)
 class Effort:
     """When extraction stops trying: a part is solved by elimination where that joins at most `width` classes at once (0: never), and
     over frontiers where at most `states` sets come up (0: never) in one with at most `relaxed` choices. For any other there is a search
-    and a bound; only one with at most `choices` choices is given to HiGHS, which stops at `nodes` branches for 1,000 choices, fewer for
-    more (None: it is not asked). `seconds`, over all, is a safety limit: a result that it cut short says `time` and may differ from run to
-    run."""
+    and a bound, which the linear relaxation makes better in one of that size; only one with at most `choices` choices is given to HiGHS,
+    which stops at `nodes` branches for 1,000 choices, fewer for more (None: it is not asked). `seconds`, over all, is a safety limit: a
+    result that it cut short says `time` and may differ from run to run."""
 
     width: int = WIDEST
     states: int = STATES
@@ -82,7 +85,7 @@ def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> So
     cost = cost_of(problem, picks)
     method = max((part.method for part in solved), key=METHODS.index, default="pruned")
     bound = min(fsum(part.lower_bound for part in solved), cost)
-    if method in ("pruned", "exact"):
+    if method in PROVED:
         bound = cost
     if start is not None and cost_of(problem, start) < cost:
         picks, cost = start, cost_of(problem, start)
@@ -90,12 +93,16 @@ def solve(problem: Problem, effort: Effort, *, start: Picks | None = None) -> So
 
 
 def _is_large(problem: Problem, effort: Effort) -> bool:
-    return sum(map(len, problem.classes)) > max(1, effort.choices)
+    return _size(problem) > max(1, effort.choices)
+
+
+def _size(problem: Problem) -> int:
+    return sum(map(len, problem.classes))
 
 
 def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> Solution:
     problem = part.problem
-    size = sum(len(choices) for choices in problem.classes)
+    size = _size(problem)
     if size == len(problem.classes):
         picks = dict.fromkeys(range(size), 0)
         cost = cost_of(problem, picks)
@@ -124,14 +131,44 @@ def _solve_part(part: Part, start: Picks | None, effort: Effort, end: float) -> 
         if finished:
             return Solution(found, cost, cost, "exact")
     searched = search(problem, found, end=end)
-    found, cost, bound = searched.picks, cost_of(problem, searched.picks), searched.bound
+    cost = cost_of(problem, searched.picks)
     if searched.stopped:
-        return Solution(found, cost, bound, "time")
+        return Solution(searched.picks, cost, searched.bound, "time")
+    marked = _marked(searched, cost, effort)
+    found, bound = marked.picks, marked.bound
     if bound >= cost * (1 - SAME):
         return Solution(found, cost, cost, "exact")
+    if _size(marked.left.problem) <= SHRUNK * _size(searched.left.problem):
+        return _of_the_rest(problem, marked, effort, end)
     if size > effort.choices or effort.nodes is None:
         return Solution(found, cost, bound, "search")
-    return _by_program(problem, searched, effort.nodes * 1_000 // size, end)
+    return _by_program(problem, marked, effort.nodes * 1_000 // size, end)
+
+
+def _marked(searched: Found, cost: float, effort: Effort) -> Found:
+    """With the bound of landmarks, where that is the better one, and without the choices that they show to be too dear."""
+    marks = landmarks(searched.left.problem, known=searched.bound)
+    if searched.bound < marks.bound < cost * (1 - SAME) and _size(searched.left.problem) <= effort.relaxed:
+        marks = relaxed(searched.left.problem, cost, marks)
+    if marks.bound >= cost * (1 - SAME):
+        return replace(searched, bound=cost)
+    return replace(searched, bound=max(searched.bound, marks.bound), left=without_dear(searched.left, marks.bound, marks.rises, cost))
+
+
+def _of_the_rest(problem: Problem, searched: Found, effort: Effort, end: float) -> Solution:
+    """The best of the choices that a better solution may have, a problem of its own."""
+    cost = cost_of(problem, searched.picks)
+    left = searched.left
+    known = None
+    if all(index in left.kept[number] for number, index in searched.picks.items()):
+        known = {number: left.kept[number].index(index) for number, index in searched.picks.items()}
+    rest = solve(left.problem, replace(effort, seconds=max(0.0, end - time.monotonic())), start=known)
+    if rest is None:
+        return Solution(searched.picks, cost, cost, "exact")
+    bound = max(searched.bound, rest.lower_bound)
+    picks = left.put_back(rest.picks) if rest.cost < cost else searched.picks
+    cost = min(cost, cost_of(problem, picks))
+    return Solution(picks, cost, cost if rest.method in PROVED else min(bound, cost), "exact" if rest.method in PROVED else rest.method)
 
 
 def _by_program(problem: Problem, searched: Found, nodes: int, end: float) -> Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coset.extract.core import best_near
@@ -52,7 +52,7 @@ def search(problem: Problem, start: Picks, *, end: float = float("inf")) -> Foun
     stopped = time.monotonic() > end
     picks = start if climb.best is None or climb.cost >= upper else left.put_back(climb.best)
     cost = min(climb.cost, upper)
-    return Found(picks, min(priced.bound, cost), _without_dear(left, priced, cost), stopped)
+    return Found(picks, min(priced.bound, cost), without_dear(left, priced.bound, priced.rises, cost), stopped)
 
 
 class _Climb:
@@ -98,15 +98,13 @@ class _Climb:
             self.best, self.cost = found, cost
 
 
-def _without_dear(left: Left, priced: Priced, cost: float) -> Left:
+def without_dear(left: Left, bound: float, rises: Sequence[Sequence[float]], cost: float) -> Left:
     """Without the choices that lead to no less than `cost`, by what each makes the bound rise."""
-    room = cost * (1 + SAME) - priced.bound
+    room = cost * (1 + SAME) - bound
     kept = [
-        tuple(i for i, rise in zip(indices, rises, strict=False) if rise <= room)
-        for indices, rises in zip(left.kept, priced.rises, strict=True)
+        tuple(i for i, rise in zip(indices, each, strict=False) if rise <= room) for indices, each in zip(left.kept, rises, strict=True)
     ]
     classes = [
-        tuple(e for e, rise in zip(es, rises, strict=False) if rise <= room)
-        for es, rises in zip(left.problem.classes, priced.rises, strict=True)
+        tuple(e for e, rise in zip(es, each, strict=False) if rise <= room) for es, each in zip(left.problem.classes, rises, strict=True)
     ]
     return Left(Problem(classes, left.problem.roots), kept)

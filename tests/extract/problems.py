@@ -57,3 +57,26 @@ def layered(count: int, seed: int) -> Problem:
         made.append((choice(1.0, [both + 1, both + 2]), choice(1.5, [both + 1])))
         value = len(made) - 1
     return Problem(made, (value,))
+
+
+def layouts(count: int, seed: int) -> Problem:
+    """Blocks of a residual network: every value stands in one of two layouts, each made of the other by a transpose. A convolution needs
+    the one and a product the other, a scale goes before or after the transpose back, and the sum is taken in either."""
+    generator = random.Random(seed)
+    turn = 7.0
+    made: list[tuple[Choice, ...]] = [(choice(0.0),), (choice(turn, [0]),)]
+    rows, columns = 0, 1  # the value that goes from block to block, in either layout
+    for _ in range(count):
+        first = len(made)
+        made += [
+            (choice(generator.uniform(50, 60), [rows]), choice(turn, [first + 1])),
+            (choice(turn, [first]), choice(generator.uniform(300, 400), [columns])),
+            (choice(generator.uniform(500, 600), [first + 1]), choice(turn, [first + 3])),
+            (choice(turn, [first + 2]),),
+            (choice(3.0, [first + 2]), choice(turn, [first + 5])),
+            (choice(3.0, [first + 3]), choice(turn, [first + 4])),
+            (choice(4.0, [rows, first + 5]), choice(turn, [first + 7])),
+            (choice(4.0, [columns, first + 4]), choice(turn, [first + 6])),
+        ]
+        rows, columns = first + 6, first + 7
+    return Problem(made, (rows,))

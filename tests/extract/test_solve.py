@@ -19,10 +19,11 @@ from coset.extract.frontier import advance
 from coset.extract.greedy import greedy, repaired
 from coset.extract.groups import groups_of
 from coset.extract.ilp import Exact, solve_exactly
+from coset.extract.landmarks import Landmarks
 from coset.extract.problem import Picks, Problem, choice, cost_of, find_order
 from coset.extract.prune import prune
 from coset.extract.solve import Effort, solve
-from coset.extract.wide import Found, search
+from coset.extract.wide import Found, Left, search
 
 EFFORT = Effort()
 WALKED = Effort(width=0)
@@ -127,10 +128,16 @@ def test_the_integer_program_is_asked_only_where_it_is_wanted(monkeypatch: pytes
         return solve_exactly(problem, upper, nodes=nodes, seconds=seconds)
 
     def weak(problem: Problem, start: Picks, *, end: float) -> Found:
-        return replace(search(problem, start, end=end), bound=0.0)  # a search that proves nothing
+        every = Left(problem, [tuple(range(len(choices))) for choices in problem.classes])
+        return replace(search(problem, start, end=end), bound=0.0, left=every)  # a search that proves nothing
+
+    def nothing(problem: Problem, *, known: float) -> Landmarks:
+        return Landmarks(0.0, (), [[0.0] * len(choices) for choices in problem.classes])
 
     monkeypatch.setattr("coset.extract.solve.solve_exactly", program)
     monkeypatch.setattr("coset.extract.solve.search", weak)
+    monkeypatch.setattr("coset.extract.solve.landmarks", nothing)
+    monkeypatch.setattr("coset.extract.solve.relaxed", lambda problem, upper, marks: marks)
     monkeypatch.setattr("coset.extract.solve.BRANCH_STEPS", 0)
     problem = layered(5, 1)
     without = solve(problem, replace(LADDER, nodes=None))
