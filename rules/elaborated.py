@@ -19,7 +19,7 @@ from coset.ir.op import get_op
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec
-from coset.rules.names import OP_TRAITS, ops_with
+from coset.rules.names import ranged_over
 from coset.rules.parsed import UNREADABLE
 from coset.rules.pattern import Application, Variable
 from coset.rules.rule import Attributes, Compiled, Kind, Numerics, Rule, TypePattern
@@ -29,35 +29,13 @@ LIBRARY, DIALECTS = ROOT / "rules" / "library", ROOT / "dialects"
 MEANING = ("ir/*.py", "rules/*.py", "rules/*.lark", "dialects/*.py", "dialects/*.rules")  # the sources that decide what an entry means
 
 
-@dataclass(frozen=True, order=True)
-class Range:
-    """The ops of these dialects that op variables with a trait ranged over."""
-
-    trait: str
-    dialects: tuple[str, ...]
-    ops: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        """Whether they still do."""
-        return tuple(op.name for op in ops_with(self.trait, self.dialects)) == self.ops
-
-
 @dataclass(frozen=True)
 class FileRules:
-    """A file of rules without definitions: where its entries stand, its phases, the rules, what its op variables ranged over."""
+    """A file of rules without definitions: where its entries stand, its phases, the rules."""
 
     entries: tuple[tuple[str, Place], ...]
     phases: tuple[syntax.PhaseEntry, ...]
     rules: tuple[Rule, ...]
-    ranges: tuple[Range, ...]
-
-
-def ranges_of(file: syntax.RuleFile) -> tuple[Range, ...]:
-    """What the op variables of a file range over now."""
-    used = tuple(sorted({dialect for _, dialect, _ in file.dialects}))
-    traits = {each.trait for entry in file.rules for each in entry.declarations if isinstance(each, syntax.OpVariable)}
-    return tuple(Range(trait, used, tuple(op.name for op in ops_with(trait, used))) for trait in sorted(traits & OP_TRAITS.keys()))
 
 
 @dataclass(frozen=True)
@@ -106,7 +84,6 @@ class _Definition:
 class _File:
     """The first line of what is kept; each rule's `compiled` is a line of its own, in the same order."""
 
-    ranges: tuple[Range, ...]
     entries: tuple[_Entry, ...]
     phases: tuple[syntax.PhaseEntry, ...]
     heads: tuple[_Head, ...]
@@ -115,7 +92,7 @@ class _File:
 _Kept = TypeVar("_Kept", _File, _Definition)
 _Made = TypeVar("_Made")
 CODEC = Codec((
-    _File, _Definition, _Entry, _Head, Range, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
+    _File, _Definition, _Entry, _Head, syntax.PhaseEntry, Application, Variable, Numerics, Compiled, TypePattern,
     Attributes, Kind, algebra.Literal, algebra.Ref, algebra.Splice, algebra.Listing, algebra.Call, algebra.Comprehension, algebra.Wild,
     algebra.TypeOf, algebra.Scalar, algebra.Function, TensorType, syntax.Ground, syntax.Written, syntax.Number, syntax.Text, syntax.Name,
     syntax.Spread, syntax.Brackets, syntax.Invocation, syntax.Comprehension, syntax.Operation, syntax.Lambda,
@@ -151,12 +128,10 @@ class _KeptRule(Rule):
 
 
 def kept(text: str, path: Path) -> FileRules | None:
-    """What was kept of the file at `path` with this text, if its op variables still range over the same ops."""
+    """What was kept of the file at `path` with this text, from when op variables ranged over the same ops."""
 
-    def made(found: _File, rules: list[Rule]) -> FileRules | None:
-        if not all(each.holds for each in found.ranges):
-            return None
-        return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules), found.ranges)
+    def made(found: _File, rules: list[Rule]) -> FileRules:
+        return FileRules(tuple((entry.name, entry.place) for entry in found.entries), found.phases, tuple(rules))
 
     if path.resolve().parent != LIBRARY:
         return None
@@ -221,7 +196,7 @@ def keep(text: str, file: syntax.RuleFile, rules: list[list[Rule]]) -> None:
         return
     entries = tuple(_Entry(entry.name, entry.place, entry.document, entry.tags, entry.text, entry.tests) for entry in file.rules)
     heads = tuple(_head(number, rule) for number, own in enumerate(rules) for rule in own)
-    _write(_file(text), _File(ranges_of(file), entries, file.phases, heads), [rule for own in rules for rule in own])
+    _write(_file(text), _File(entries, file.phases, heads), [rule for own in rules for rule in own])
 
 
 def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Rule]] | None:
@@ -279,7 +254,7 @@ def _text(value: Any) -> str:
 
 
 def _file(text: str) -> Path | None:
-    return cache.cache_file("elaborated", sources(), text)
+    return cache.cache_file("elaborated", sources(), ranged_over(), text)
 
 
 @lru_cache(maxsize=1)

@@ -16,8 +16,9 @@ from coset.ir.op import all_ops
 from coset.rules import cache, loaded, syntax
 from coset.rules.definition import define_all, definition_texts, definitions, ready_definitions, trials
 from coset.rules.elaborate import rules_of
-from coset.rules.elaborated import DIALECTS, FileRules, Range, keep, kept, ranges_of, sources
+from coset.rules.elaborated import DIALECTS, FileRules, keep, kept, sources
 from coset.rules.lock import NAME, assure, entry_of, read_lock, text_hash
+from coset.rules.names import ranged_over
 from coset.rules.parsed import parse
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -40,11 +41,9 @@ class Phase:
 
 @dataclass(frozen=True)
 class RuleSet:
-    """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do. `ranges`: what op
-    variables ranged over when it was read."""
+    """The phases in the order in which they run. A rule that no phase names runs in the first one, as definitions do."""
 
     phases: tuple[Phase, ...] = ()
-    ranges: tuple[Range, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -124,13 +123,14 @@ def _load_cached(
         if written or not with_definitions or paths != rule_files(DEFAULT):
             return _load([*paths, *written], with_definitions=with_definitions, trust_lock=True)
         base = ready_definitions(DIALECTS)
-        file = cache.cache_file("loaded", sources(), repr(stamps), repr(locks), repr(_stamps([DIALECTS / NAME])), *sorted(base))
+        belongs = (repr(stamps), repr(locks), repr(_stamps([DIALECTS / NAME])), " ".join(sorted(base)))
+        file = cache.cache_file("loaded", sources(), ranged_over(), *belongs)
         found = loaded.read(file)
         if found is not None:
             return RuleSet(tuple(_with_further(found))), []
         rule_set, errors = _load(paths, with_definitions=True, trust_lock=True)
         if not errors:
-            loaded.keep(file, [(phase.name, phase.rules) for phase in rule_set.phases], rule_set.ranges, base)
+            loaded.keep(file, [(phase.name, phase.rules) for phase in rule_set.phases], base)
         return rule_set, errors
 
 
@@ -191,7 +191,7 @@ def _load(
     phases, found = _staged(rules, names, [phase for each in contents for phase in each.phases])
     errors += [*wrong, *found]
     errors.sort(key=lambda e: (e.place.file, e.place.line, e.place.column) if e.place else ("", 0, 0))
-    return RuleSet(phases, tuple(sorted({each for content in contents for each in content.ranges}))), errors
+    return RuleSet(phases), errors
 
 
 def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleError]]:
@@ -205,7 +205,7 @@ def _elaborated(text: str, file: syntax.RuleFile) -> tuple[FileRules, list[RuleE
     if not errors:
         keep(text, file, rules)
     entries = tuple((entry.name, entry.place) for entry in file.rules)
-    return FileRules(entries, file.phases, tuple(rule for own in rules for rule in own), ranges_of(file)), errors
+    return FileRules(entries, file.phases, tuple(rule for own in rules for rule in own)), errors
 
 
 def _dialects(file: syntax.RuleFile) -> dict[str, str]:

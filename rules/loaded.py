@@ -18,7 +18,7 @@ from coset.ir.errors import Place
 from coset.ir.op import get_op
 from coset.rules import cache
 from coset.rules.definition import definition_of
-from coset.rules.elaborated import CODEC, Range
+from coset.rules.elaborated import CODEC
 from coset.rules.parsed import UNREADABLE
 from coset.rules.rule import Numerics, Rule
 
@@ -114,15 +114,13 @@ def _lines(file: str) -> list[str]:
 
 
 def read(file: Path | None) -> Loaded | None:
-    """What was kept in `file`, if op variables still range over the same ops; None where anything is not as it was written."""
+    """What was kept in `file`; None where anything is not as it was written."""
     body = cache.read(file)
     if body is None:
         return None
     try:
         first, *lines = body.split(b"\n")
         found = json.loads(first)
-        if not all(Range(trait, tuple(used), tuple(ops)).holds for trait, used, ops in found["ranges"]):
-            return None
         for name in found["others"]:
             get_op(name)
         families = [_Family(*words) for words in found["families"]]
@@ -148,7 +146,7 @@ def _rule(phase: str, row: Sequence[Any], families: Sequence[_Family], numerics:
     return rule
 
 
-def keep(file: Path | None, phases: Iterable[tuple[str, Sequence[Rule]]], ranges: Iterable[Range], base: Iterable[str]) -> None:
+def keep(file: Path | None, phases: Iterable[tuple[str, Sequence[Rule]]], base: Iterable[str]) -> None:
     """Keep the rules of `phases` but for those of definitions that neither the ops of the library's rules nor the definitions `base` lead
     to. Nothing is kept where a rule of the library calls functions of other code."""
     if file is None:
@@ -172,8 +170,8 @@ def keep(file: Path | None, phases: Iterable[tuple[str, Sequence[Rule]]], ranges
     others = {name for name in led if not writer.takes(defined[name])}
     rows = [[name, [writer.row(r) for r in rules if r.definition is None or r.definition in led - others]] for name, rules in staged]
     first = {
-        "ranges": [[each.trait, each.dialects, each.ops] for each in ranges], "others": sorted(others),
-        "definitions": sorted(led - others), "families": writer.families, "numerics": writer.numerics, "phases": rows,
+        "others": sorted(others), "definitions": sorted(led - others), "families": writer.families, "numerics": writer.numerics,
+        "phases": rows,
     }  # fmt: skip
     cache.write(file, b"\n".join([_text(first).encode(), *writer.lines]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
@@ -226,5 +226,14 @@ def imply(names: Names, name: str, word: str, place: Place) -> None:
 def ops_with(trait: str, dialects: Iterable[str]) -> list[Op]:
     """The ops of the dialects in use that an op variable with this trait ranges over, by name."""
     count, used = OP_TRAITS[trait], set(dialects)
-    fits = (op for op in loaded_ops() if op.dialect in used and op.has("elementwise") and not op.optional and not op.variadic)
+    fits = (op for op in _ranged() if op.dialect in used)
     return [op for op in fits if len(op.operands) == count and (trait != "commutative" or op.has("commutative"))]
+
+
+def ranged_over() -> str:
+    """The ops that op variables can range over now, with what decides which: what is kept of rules belongs to them."""
+    return " ".join(f"{op.name}/{len(op.operands)}{'c' * op.has('commutative')}" for op in _ranged())
+
+
+def _ranged() -> Iterator[Op]:
+    return (op for op in loaded_ops() if op.has("elementwise") and not op.optional and not op.variadic)

@@ -96,7 +96,7 @@ def test_changed_sources_and_other_ranges_are_elaborated_anew(folder: Path, monk
     assert len(list(folder.iterdir())) == 2 * len(FILES)
     ranged = next(path for path in FILES if re.search(r"op \w+: (unary|binary|commutative)", path.read_text()))
     assert elaborated.kept(ranged.read_text(), ranged) is not None
-    monkeypatch.setattr(elaborated, "ops_with", lambda *_: [])
+    monkeypatch.setattr(elaborated, "ranged_over", lambda: "other ops")
     assert elaborated.kept(ranged.read_text(), ranged) is None
 
 

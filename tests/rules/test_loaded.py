@@ -15,7 +15,7 @@ import pytest
 
 import coset.dialects
 from coset.ir.op import all_ops
-from coset.rules import cache, elaborated, library, loaded
+from coset.rules import cache, library, loaded
 from coset.rules.library import DEFAULT, RuleSet, load
 from coset.rules.rule import Compiled, Rule
 
@@ -70,11 +70,11 @@ def test_every_rule_is_the_one_that_was_elaborated(folder: Path, monkeypatch: py
 SCRIPT = """
 import sys
 import coset.dialects
-from coset.ir.op import get_op
+from coset.ir.op import all_ops, get_op
 from coset.rules.library import DEFAULT, load
 from pathlib import Path
 for name in {ops}:
-    get_op(name)
+    all_ops() if name == "*" else get_op(name)
 for path in {files}:
     load([*DEFAULT, Path(path)])
 for phase in load(DEFAULT).phases:
@@ -101,6 +101,15 @@ def test_what_a_program_brings_along_is_added_in_its_place(tmp_path: Path) -> No
     assert len(list((tmp_path / "loaded").iterdir())) == 1, "one file serves all programs"
 
 
+def test_a_process_with_every_op_leaves_its_rules_to_itself(tmp_path: Path) -> None:
+    """Its op variables range over more ops. Reading what it kept once registered these ops, so that they were there from then on."""
+    few = rules_of([], [], "")
+    every = rules_of(["*"], [], str(tmp_path))
+    assert len(every) > len(few)
+    assert rules_of([], [], str(tmp_path)) == few
+    assert rules_of(["*"], [], str(tmp_path)) == every
+
+
 def test_definitions_of_users_are_in_no_other_process(tmp_path: Path) -> None:
     mine = tmp_path / "mine.rules"
     mine.write_text('use stablehlo\nop probe.TwiceAsMuch(x: F[S..]) -> F[S..]\n  "Twice x."\n  means x + x\n  numerics exact\n')
@@ -124,12 +133,9 @@ def test_what_is_not_as_it_was_written_is_made_anew(damage: bytes, folder: Path)
 
 def test_other_sources_and_other_ranges_are_read_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again()
-    (file,) = folder.iterdir()
-    assert loaded.read(file) is not None
-    monkeypatch.setattr(elaborated, "ops_with", lambda *_: [])
-    assert loaded.read(file) is None
-    monkeypatch.undo()
-    monkeypatch.setenv(cache.FOLDER, str(folder.parent))
-    monkeypatch.setattr(library, "sources", lambda: "changed")
+    monkeypatch.setattr(library, "ranged_over", lambda: "other ops")
     again()
     assert len(list(folder.iterdir())) == 2
+    monkeypatch.setattr(library, "sources", lambda: "changed")
+    again()
+    assert len(list(folder.iterdir())) == 3
