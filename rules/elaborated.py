@@ -112,13 +112,13 @@ class _Later(Compiled):
         return self.__dict__[name]
 
 
-class _KeptRule(Rule):
+class KeptRule(Rule):
     """A `Rule` whose sides, and the edges of its left side, are read when they are first asked for."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("left", "right"):
             raise AttributeError(name)
-        self.__dict__["left"], self.__dict__["right"] = self.__dict__["_sides"]()
+        self.__dict__.update(zip(("left", "right"), self.__dict__["_sides"](), strict=True))
         return self.__dict__[name]
 
     @cached_property
@@ -179,7 +179,7 @@ def _rule(head: _Head, entry: _Entry, decode: Callable[[Any], Any], line: bytes,
     def sides() -> Any:
         return decode(json.loads(head.sides))
 
-    rule = object.__new__(_KeptRule)
+    rule = object.__new__(KeptRule)
     fields = {
         "name": head.name, "family": entry.name, "variables": head.variables, "facts": head.facts, "numerics": head.numerics,
         "place": head.place, "document": entry.document, "compiled": _Later(read), "typed": head.typed, "definition": definition,
@@ -208,7 +208,7 @@ def kept_definition(entry: syntax.OpEntry, op: str) -> tuple[list[Rule], list[Ru
         recognise = zip(rules[found.expand :], found.mirrors, strict=True)
         return rules[: found.expand], [rule.changed(mirrors=tuple(rules[number] for number in own)) for rule, own in recognise]
 
-    return _read(_definition_file(entry, op), lambda: _lines(path), path, _Definition, lambda _: families, made)
+    return _read(_definition_file(entry, op), lambda: lines_of(path), path, _Definition, lambda _: families, made)
 
 
 def keep_definition(entry: syntax.OpEntry, op: str, expand: Sequence[Rule], recognise: Sequence[Rule]) -> None:
@@ -226,7 +226,8 @@ def _definition_file(entry: syntax.OpEntry, op: str) -> Path | None:
 
 
 @lru_cache(maxsize=64)
-def _lines(path: str) -> list[str]:
+def lines_of(path: str) -> list[str]:
+    """The lines of a file that something kept stands in."""
     return Path(path).read_text(encoding="utf-8").splitlines()
 
 

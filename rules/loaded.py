@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from coset.ir.errors import Place
 from coset.ir.op import get_op
 from coset.rules import cache
 from coset.rules.definition import definition_of
-from coset.rules.elaborated import CODEC
+from coset.rules.elaborated import CODEC, KeptRule, lines_of
 from coset.rules.parsed import UNREADABLE
 from coset.rules.rule import Numerics, Rule
 
@@ -55,10 +55,10 @@ class _Kept:
     compiled: bytes
 
     def decoded(self, line: str | bytes) -> Any:
-        return CODEC.decoder(_lines(self.family.file), self.family.file)(json.loads(line))
+        return CODEC.decoder(lines_of(self.family.file), self.family.file)(json.loads(line))
 
 
-class _LoadedRule(Rule):
+class _LoadedRule(KeptRule):
     """A `Rule` that reads what is kept of it when it is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
@@ -67,11 +67,6 @@ class _LoadedRule(Rule):
             raise AttributeError(name)
         self.__dict__.update(_LATER[name](kept))
         return self.__dict__[name]
-
-    @cached_property
-    def edges(self) -> frozenset[tuple[str, int, str]]:
-        words = self.__dict__["_edges"].split()
-        return frozenset((above, int(place), below) for above, place, below in zip(*[iter(words)] * 3, strict=True))
 
     @cached_property
     def tests(self) -> Any:
@@ -97,20 +92,19 @@ class _LoadedRule(Rule):
 def _place(kept: _Kept) -> dict[str, Any]:
     line, column, width = kept.place
     file = kept.family.file
-    return {"place": Place(file, line, column, _lines(file)[line - 1], width) if line else Place(file)}
+    return {"place": Place(file, line, column, lines_of(file)[line - 1], width) if line else Place(file)}
+
+
+def _sides(kept: _Kept) -> dict[str, Any]:
+    return dict(zip(("left", "right"), kept.decoded(kept.sides), strict=True))
 
 
 _LATER: Mapping[str, Callable[[_Kept], dict[str, Any]]] = {
-    "left": lambda kept: dict(zip(("left", "right"), kept.decoded(kept.sides), strict=True)),
-    "right": lambda kept: dict(zip(("left", "right"), kept.decoded(kept.sides), strict=True)),
+    "left": _sides,
+    "right": _sides,
     "compiled": lambda kept: {"compiled": kept.decoded(kept.compiled)},
     "place": _place,
 }
-
-
-@lru_cache(maxsize=64)
-def _lines(file: str) -> list[str]:
-    return Path(file).read_text(encoding="utf-8").splitlines()
 
 
 def read(file: Path | None) -> Loaded | None:
