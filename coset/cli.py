@@ -22,11 +22,11 @@ def cli() -> None:
     """coset: all equal forms of a tensor program at once, and the one that runs fastest, with the reasons."""
 
 
+COLLECTED = (50_000, 20, 20)  # objects, and younger collections, between collections: modules that are loaded are no garbage
 COMMANDS = (
     optimize.optimize, optimize.lower, proofs.prove, proofs.verify, proofs.diff, rules.check, rules.fmt, rules.rules,
     machines.targets, machines.calibrate, machines.bench, tuning.tune, explanations.explain, explanations.bisect,
 )  # fmt: skip
-COLLECTED = (50_000, 20, 20)  # objects, and younger collections, between collections: modules that are loaded are no garbage
 
 for command in COMMANDS:
     cli.add_command(command)

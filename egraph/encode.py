@@ -3,10 +3,10 @@
 The find rule only looks at structure and leaves its bindings in `found_S`. The typing rule joins the types of all that it bound
 (there, and not in the find rule: each fact of a rule is one more join for every new row, and most rules find nothing), moves
 them to `match_S` and leaves the numbers that the rule's conditions depend on (attribute lists and types) in `key_S`. Python decides
-each *distinct* key once (`Rule.decide`) and answers with a row of `plan_S_R` (the numbers of the right side); the apply rule joins both
-and does the work inside egglog. Matches that were refused stay where they are until there are many: then `refuse_S` drops them. So
-shapes, permutations and conditions cost Python time by the number of different situations, not of matches; and an apply rule is
-declared when its rule is first allowed to act.
+each *distinct* key once (`Rule.decide`) and answers with a row of `plan_R` (the numbers of the right side). Matches and plans name the key
+by one value, its situation; the apply rule joins them by it and does the work inside egglog. Matches that were refused stay where they
+are until there are many: then `refuse_S` drops them. So shapes, permutations and conditions cost Python time by the number of different
+situations, not of matches; and an apply rule is declared when its rule is first allowed to act.
 
 The tables belong to a frame S (so many nodes on the left side that bind so many classes; R nodes on the right), not to a rule: their
 first column is the rule's number. To declare a rule costs egglog time by the number of names (0.14 ms with 40, 0.37 ms with 1,500: it

@@ -46,12 +46,12 @@ class Recorder:
         tables, read = search.engine.frozen()
         self._represent(search, tables, read)
         terms, seen, matches = self.term_of, self.seen, self.log.matches
-        situations = search.situations(tables, read)
+        situations = search.situations(tables)
         for frame in search.frames:
             for row in tables[frame.match].rows:
                 inputs = row.inputs
                 number = read(inputs[0])
-                key = situations[inputs[-1]][1 : 1 + frame.width]
+                key = tuple(map(read, situations[inputs[-1]][1 : 1 + frame.width]))
                 if search.plans.get(number, {}).get(key) is None:
                     continue
                 match = (number, tuple([terms[value] for value in inputs[1:-1]]), key)

@@ -331,9 +331,9 @@ class Search:
         tables, read = self.engine.frozen()
         return Counter(read(row.inputs[0]) for frame in self.frames for row in tables[frame.match].rows)
 
-    def situations(self, tables: Mapping[str, Any], read: Callable[[Any], int]) -> dict[Any, tuple[int, ...]]:
-        """The numbers of every situation of frozen `tables`: its rule, what the rule is asked about, and zeros."""
-        return {row.output: tuple(map(read, row.inputs)) for name in self.keys.values() for row in tables[name].rows}
+    def situations(self, tables: Mapping[str, Any]) -> dict[Any, Any]:
+        """What every situation of frozen `tables` is of: its rule, what the rule is asked about, and zeros, not read yet."""
+        return {row.output: row.inputs for name in self.keys.values() for row in tables[name].rows}
 
     def _progress(self) -> tuple[tuple[str, int], ...]:
         names = [*self.tables.constructors, *(frame.done for frame in self.frames), "known"]

@@ -67,7 +67,7 @@ def take(search: Search, stop: str) -> Snapshot:
     known = sorted(dense[row.inputs[0]] for row in tables["known"].rows if row.inputs[0] in dense)
     source = _source(search, class_of_term, index)
     applied = _applied(search, tables, read)
-    origins, collapses = _provenance(search, applied, tables, read, index, dense)
+    origins, collapses = _provenance(search, applied, search.situations(tables), read, index, dense)
     original = set(source.values())
     types_from, payloads_from = search.shared
     return Snapshot(
@@ -115,7 +115,7 @@ def _applied(search: Search, tables: Any, read: Callable[[Any], int]) -> dict[in
 def _provenance(
     search: Search,
     applied: dict[int, list[Any]],
-    tables: Any,
+    situations: dict[Any, Any],
     read: Callable[[Any], int],
     index: dict[Any, tuple[int, int]],
     dense: dict[Any, int],
@@ -123,7 +123,7 @@ def _provenance(
     """Which rules made which e-nodes: each applied match is built again from the classes as they are now and looked up."""
     origins: dict[tuple[int, int], list[int]] = {}
     collapses: dict[int, list[int]] = {}
-    values_of, situations = list(dense), search.situations(tables, read)
+    values_of = list(dense)
     for number, every in applied.items():
         encoded = search.rules[number]
         rows = [row for row in every if row[0] in dense]
@@ -133,7 +133,7 @@ def _provenance(
         if not encoded.made:
             continue
         builder = _Builder(encoded, search)
-        for place in builder.places(rows, situations, index, values_of):
+        for place in builder.places(rows, situations, read, index, values_of):
             made = origins.setdefault(place, [])
             if not made or made[-1] != number:
                 made.append(number)
@@ -154,14 +154,19 @@ class _Builder:
         ]  # fmt: skip
 
     def places(
-        self, rows: list[Any], situations: dict[Any, tuple[int, ...]], index: dict[Any, tuple[int, int]], values_of: list[Any]
+        self,
+        rows: list[Any],
+        situations: dict[Any, Any],
+        read: Callable[[Any], int],
+        index: dict[Any, tuple[int, int]],
+        values_of: list[Any],
     ) -> Iterator[tuple[int, int]]:
         """The (class, position) of every e-node of every instance that the snapshot holds."""
         decided: dict[Any, tuple[int, ...] | None] = {}
         for row in rows:
             plan = decided.get(row[-1])
             if plan is None:
-                plan = decided[row[-1]] = self.plans[situations[row[-1]][1 : 1 + self.width]]
+                plan = decided[row[-1]] = self.plans[tuple(map(read, situations[row[-1]][1 : 1 + self.width]))]
                 assert plan is not None
             values: dict[int, Any] = {}
             for number, name, sources in self.steps:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coset.extract.graphs import strong_components
 from coset.extract.highs import dual_values
 from coset.extract.landmarks import SLACK, Landmarks, landmarks
 from coset.extract.problem import Picks, Problem, cost_of
@@ -217,22 +218,20 @@ def _cycle_through(graph: Any, number: int) -> list[int]:
 
 def _order_variables(program: _Program) -> tuple[Any, Any, Any]:
     """Make the program acyclic by itself: within a strong component a class stands after its picked children."""
-    import networkx as nx
     from scipy.optimize import Bounds
 
-    graph: nx.DiGraph = nx.DiGraph((user, child) for user, using in enumerate(program.using) for child in using)
+    groups = strong_components((user, child) for user, using in enumerate(program.using) for child in using)
     width = len(program.costs)
     place: dict[int, int] = {}
     size: dict[int, int] = {}
-    for group in sorted((sorted(g) for g in nx.strongly_connected_components(graph) if len(g) > 1), key=lambda g: g[0]):
+    for group in sorted((sorted(g) for g in groups if len(g) > 1), key=lambda g: g[0]):
         for number in group:
             place[number] = width + len(place)
             size[number] = len(group)
-    inside = {c: set(graph.successors(c)) & set(place) for c in place}
-    component = {c: n for n, g in enumerate(nx.strongly_connected_components(graph)) for c in g}
+    component = {c: n for n, g in enumerate(groups) for c in g}
     for user, using in enumerate(program.using):
         for child, columns in using.items():
-            if user in place and child in inside[user] and component[user] == component[child]:
+            if user in place and child in place and component[user] == component[child]:
                 length = float(size[user])
                 entries = [(place[child], 1.0), (place[user], -1.0), *((column, length) for column in columns)]
                 program.rows.add(entries, length - 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -83,6 +84,11 @@ class Codec:
             return DTYPES[value[1]]
 
         return decode
+
+
+def compact(value: Any) -> str:
+    """Nested lists as JSON without spaces."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 @lru_cache(maxsize=256)

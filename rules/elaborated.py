@@ -18,7 +18,7 @@ from coset.ir.errors import Place
 from coset.ir.op import get_op
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
-from coset.rules.codec import Codec
+from coset.rules.codec import Codec, compact
 from coset.rules.names import ranged_over
 from coset.rules.parsed import UNREADABLE
 from coset.rules.pattern import Application, Variable
@@ -125,6 +125,11 @@ class KeptRule(Rule):
     def edges(self) -> frozenset[tuple[str, int, str]]:
         words = self.__dict__["_edges"].split()
         return frozenset((above, int(place), below) for above, place, below in zip(*[iter(words)] * 3, strict=True))
+
+
+def edge_words(rule: Rule) -> str:
+    """The edges of a rule's left side as they are kept."""
+    return " ".join(f"{above} {place} {below}" for above, place, below in sorted(rule.edges))
 
 
 def kept(text: str, path: Path) -> FileRules | None:
@@ -238,20 +243,16 @@ def _write(file: Path | None, first: _File | _Definition, rules: Sequence[Rule])
         parts = [CODEC.encode(first), *(CODEC.encode(rule.compiled) for rule in rules)]
     except TypeError:
         return  # a value that cannot be kept: these are elaborated each time
-    cache.write(file, b"\n".join(_text(part).encode() for part in parts))
+    cache.write(file, b"\n".join(compact(part).encode() for part in parts))
 
 
 def _head(number: int, rule: Rule) -> _Head:
-    sides = _text(CODEC.encode((rule.left, rule.right)))
+    sides = compact(CODEC.encode((rule.left, rule.right)))
     reads, makes = tuple(sorted(rule.reads)), tuple(sorted(rule.makes))
-    edges = " ".join(f"{above} {place} {below}" for above, place, below in sorted(rule.edges))
     return _Head(
-        number, rule.name, reads, makes, edges, sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed, rule.roots
+        number, rule.name, reads, makes, edge_words(rule), sides, rule.variables, rule.facts, rule.numerics, rule.place, rule.typed,
+        rule.roots,
     )  # fmt: skip
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 def _file(text: str) -> Path | None:

@@ -138,12 +138,9 @@ def _with_further(found: loaded.Loaded) -> Iterator[Phase]:
     """The phases that were kept, with the rules of definitions that the program has brought along."""
     further = definitions(found.definitions)
     for name, rules in found.phases:
-        yield Phase(name, tuple(sorted([*rules, *further], key=_own_name)) if further and name == FIRST_PHASE else rules)
-
-
-def _own_name(rule: Rule) -> str:
-    """The name without the phase behind it."""
-    return rule.name.removesuffix(f" in {rule.phase}")
+        if further and name == FIRST_PHASE:
+            rules = tuple(sorted([*rules, *further], key=lambda rule: rule.own_name))
+        yield Phase(name, rules)
 
 
 def _load(

@@ -17,8 +17,9 @@ from typing import Any
 from coset.ir.errors import Place
 from coset.ir.op import get_op
 from coset.rules import cache
+from coset.rules.codec import compact
 from coset.rules.definition import definition_of
-from coset.rules.elaborated import CODEC, KeptRule, lines_of
+from coset.rules.elaborated import CODEC, KeptRule, edge_words, lines_of
 from coset.rules.parsed import UNREADABLE
 from coset.rules.rule import Numerics, Rule
 
@@ -86,7 +87,7 @@ class _LoadedRule(KeptRule):
         """The rule as its definition has it."""
         assert self.definition is not None
         both = definition_of(get_op(self.definition)).rules
-        return next(rule for own in both for rule in own if self.name in (rule.name, f"{rule.name} in {self.phase}"))
+        return next(rule for own in both for rule in own if rule.name == self.own_name)
 
 
 def _place(kept: _Kept) -> dict[str, Any]:
@@ -156,18 +157,16 @@ def keep(file: Path | None, phases: Iterable[tuple[str, Sequence[Rule]]], base: 
                 defined.setdefault(rule.definition, []).append(rule)
     led = _led_to(own, defined, base)
     writer = _Writer()
-    try:
-        for rule in own:
-            writer.body(rule)
-    except TypeError:
-        return
     others = {name for name in led if not writer.takes(defined[name])}
-    rows = [[name, [writer.row(r) for r in rules if r.definition is None or r.definition in led - others]] for name, rules in staged]
+    try:
+        rows = [[name, [writer.row(r) for r in rules if r.definition is None or r.definition in led - others]] for name, rules in staged]
+    except TypeError:
+        return  # a rule of the library has a value that cannot be kept
     first = {
         "others": sorted(others), "definitions": sorted(led - others), "families": writer.families, "numerics": writer.numerics,
         "phases": rows,
     }  # fmt: skip
-    cache.write(file, b"\n".join([_text(first).encode(), *writer.lines]))
+    cache.write(file, b"\n".join([compact(first).encode(), *writer.lines]))
 
 
 def _led_to(own: Iterable[Rule], defined: Mapping[str, Sequence[Rule]], base: Iterable[str]) -> set[str]:
@@ -208,33 +207,33 @@ class _Writer:
         Raises:
             TypeError: a value that cannot be kept.
         """
-        key = (rule.family, rule.name.removesuffix(f" in {rule.phase}"))
+        key = (rule.family, rule.own_name)
         if key not in self._numbers:
-            parts = [CODEC.encode((rule.left, rule.right)), CODEC.encode(rule.compiled.changed()), CODEC.encode(rule.tests)]
+            parts = [CODEC.encode((rule.left, rule.right)), CODEC.encode(rule.compiled.changed())]
             self._numbers[key] = len(self.lines)
-            self.lines += [_text(part).encode() for part in parts[:2]]
+            self.lines += [compact(part).encode() for part in parts]
         return self._numbers[key]
 
     def row(self, rule: Rule) -> list[Any]:
-        """The rule as numbers and words."""
-        tests = _text(CODEC.encode(rule.tests))
+        """The rule as numbers and words.
+
+        Raises:
+            TypeError: as `body`.
+        """
+        tests = compact(CODEC.encode(rule.tests))
         family = [rule.family, rule.place.file, rule.text, rule.document, tests, " ".join(rule.tags)]
         promise = [rule.numerics.word, sorted(rule.numerics.exceptions), rule.numerics.bound]
         place = [rule.place.line, rule.place.column, rule.place.width]
         return [
             self._number(self.families, family), rule.name, " ".join(sorted(rule.reads)), " ".join(sorted(rule.makes)),
-            " ".join(f"{above} {at} {below}" for above, at, below in sorted(rule.edges)), " ".join(rule.variables),
+            edge_words(rule), " ".join(rule.variables),
             " ".join(word for fact in rule.facts for word in fact), self._number(self.numerics, promise), place, list(rule.typed),
             rule.roots, rule.definition, list(rule.targets), rule.assurance, rule.limit, self.body(rule),
         ]  # fmt: skip
 
     def _number(self, table: list[list[Any]], value: list[Any]) -> int:
-        key = (id(table), _text(value))
+        key = (id(table), compact(value))
         if key not in self._numbers:
             self._numbers[key] = len(table)
             table.append(value)
         return self._numbers[key]
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from coset.rules import cache, syntax
-from coset.rules.codec import Codec
+from coset.rules.codec import Codec, compact
 from coset.rules.syntax import RuleError
 
 CODEC = Codec((
@@ -36,7 +36,7 @@ def parse(text: str, path: str) -> tuple[syntax.RuleFile, list[RuleError]]:
     parsed, errors = parser.parse(text, path)
     if not errors:
         body = CODEC.encode(replace(parsed, path=""))
-        cache.write(file, json.dumps(body, separators=(",", ":")).encode())
+        cache.write(file, compact(body).encode())
     return parsed, errors
 
 

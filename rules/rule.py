@@ -152,6 +152,11 @@ class Rule:
         return self.family.endswith(RECOGNISE)
 
     @property
+    def own_name(self) -> str:
+        """Its name without the phase that is behind it where a rule stands in several."""
+        return self.name.removesuffix(f" in {self.phase}")
+
+    @property
     def dialect(self) -> str:
         """That of the op that it defines, "" where it defines none."""
         return (self.definition or "").partition(".")[0]
