@@ -67,3 +67,24 @@ def test_what_is_unmet_is_what_decide_refuses(name: str) -> None:
         assert all(each.condition and each.found for each in found)
         seen[fired] += 1
     assert min(seen) > 20
+
+
+def test_refused_matches_are_dropped_where_matches_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them and no others: what is found is the same either way."""
+    roots, phases = PROGRAMS["layer_norm/torch-script14-inputs"]().roots, tuple(permitted_phases((), "exact", lambda _: True))
+
+    def searched(most: int) -> tuple[int, int]:
+        monkeypatch.setattr("coset.egraph.search.WAITING", most)
+        search = Search(Request(roots, (), phases, Limits()))
+        for _ in search.run():
+            pass
+        assert search.refused
+        tables, read = search.engine.frozen()
+        keys = search.situations(tables)
+        waiting = [tuple(map(read, keys[row.inputs[-1]])) for frame in search.frames for row in tables[frame.match].rows]
+        refused = [key for key in waiting if search.plans[key[0]][key[1 : 1 + search.rules[key[0]].frame.width]] is None]
+        return len(refused), search.enodes()
+
+    (dropped, found), (kept, found_too) = searched(0), searched(1 << 40)
+    assert (dropped, found) == (0, found_too)
+    assert kept > 0
