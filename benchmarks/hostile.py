@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import json
 import os
 import random
@@ -249,6 +250,7 @@ def _run_here(case: Case, folder: Path, place: Path) -> None:
         for number, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(place / name, os.O_CREAT | os.O_WRONLY), number)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
+        faulthandler.enable()  # a crash is told of in the case's words, not in those of who asked
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGE_SIZE") + BYTES, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
