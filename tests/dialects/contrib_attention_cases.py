@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from contrib_cases import Case, cases, f32, normal, whole
+from contrib_cases import Case, cases, f32, factor, normal, whole
 
 KEEP = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32)
 MASKS = {"none": None, "keys": KEEP, "pairs": whole(np.int32, 2, 4, 4, low=0, high=1), "ends": np.array([3, 2], np.int32),
@@ -22,7 +22,7 @@ for mask in (None, np.array([[1] * 7, [1] * 5 + [0] * 2], np.int32)):
         given = {"num_heads": 2, "unidirectional": unidirectional}
         cases("Attention", Case([normal(2, 4, 6), normal(6, 24), normal(24), mask, normal(2, 2, 2, 3, 4)], given, outputs=2))
 for kind in (np.uint8, np.int8):
-    quantized = [whole(np.uint8, 2, 4, 6), whole(kind, 6, 24), normal(24), f32(0.01), f32(0.02)]
+    quantized = [whole(np.uint8, 2, 4, 6), factor(kind, 6, 24), normal(24), f32(0.01), f32(0.02)]
     for mask in (None, np.array([3, 2], np.int32)):
         given = {"num_heads": 2, "unidirectional": int(mask is None)}
         cases("QAttention", Case([*quantized, mask, np.array(120, np.uint8), np.array(3, kind)], given, outputs=2))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from onnx_runs import factors
 
 RANDOM = np.random.default_rng(7)
 
@@ -34,6 +35,12 @@ def whole(dtype: Any, *shape: int, low: int | None = None, high: int | None = No
     """Integers between the least and the greatest ones of `dtype`, or `low` and `high` (included)."""
     info = np.iinfo(dtype)
     return RANDOM.integers(info.min if low is None else low, info.max if high is None else high, shape, dtype=dtype, endpoint=True)
+
+
+def factor(dtype: Any, *shape: int) -> Any:
+    """Integers that products are taken with."""
+    low, high = factors(dtype)
+    return whole(dtype, *shape, low=low, high=high)
 
 
 def f32(number: float) -> Any:

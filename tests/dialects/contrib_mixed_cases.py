@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from contrib_cases import Case, cases, f32, normal, whole
+from contrib_cases import Case, cases, f32, factor, normal, whole
 
 # ---------------------------------------------------------------- streams and gates
 
@@ -62,7 +62,7 @@ for kind in (np.uint8, np.int8):
     cases("QLinearConcat", Case([f32(0.04), np.array(2, kind), *triples], {"axis": 1}, quantum=1))
 for last in (0, 1):
     for kind in (np.uint8, np.int8):
-        x, w = whole(kind, 2, 4, 6, 5), whole(np.int8, 6, 2, 3, 2)
+        x, w = whole(kind, 2, 4, 6, 5), factor(np.int8, 6, 2, 3, 2)
         scales = [
             f32(0.02),
             np.array(5, kind),
@@ -76,9 +76,9 @@ for last in (0, 1):
         given = {"pads": [1, 0, 1, 1], "strides": [2, 1], "group": 2, "channels_last": last}
         cases("QLinearConv", Case([x.transpose(0, 2, 3, 1).copy() if last else x, *scales], given, quantum=1))
 for kind in (np.uint8, np.int8):
-    cases("DynamicQuantizeMatMul", Case([normal(2, 3, 4), whole(kind, 4, 5), f32(0.02), np.array(3, kind), normal(5)]))
-    cases("DynamicQuantizeMatMul", Case([normal(3, 4), whole(kind, 4, 5), np.abs(normal(5)), whole(kind, 5)]))
-    cases("DynamicQuantizeMatMul", Case([normal(3, 4), whole(kind, 4, 5), f32(0.02)]))
+    cases("DynamicQuantizeMatMul", Case([normal(2, 3, 4), factor(kind, 4, 5), f32(0.02), np.array(3, kind), normal(5)]))
+    cases("DynamicQuantizeMatMul", Case([normal(3, 4), factor(kind, 4, 5), np.abs(normal(5)), whole(kind, 5)]))
+    cases("DynamicQuantizeMatMul", Case([normal(3, 4), factor(kind, 4, 5), f32(0.02)]))
 for kind in (np.uint8, np.int8):
     ids = whole(np.int32, 2, 5, low=0, high=9)
     tables = [whole(kind, 10, 8), whole(kind, 9, 8), whole(kind, 2, 8), whole(kind, 8), whole(kind, 8)]
@@ -104,7 +104,7 @@ for quant, (block, head) in enumerate(((32, 4), (32, 5))):
     cases("MatMulFpQ4", Case(x, {"blk_quant_type": quant}, known=(1, 2), rtol=2e-3, atol=2e-3))
 for kind in (np.uint8, np.int8):
     for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
-        x = [normal(5, 1, 6), whole(kind, count, 6, 16), whole(kind, count, 4, 16), normal(count, 32)]
+        x = [normal(5, 1, 6), factor(kind, count, 6, 16), factor(kind, count, 4, 16), normal(count, 32)]
         scales = [np.full(count, 0.01, np.float32), np.full(count, 0 if kind is np.int8 else 130, kind)]
         more = [None, normal(count, 1, 4), normal(count, 1, 4), None]
         given = {"hidden_size": 4, "direction": direction}

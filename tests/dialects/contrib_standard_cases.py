@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from contrib_cases import RANDOM, Case, cases, f32, normal, whole
+from contrib_cases import RANDOM, Case, cases, f32, factor, normal, whole
 
 for name in ("Gelu", "QuickGelu", "FastGelu"):
     cases(name, Case([3 * normal(2, 3, 5)]), Case([normal(7)]))
@@ -65,7 +65,7 @@ for kind in (np.uint8, np.int8):
 for last in (0, 1):
     pooled = [whole(np.uint8, 2, 3, 5, 4), f32(0.1), np.array(120, np.uint8), f32(0.02), np.array(100, np.uint8)]
     cases("QLinearGlobalAveragePool", Case(pooled, {"channels_last": last}, quantum=1))
-a, b = whole(np.uint8, 3, 4), whole(np.int8, 4, 5)
+a, b = whole(np.uint8, 3, 4), factor(np.int8, 4, 5)
 cases(
     "MatMulIntegerToFloat",
     Case([a, b, f32(0.1), f32(0.2), np.array(120, np.uint8), np.array(-3, np.int8), normal(5)]),

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -65,6 +66,19 @@ def by_runtime(model: onnx.ModelProto, inputs: Arrays) -> list[Any]:
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return list(session.run(None, feed_of(inputs)))
+
+
+@cache
+def factors(kind: Any) -> tuple[int, int]:
+    """The least and the greatest 8-bit integers of `kind` that ONNX Runtime multiplies by others without an error here: on processors
+    without an instruction for it (x86 with AVX2 or AVX-512 and no VNNI) it adds pairs of products of u8 and s8 in 16 bits, which hold
+    those by 7 bits (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html)."""
+    limits = np.iinfo(kind)
+    if limits.min == 0:
+        return 0, int(limits.max)
+    pair = [np.full((1, 2), 255, np.uint8), np.full((2, 1), 127, np.int8)]
+    (sum_,) = by_runtime(model_of("MatMulInteger", pair), pair)
+    return (int(limits.min), int(limits.max)) if sum_ == 2 * 255 * 127 else (-64, 63)
 
 
 def by_reference(model: onnx.ModelProto, inputs: Arrays) -> list[Any]:

@@ -74,7 +74,12 @@ def test_a_node_means_what_its_kernel_gives(op: str, index: int) -> None:
     case = CASES[op][index]
     model = contrib_model(op, case)
     feed = {name: value for name, value in feed_of(case.inputs).items() if name not in {f"x{i}" for i in case.known}}
-    wanted = by_kernel(model, case, feed)
+    try:
+        wanted = by_kernel(model, case, feed)
+    except onnxruntime_pybind11_state.Fail as error:
+        if "not yet supported on this hardware platform" in str(error):
+            pytest.skip(f"ONNX Runtime has no kernel for {op} on this processor")
+        raise
     program = import_model(model)
     assert not [term for term in program.terms() if term.op.name == "builtin.opaque"], "a node stayed opaque"
     found = evaluate(program.roots, feed, fallback=evaluate_defined)
