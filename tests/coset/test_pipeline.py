@@ -263,6 +263,7 @@ def flattened_squeezenet(folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("without_signs")
+@pytest.mark.slow
 def test_a_rule_of_the_library_that_breaks_a_program_is_left_out_and_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """All channels of this network are equal and of the size 1e9 under its Softmax: one rounding in the mean before it decides."""
     path = flattened_squeezenet(tmp_path)
@@ -281,6 +282,7 @@ def test_where_no_more_rules_may_be_left_out_the_program_is_refused(monkeypatch:
         coset.optimize(flattened_squeezenet(tmp_path))
 
 
+@pytest.mark.slow
 def test_two_runs_and_shuffled_rule_files_give_the_same_bytes(tmp_path: Path) -> None:
     path = saved(lora(), tmp_path)
     found = {order.digest(path, tmp_path, seed) for seed in range(3)}

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import numpy as np
+import pytest
 from onnx_sizes import Found, most_symbolic, parameters, single_cases, sizes
 
 from benchmarks import onnx_cases
@@ -55,6 +56,7 @@ def check(case: Any, found: Found, inputs: dict[str, Any], expected: list[Any]) 
         assert tuple(dims.evaluate(dim, known) for dim in term.type.dims) == array.shape, f"{case.name}: {term.type}, {array.shape}"
 
 
+@pytest.mark.slow
 def test_definitions_are_typed_for_all_sizes(record_property: Any) -> None:
     """Every case of every op is tried with as many symbols as its definition takes. The ops that need numbers are known by name."""
     needed: dict[str, set[tuple[str, int]]] = defaultdict(set)

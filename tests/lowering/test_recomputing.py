@@ -124,6 +124,7 @@ def wide(seed: int) -> tuple[Program, dict[str, Any]]:
     return Program(tuple(inputs), (("y", outputs[0]), ("z", outputs[1]))), feeds
 
 
+@pytest.mark.slow
 def test_parts_of_a_value_go_and_are_made_again_together() -> None:
     """Values that several kernels store, under every limit: who reads a part finds it where the others are."""
     repeated = kept = 0

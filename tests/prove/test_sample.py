@@ -20,7 +20,8 @@ from coset.rules.lock import NAME, entry_of, read_lock
 from coset.rules.rule import Numerics
 
 assert coset.dialects
-ENTRIES = sorted({entry_of(rule) for rule in load().rules})
+NAMES = sorted({entry_of(rule) for rule in load().rules})
+ENTRIES = [pytest.param(name, marks=pytest.mark.slow if "." in name else ()) for name in NAMES]  # definitions have up to 40 forms
 
 
 @pytest.mark.parametrize("name", ENTRIES)

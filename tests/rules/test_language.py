@@ -55,6 +55,7 @@ def test_the_order_of_phases_does_not_depend_on_which_file_is_first(tmp_path: Pa
     assert error.place and error.place.file.endswith("3.rules")
 
 
+@pytest.mark.slow
 def test_the_library_has_no_mistakes_and_documents_each_rule() -> None:
     rules, errors = check_files(DEFAULT)
     assert errors == []
