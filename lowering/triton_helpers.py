@@ -46,11 +46,11 @@ def either(a, b):
     '''
 def with_sign(magnitude, x):
     """`magnitude` with the sign of `x`, both f32."""
-    return tl.where(x.to(tl.int32, bitcast=True) < 0, -magnitude, magnitude)
+    return tl.where(x.to(tl.int32, bitcast=True) < 0, magnitude * -1.0, magnitude)
 ''',
     """
 def with_sign_f64(magnitude, x):
-    return tl.where(x.to(tl.int64, bitcast=True) < 0, -magnitude, magnitude)
+    return tl.where(x.to(tl.int64, bitcast=True) < 0, magnitude * -1.0, magnitude)
 """,
     '''
 def round_even(x):
@@ -141,7 +141,7 @@ def signed_quotient(a, b):
     '''
 def unsigned_quotient(a, b):
     """a / b truncated; all bits where b is 0."""
-    return tl.where(b == 0, ~b, a // tl.where(b == 0, 1, b)).to(a.dtype)
+    return tl.where(b == 0, b - 1, a // tl.where(b == 0, 1, b)).to(a.dtype)
 ''',
     '''
 def signed_rest(a, b):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute, symbols
-from coset.ir.types import F32, F64, DType
+from coset.ir.types import F32, F64, I8, DType
 from coset.lowering.kernel import (
     Buffer,
     Fold,
@@ -35,11 +35,12 @@ from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows
-from coset.lowering.triton_scalars import TYPES, conversion, number, typed_number
+from coset.lowering.triton_scalars import TYPES, conversion, filling, number, typed_number
 from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, for_windows, narrowest, unit_of
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of, plain_loads
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
+_SUMS = {F64: "tl.float64", I8: "tl.int32"}  # of what is not summed as f32
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
     height tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
@@ -210,7 +211,7 @@ class ProductWriter:
         tiling, lines = self.tiling, self.outer.lines
         self.place()
         accumulator = TYPES[self.kernel.accumulator.name]
-        zero = number(0, self.kernel.accumulator)
+        zero = filling(0, self.kernel.accumulator)
         lines.append(f"total = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
         self._depth()
         unit, matrix = tiling.unit or self.kernel.accumulator, tiling.unit is not None
@@ -351,9 +352,8 @@ def operand_tile(
     which takes whole tiles of the shape `block`."""
     axes = frozenset(space.axes)
     mask = space.axes[summed].mask
-    zero = number(0, unit)
     if isinstance(scalar, Load) and scalar.dtype is unit:
-        value = space.load(scalar, other=zero if mask is not None else None)
+        value = space.load(scalar, other=filling(0, unit) if mask is not None else None)
     elif scalar.dtype is unit:
         value = space.name(scalar, space.stored(scalar))
     else:
@@ -361,7 +361,7 @@ def operand_tile(
         value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
     loaded = isinstance(scalar, Load) and scalar.dtype is unit and summed in value.axes
     if mask is not None and not loaded:
-        text = f"tl.where({mask}, {value.text}, {zero or typed_number(0, unit)})"
+        text = f"tl.where({mask}, {value.text}, {number(0, unit) or typed_number(0, unit)})"
         value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
     if axes - value.axes and matrix:
         value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
@@ -371,8 +371,8 @@ def operand_tile(
 def dot_text(left: Value, right: Value, total: str | None, unit: DType, options: Options) -> str:
     """The product of two tiles by the matrix unit, added to `total`."""
     more = "" if total is None else f", {total}"
-    if unit is F64:
-        return f"tl.dot({left.text}, {right.text}{more}, out_dtype=tl.float64)"
+    if unit in _SUMS:  # up to Triton 3.7 it is not taken from what is added to
+        return f"tl.dot({left.text}, {right.text}{more}, out_dtype={_SUMS[unit]})"
     if unit is F32:
         return f'tl.dot({left.text}, {right.text}{more}, input_precision="{"tf32" if options.tf32 else "ieee"}")'
     return f"tl.dot({left.text}, {right.text}{more})"

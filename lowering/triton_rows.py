@@ -19,7 +19,7 @@ from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_scalars import TYPES, computed, conversion, from_memory, number, to_memory, typed_number
+from coset.lowering.triton_scalars import TYPES, computed, conversion, filling, from_memory, number, to_memory, typed_number
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 WHOLE_ROW = 8192  # elements of a row that one program holds
@@ -299,7 +299,7 @@ def identity_number(combiner: str, dtype: DType) -> str:
 def beginning(combiner: str, dtype: DType) -> str:
     """The same as the number that a tile is filled with."""
     value = identity(combiner, dtype).item()
-    return number(value, dtype) or (str(int(value)) if dtype.kind != "float" else repr(value))
+    return filling(value, dtype) or (str(int(value)) if dtype.kind != "float" else repr(value))
 
 
 def helper_of(combiner: str, dtype: DType) -> str:

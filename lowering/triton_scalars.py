@@ -56,7 +56,7 @@ def _all(kinds: str, text: str) -> dict[str, str]:
 
 _FLOATS, _INTS, _REALS, _EVERY = "narrow f32 f64", "int uint", "narrow f32 f64 int uint", "narrow f32 f64 int uint bool"
 _FORMS: dict[str, dict[str, str]] = {
-    "negate": _all(_REALS, "-{0}"),
+    "negate": {**_all(_FLOATS, "{0} * -1.0"), **_all(_INTS, "-{0}")},  # -x is 0 - x up to Triton 3.7: never -0.0
     "abs": _all(_FLOATS + " int", "tl.abs({0})"),
     "sign": {**_all(_FLOATS, "tl.where(({0} == 0) | ({0} != {0}), {0}, tl.where({0} < 0, -1.0, 1.0))"),
              "int": "tl.where({0} > 0, 1, tl.where({0} < 0, -1, 0)).to({type})"},
@@ -76,7 +76,7 @@ _FORMS: dict[str, dict[str, str]] = {
     "cosine": _all(_FLOATS, "tl.cos({0})"),
     "tan": _all(_FLOATS, "tl.sin({0}) / tl.cos({0})"),
     "erf": _all(_FLOATS, "tl.erf({0})"),
-    "not": _all("int uint bool", "~{0}"),
+    "not": {**_all("int bool", "~{0}"), "uint": "{0} ^ tl.full((), {ones}, {type})"},  # ~ of unsigned: no interpreter up to Triton 3.7
     "add": {**_all(_REALS, "{0} + {1}"), "bool": "{0} | {1}"},
     "subtract": _all(_REALS, "{0} - {1}"),
     "multiply": {**_all(_REALS, "{0} * {1}"), "bool": "{0} & {1}"},
@@ -144,7 +144,7 @@ def form_of(op: str, dtypes: Sequence[DType], attributes: dict[str, object]) -> 
     text = _FORMS[name][kind_of(subject)]
     if subject.kind in ("int", "uint"):
         width = subject.bits
-        text = text.replace("{bits}", str(width)).replace("{type}", TYPES[subject.name])
+        text = text.replace("{bits}", str(width)).replace("{type}", TYPES[subject.name]).replace("{ones}", str(2**width - 1))
         text = text.replace("{unsigned}", f"tl.uint{width}").replace("{signed}", f"tl.int{width}")
     if name == "compare":
         text = text.replace("{compare}", _COMPARE[str(attributes["direction"])])
@@ -156,6 +156,13 @@ def form_of(op: str, dtypes: Sequence[DType], attributes: dict[str, object]) -> 
 
 def number(value: object, dtype: DType) -> str | None:
     """`value` as a Python number that Triton takes for one of `dtype` beside a value of it, or None where that is not so."""
+    if dtype.kind in ("int", "uint") and dtype.bits < 32:
+        return None  # up to Triton 3.7, what is chosen or compared beside a number is an i32
+    return filling(value, dtype)
+
+
+def filling(value: object, dtype: DType) -> str | None:
+    """The same where Triton knows that it is of `dtype`: for what a load finds beyond its mask, and for tiles of one number."""
     if dtype is BOOL:
         return None
     if dtype.kind in ("int", "uint"):
@@ -164,9 +171,15 @@ def number(value: object, dtype: DType) -> str | None:
     if math.isnan(real) or math.isinf(real):
         return f'float("{real}")'
     subnormal = real != 0 and abs(real) < 2.0**-126
-    if subnormal or (real == 0 and math.copysign(1, real) < 0):
-        return None
+    if subnormal or (real == 0 and math.copysign(1, real) < 0) or (dtype.bits > 32 and not _is_single(real)):
+        return None  # up to Triton 3.7 numbers that are compared or chosen pass through f32
     return repr(real)
+
+
+def _is_single(real: float) -> bool:
+    """True where f32 holds the finite `real`, which is no subnormal of it."""
+    mantissa, exponent = math.frexp(real)
+    return exponent <= 128 and (mantissa * 2**24).is_integer()
 
 
 def typed_number(value: object, dtype: DType) -> str:
@@ -178,7 +191,7 @@ def typed_number(value: object, dtype: DType) -> str:
     if wide.kind == "float":
         real = float(value)  # type: ignore[arg-type]
         if real == 0 and math.copysign(1, real) < 0:
-            return f"-tl.full((), 0.0, {kind})"
+            return f"tl.full((), 0.0, {kind}) * -1.0"
         text = f'float("{real}")' if math.isnan(real) or math.isinf(real) else repr(real)
         return f"tl.full((), {text}, {kind})"
     return f"tl.full((), {int(value)}, {kind})"  # type: ignore[call-overload]
@@ -223,7 +236,8 @@ def _to_integer(text: str, source: DType, target: DType) -> str:
     signed = target.kind == "int"
     low, high = (-(2 ** (target.bits - 1)), 2 ** (target.bits - 1)) if signed else (0, 2**target.bits)
     name = TYPES[target.name]
-    least = f"{text} >= {float(low)!r}" if signed and target.bits > (24 if source.bits == 32 else 53) else f"{text} > {float(low - 1)!r}"
+    below = number(low - 1, source) or typed_number(low - 1, source)
+    least = f"{text} >= {float(low)!r}" if signed and target.bits > (24 if source.bits == 32 else 53) else f"{text} > {below}"
     inside = f"tl.where(({least}) & ({text} < {float(high)!r}), {text}, 0.0).to({name})"
     above = f"tl.full((), {high - 1}, {name})"
     if not signed:

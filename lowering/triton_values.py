@@ -39,6 +39,7 @@ from coset.lowering.triton_scalars import (
     Form,
     computed,
     conversion,
+    filling,
     form_of,
     from_byte,
     from_memory,
@@ -356,7 +357,7 @@ class Space:
         inside = self.condition(item.bounds, condition)
         within = self._both(condition, inside.text, inside.axes)
         if isinstance(item.inside, Load) and isinstance(item.outside, Number):
-            other = number(item.outside.value, item.dtype)
+            other = filling(item.outside.value, item.dtype)
             bits = item.dtype.name in EIGHT_BITS or self.body.plan.buffers[item.inside.buffer].packed is not None
             if other is not None and _is_other(item.outside, other, bits=bits):
                 return self._load(item.inside, within, stored=stored, other="0" if bits else other)
