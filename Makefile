@@ -57,9 +57,10 @@ $(VENV)/.models: $(VENV)/.test
 	$(INSTALL) torch==2.13.0 onnxscript
 	touch $@
 
-# A torch for CUDA brings the Triton that it was built with.
+# A torch for CUDA asks for an older Triton, whose interpreter does not work with NumPy 2.4.
 $(VENV)/.gpu: $(VENV)/.test
-	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors || $(INSTALL_FREE) torch==2.13.0 "triton>=3.5,<4" safetensors
+	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors || \
+	{ $(INSTALL_FREE) torch==2.13.0 safetensors && $(INSTALL_FREE) --no-deps triton==3.9.0; }
 	touch $@
 
 clean:

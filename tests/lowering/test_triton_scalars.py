@@ -14,7 +14,7 @@ from coset.ir.op import Op, all_ops, find_op
 from coset.ir.types import BOOL, DTYPES, DType
 from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
 from coset.lowering.triton import Options, Rounding, can_emit
-from coset.lowering.triton_scalars import TYPES, is_read_only
+from coset.lowering.triton_scalars import TYPES, filling, form_of, is_read_only, number, typed_number
 from tests.lowering.triton_cases import assert_near, assert_same, run
 
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -139,9 +139,9 @@ def test_numbers_choices_and_indices(name: str, interpreter: Runner) -> None:
     assert select is not None and compare is not None
     numbers = [Number(value.item(), dtype) for value in values[:: 2 if len(values) > 2 else 1]]
     scalars: list[Scalar] = [Number(values[-1].item(), dtype), IndexValue(loop.index, dtype) if dtype is not BOOL else load]
-    for number in numbers:
-        chosen = Apply(compare, (load, number), BOOL, (("direction", "EQ"),))
-        scalars += [chosen, Apply(select, (chosen, number, load), dtype), Apply(select, (chosen, number, numbers[0]), dtype)]
+    for one in numbers:
+        chosen = Apply(compare, (load, one), BOOL, (("direction", "EQ"),))
+        scalars += [chosen, Apply(select, (chosen, one, load), dtype), Apply(select, (chosen, one, numbers[0]), dtype)]
     stores = []
     for place, scalar in enumerate(scalars):
         buffers[f"y{place}"] = Buffer(f"y{place}", scalar.dtype, (loop.extent,), "output")
@@ -180,3 +180,24 @@ def test_what_has_no_form_is_refused() -> None:
     assert not can_emit("stablehlo.add", [c64, c64, c64])
     assert not can_emit("stablehlo.convert", [f32, DTYPES["i4"]])
     assert not can_emit("stablehlo.sort", [f32, f32])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_text_means_something_else_to_triton_3_6(name: str) -> None:
+    """What up to Triton 3.7 loses -0.0 (unary minus), has no form in the interpreter (~ of unsigned), passes through f32 (numbers that
+    are compared with f64) or makes an i32 of its neighbour (numbers beside narrow integers). Seen with 3.6.0 and 3.7.1."""
+    dtype = DTYPES[name]
+    for count in (1, 2, 3):
+        for op, attributes in ops(count):
+            dtypes = [dtype] * count + [result_of(op, dtype)]
+            if can_emit(op.name, dtypes):
+                text = form_of(op.name, dtypes, attributes).text
+                assert not (text.startswith("-") and dtype.kind == "float"), op.name
+                assert not (text.startswith("~") and dtype.kind == "uint"), op.name
+    if dtype.kind == "float":
+        assert typed_number(-0.0, dtype).endswith("* -1.0")
+        assert (number(0.3, dtype) is None) is (dtype.bits > 32)
+        assert number(0.25, dtype) == "0.25"
+    elif dtype is not BOOL:
+        assert (number(1, dtype) is None) is (dtype.bits < 32)
+        assert filling(1, dtype) == "1"
