@@ -57,7 +57,7 @@ $(VENV)/.models: $(VENV)/.test
 	$(INSTALL) torch==2.13.0 onnxscript
 	touch $@
 
-# A torch for CUDA asks for an older Triton, whose interpreter does not work with NumPy 2.4.
+# A torch for CUDA asks for an older Triton than the one that the tests last passed with.
 $(VENV)/.gpu: $(VENV)/.test
 	$(INSTALL) torch==2.13.0 triton==3.9.0 safetensors || \
 	{ $(INSTALL_FREE) torch==2.13.0 safetensors && $(INSTALL_FREE) --no-deps triton==3.9.0; }
