@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from coset.egraph.tables import Payload
 from coset.ir.op import Op
 from coset.ir.term import Term, intern
+from coset.ir.types import Type
 from coset.rules.applied import decided, right_sides
 from coset.rules.pattern import Pattern, Variable
-from coset.rules.rule import Rule
+from coset.rules.rule import Decision, Rule
 
 if TYPE_CHECKING:
     from coset.egraph.search import Search
@@ -102,6 +103,9 @@ class Decoder:
     payloads: Sequence[Payload]
     constructors: Mapping[str, tuple[Op, int]]
     terms: list[Term] = field(default_factory=list)
+    # situations are few where matches are many: each is typed and decided once
+    types: dict[tuple[Op, tuple[Type, ...], int], Type] = field(default_factory=dict)
+    decisions: dict[tuple[int, tuple[int, ...], tuple[Type, ...]], Decision | None] = field(default_factory=dict)
 
     def instances(self) -> Iterator[Instance]:
         """The matches as instances, in order."""
@@ -109,13 +113,17 @@ class Decoder:
             op, _ = self.constructors[name]
             self.terms.append(self._made(op, tuple(self.terms[operand] for operand in operands), payload))
         for number, classes, key in self.log.matches:
-            yield self._instance(self.rules[number], [self.terms[place] for place in classes], key)
+            yield self._instance(number, [self.terms[place] for place in classes], key)
 
     def _made(self, op: Op, operands: tuple[Term, ...], payload: int) -> Term:
         attributes, regions = self.payloads[payload]
-        return intern(op, operands, attributes, regions, op.infer([operand.type for operand in operands], dict(attributes)))
+        situation = (op, tuple(operand.type for operand in operands), payload)
+        if situation not in self.types:
+            self.types[situation] = op.infer(situation[1], dict(attributes))
+        return intern(op, operands, attributes, regions, self.types[situation])
 
-    def _instance(self, rule: Rule, classes: Sequence[Term], key: Sequence[int]) -> Instance:
+    def _instance(self, number: int, classes: Sequence[Term], key: tuple[int, ...]) -> Instance:
+        rule = self.rules[number]
         given = dict(zip(rule.variables, classes[len(rule.typed) :], strict=True))
         left: dict[int, Term] = {}
 
@@ -127,6 +135,9 @@ class Decoder:
             return made
 
         roots = [construct(root) for root, _ in rule.pairs]
-        decision = decided(rule, left, given)
+        situation = (number, key, tuple(given[name].type for name in rule.variables))  # what the types on the left follow from
+        if situation not in self.decisions:
+            self.decisions[situation] = decided(rule, left, given)
+        decision = self.decisions[situation]
         assert decision is not None, f"{rule.name} fired where it does not hold"
         return Instance(rule, tuple(zip(roots, right_sides(rule, decision, given), strict=True)))

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import pytest
 
 import coset.dialects
 from coset.dialects.stablehlo import splat
-from coset.egraph import door
+from coset.egraph import door, log
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
@@ -27,10 +27,11 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
+from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import definition_of
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
-from coset.rules.rule import Rule
+from coset.rules.rule import Decision, Rule
 
 assert coset.dialects
 
@@ -214,6 +215,25 @@ def test_two_searches_say_the_same() -> None:
     first, second = (search(explosive(), Limits(nodes=400)) for _ in range(2))
     assert first.graph == second.graph
     assert (first.fired, first.origins, first.collapses) == (second.fired, second.origins, second.collapses)
+
+
+def test_a_log_decides_each_situation_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = saturate([explosive(6)], [Phase("all", rules())], Limits(), logged=True)
+    assert found.decoder is not None
+    asked: list[tuple[object, ...]] = []
+
+    def counted(rule: Rule, left: Mapping[int, Term], given: Mapping[str, Term]) -> Decision | None:
+        asked.append((rule.name, *((term.op, term.attributes, term.type) for _, term in sorted(left.items()))))
+        return decided(rule, left, given)
+
+    monkeypatch.setattr(log, "decided", counted)
+    instances = list(found.decoder.instances())
+    assert len(asked) == len(set(asked)) < len(instances)
+    for each in instances:  # what was decided for another match of the situation is what this one's terms say
+        matching = matched(each.rule, [left for left, _ in each.pairs])
+        assert matching is not None
+        decision = decided(each.rule, *matching)
+        assert decision is not None and right_sides(each.rule, decision, matching[1]) == tuple(right for _, right in each.pairs)
 
 
 def test_a_deep_chain_does_not_recurse() -> None:
