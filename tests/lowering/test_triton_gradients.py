@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
-from coset.backends.triton_runtime import Runner
+from coset.backends.triton_runtime import Interpreter, Runner
 from coset.ir.dims import Dim, add, evaluate, product, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
@@ -197,11 +197,22 @@ def test_keys_and_values_have_one_kernel(alone: bool) -> None:
     no_scores(planned, case)
 
 
+def sums_alike(dtype: DType) -> bool:
+    """True where NumPy, which the interpreter multiplies by, has the same bits for an element whatever the size of the matrix is and
+    whichever operand stands first: its BLAS does not on processors with AVX2 alone. Matrix units do."""
+    draw = np.random.default_rng(0)
+    left, right = draw.normal(size=(64, 16)).astype(dtype.numpy), draw.normal(size=(16, 64)).astype(dtype.numpy)
+    whole, turned = left @ right, np.ascontiguousarray(right.T) @ np.ascontiguousarray(left.T)
+    return np.array_equal(whole, turned.T) and all(np.array_equal(left[:n] @ right[:, :n], whole[:n, :n]) for n in (16, 32))
+
+
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 def test_a_weight_of_one_lets_no_gradient_through(dtype: DType, alone: bool, interpreter: Runner) -> None:
     """Where one score is far above all others the mean of what reached the weights is what reached that one, to the bit: on huge inputs
     the rounding of a sum in another order would be a huge gradient where there is none."""
+    if isinstance(interpreter, Interpreter) and not sums_alike(dtype):
+        pytest.skip("NumPy's sums depend on the shape of the matrices on this processor")
     for sizes in ((40, 56, 16), (70, 33, 24), (5, 7, 8)):
         given = Backward(Case((2,), (3,), *sizes, 40, dtype, "causal" if sizes[0] == 40 else "none"), alone)
         values = {name: value * 1e4 for name, value in values_for(given, {}, 3).items()}
