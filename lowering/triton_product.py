@@ -35,7 +35,7 @@ from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows
-from coset.lowering.triton_scalars import TYPES, conversion, filling, number, typed_number
+from coset.lowering.triton_scalars import TYPES, beside, conversion, filling
 from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, for_windows, narrowest, unit_of
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of, plain_loads
 
@@ -361,7 +361,7 @@ def operand_tile(
         value = space.line(_as_unit(value.text, scalar.dtype, unit), value.axes, side)
     loaded = isinstance(scalar, Load) and scalar.dtype is unit and summed in value.axes
     if mask is not None and not loaded:
-        text = f"tl.where({mask}, {value.text}, {number(0, unit) or typed_number(0, unit)})"
+        text = f"tl.where({mask}, {value.text}, {beside(0, unit)})"
         value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
     if axes - value.axes and matrix:
         value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")

@@ -19,7 +19,7 @@ from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_scalars import TYPES, computed, conversion, filling, from_memory, number, to_memory, typed_number
+from coset.lowering.triton_scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 WHOLE_ROW = 8192  # elements of a row that one program holds
@@ -292,8 +292,7 @@ class _Writer:
 
 def identity_number(combiner: str, dtype: DType) -> str:
     """What changes no fold, as a value of `dtype` beside others."""
-    value = identity(combiner, dtype).item()
-    return number(value, dtype) or typed_number(value, dtype)
+    return beside(identity(combiner, dtype).item(), dtype)
 
 
 def beginning(combiner: str, dtype: DType) -> str:

@@ -197,6 +197,11 @@ def typed_number(value: object, dtype: DType) -> str:
     return f"tl.full((), {int(value)}, {kind})"  # type: ignore[call-overload]
 
 
+def beside(value: object, dtype: DType) -> str:
+    """`value` as text that is one of `dtype` beside values of it: a plain number where that says enough."""
+    return number(value, dtype) or typed_number(value, dtype)
+
+
 def to_memory(text: str, dtype: DType) -> str:
     """A computed value of `dtype` rounded to what memory holds."""
     if dtype.name in EIGHT_BITS:
@@ -236,7 +241,7 @@ def _to_integer(text: str, source: DType, target: DType) -> str:
     signed = target.kind == "int"
     low, high = (-(2 ** (target.bits - 1)), 2 ** (target.bits - 1)) if signed else (0, 2**target.bits)
     name = TYPES[target.name]
-    below = number(low - 1, source) or typed_number(low - 1, source)
+    below = beside(low - 1, source)
     least = f"{text} >= {float(low)!r}" if signed and target.bits > (24 if source.bits == 32 else 53) else f"{text} > {below}"
     inside = f"tl.where(({least}) & ({text} < {float(high)!r}), {text}, 0.0).to({name})"
     above = f"tl.full((), {high - 1}, {name})"
