@@ -218,7 +218,8 @@ def test_two_searches_say_the_same() -> None:
 
 
 def test_a_log_decides_each_situation_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = saturate([explosive(6)], [Phase("all", rules())], Limits(), logged=True)
+    turned = [transposed(transposed(transposed(each, 1, 2, 0), 2, 0, 1), 0, 2, 1) for each in (x(2, 3, 4), x(5, 2, 3, name="y"))]
+    found = saturate([explosive(6), *turned], [Phase("all", rules())], Limits(), logged=True)
     assert found.decoder is not None
     asked: list[tuple[object, ...]] = []
 
