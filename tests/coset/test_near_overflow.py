@@ -38,6 +38,28 @@ def test_a_sum_that_may_overflow_in_another_order_is_not_judged() -> None:
     assert not report.ok, "only where the result is said to sum in an order of its own"
 
 
+def _added_and_taken_away(power: int) -> Program:
+    """x's first columns plus what `_program` computes, minus the same: nothing but roundings on huge inputs."""
+    program = _program(power)
+    x, total = program.inputs[0], program.outputs[0][1]
+    few = make("stablehlo.slice", (x,), {"start": (0, 0), "limit": (3, 2), "strides": (1, 1)})
+    y = make("stablehlo.subtract", (make("stablehlo.add", (few, total)), total))
+    return Program(program.inputs, (("y", y),), None)
+
+
+@pytest.mark.parametrize(("power", "step", "ok"), [(3, 1e30, True), (3, 1e36, False), (1, 1e11, False)])
+def test_what_roundings_explain_beside_an_overflow_is_not_judged(power: int, step: float, ok: bool) -> None:
+    program = _added_and_taken_away(power)
+
+    def run(feed: Feed) -> Feed:
+        large = float(np.max(np.abs(feed["x"]))) > 1e6
+        return {name: (value + (step if large else 0)).astype(value.dtype) for name, value in values_of(program, feed).items()}
+
+    report = against_reference(program, run, {}, plain=lambda feed: values_of(program, feed))
+    assert report.ok is ok
+    assert ("may overflow in another order" in report.apart) is ok
+
+
 def test_what_is_wrong_on_ordinary_inputs_stays_wrong() -> None:
     program = _program(3)
     wrong = lambda feed: {name: value + 1 for name, value in values_of(program, feed).items()}  # noqa: E731
