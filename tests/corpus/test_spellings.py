@@ -13,6 +13,7 @@ from coset.feeds import bindings, cases
 from coset.fold import fallback_for
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
+from tests.sampled import sampled
 
 ENTRIES = entries()
 NEAR = near_misses()
@@ -45,7 +46,7 @@ def needs(entry: Entry) -> None:
         pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", sampled(ENTRIES), ids=lambda entry: entry.name)
 def test_a_spelling_is_recognised(entry: Entry) -> None:
     needs(entry)
     try:

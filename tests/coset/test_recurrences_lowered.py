@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from coset.looping import Loops
 from coset.lower import Check
 from coset.plan_price import PlanPrices
 from coset.targets.target import get_target
+from tests.sampled import sampled
 
 TINY = scans(7, 3, 8, 16)
 
@@ -41,7 +43,7 @@ def one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Loops, "_pays", lambda *_: True)
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", sampled(TINY, 2))
 def test_scans(name: str, tmp_path: Path, one_kernel: None) -> None:
     """What rounds make of no state is a product before them, what no state needs one behind them, or two for gradients of weights."""
     found = lowered(TINY[name], tmp_path)
@@ -50,7 +52,7 @@ def test_scans(name: str, tmp_path: Path, one_kernel: None) -> None:
     assert others.get(name, 0) <= len(found) - recurrences(found) <= others.get(name, 0) + (name == "RNN's gradient")
 
 
-@pytest.mark.parametrize("name", ["moving average", "state space", "RNN", "LSTM"])
+@pytest.mark.parametrize("name", sampled(["moving average", "state space", "RNN", "LSTM"]))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_scans_of_half_precision(name: str, dtype: str, tmp_path: Path, one_kernel: None) -> None:
     assert recurrences(lowered(scans(5, 2, 8, 16, dtype)[name], tmp_path, numerics="exact")) == 1
@@ -62,9 +64,7 @@ def test_exact_sums_of_rounds_are_made_in_their_order(tmp_path: Path, one_kernel
     assert recurrences(found) == 1
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("length", [6, None])
-@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize(("kind", "length", "ends"), sampled(itertools.product(("LSTM", "GRU", "RNN"), (6, None), (False, True)), 5))
 def test_recurrent_layers(kind: str, length: int | None, ends: bool, tmp_path: Path) -> None:
     """Both directions, lengths that are known or not, sequences of one length or of their own."""
     found = lowered(Layer(kind, length, 2, 5, 8, "bidirectional", ends), tmp_path)

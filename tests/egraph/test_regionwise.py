@@ -31,6 +31,7 @@ from coset.rules.parser import parse
 from coset.targets.target import get_target
 from coset.task import permitted_phases
 from coset.usage import used_rules
+from tests.sampled import sampled
 
 assert coset.dialects
 CPU = get_target("cpu-onnxruntime")
@@ -198,7 +199,7 @@ def named_ops(roots: Sequence[Term]) -> Counter[str]:
     return Counter(term.op.name for term in topological(roots) if term.op.dialect == CPU.dialect)
 
 
-@pytest.mark.parametrize("name", sorted(LAYERS))
+@pytest.mark.parametrize("name", sampled(sorted(LAYERS), 2))
 def test_regions_lose_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     roots = stack(name, 20)
     apart = solved(roots)

@@ -30,6 +30,7 @@ from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_sour
 from coset.lowering.triton_scalars import TYPES
 from tests.lowering import plan_numpy
 from tests.lowering.triton_cases import assert_near, assert_same, run
+from tests.sampled import sampled
 
 EACH = Options(rounding=Rounding.EACH)
 KINDS = [DTYPES[name] for name in sorted(SMALL)]
@@ -303,7 +304,7 @@ def test_what_a_planner_takes_for_a_kernels() -> None:
 
 
 @pytest.mark.parametrize("triton", [True, False])
-@pytest.mark.parametrize("dtype", KINDS, ids=str)
+@pytest.mark.parametrize("dtype", sampled(KINDS), ids=str)
 @pytest.mark.parametrize("turned", [False, True])
 def test_packages_hold_packed_weights(dtype: DType, triton: bool, turned: bool, tmp_path: Path) -> None:
     pytest.importorskip("torch")

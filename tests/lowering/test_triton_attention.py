@@ -22,6 +22,7 @@ from coset.lowering.triton import Options, Rounding, can_emit, emit
 from tests.lowering.attention_cases import FLOATS, Case, drawn_case
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import FINEST, assert_near, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
@@ -64,7 +65,7 @@ def drawn(seed: int) -> tuple[Drawing, Attention]:
     return drawing, kernel
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", sampled(range(10)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 20, batch * 20 + 20):
         drawing, kernel = drawn(seed)
@@ -114,7 +115,7 @@ def check(case: Case, binding: dict[str, int], values: dict[str, Array], interpr
     return planned
 
 
-@pytest.mark.parametrize("batch", range(15))
+@pytest.mark.parametrize("batch", sampled(range(15)))
 def test_drawn_attentions(batch: int, interpreter: Runner) -> None:
     """300 drawn shapes and masks against the definition in f64."""
     for seed in range(batch * 20, batch * 20 + 20):

@@ -24,6 +24,7 @@ from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.golden_texts import read_as_golden
 from tests.lowering.test_triton_product import matmul, operands, wide, widened
 from tests.lowering.triton_cases import assert_near, assert_same, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 KINDS = tuple(DTYPES[name] for name in ("f16", "f16", "bf16", "f32", "i8", "f8e4m3fn", "f8e5m2"))
@@ -121,7 +122,7 @@ def drawn(seed: int) -> tuple[Drawing, Product, Choice]:
     return drawing, Product(f"k{seed}", batch, (m,), (n,), (k,), lhs, rhs, accumulator, stores, ("drawn",)), choice
 
 
-@pytest.mark.parametrize("batch", range(11))
+@pytest.mark.parametrize("batch", sampled(range(11)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     """Each has an operand that is copied; what no loop reads of it is NaN, and a store outside of a result is found."""
     for seed in range(batch * PER_BATCH, batch * PER_BATCH + PER_BATCH):

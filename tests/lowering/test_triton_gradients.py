@@ -45,6 +45,7 @@ from tests.lowering.attention_cases import FLOATS, SIDES, Backward, Case, drawn_
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_numpy import run as run_plan
 from tests.lowering.triton_cases import FINEST, assert_near, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 Array = np.ndarray[Any, Any]
@@ -144,7 +145,7 @@ def check_drawn(seed: int, options: Options, interpreter: Runner) -> None:
         assert_near(value, expected, drawing.buffers[name].dtype, 1e-6, absolute=32 * narrow * largest, what=what)
 
 
-@pytest.mark.parametrize("batch", range(6))
+@pytest.mark.parametrize("batch", sampled(range(6)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 20, batch * 20 + 20):
         check_drawn(seed, EACH, interpreter)
@@ -176,7 +177,7 @@ def test_products_are_rounded_where_each_value_is(interpreter: Runner) -> None:
 # ---------------------------------------------------------------- programs
 
 
-@pytest.mark.parametrize("batch", range(4))
+@pytest.mark.parametrize("batch", sampled(range(4)))
 def test_drawn_gradients(batch: int, interpreter: Runner) -> None:
     """Drawn shapes and masks against the definition in f64, some beside the attention."""
     for seed in range(batch * 9, batch * 9 + 9):

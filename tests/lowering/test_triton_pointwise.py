@@ -14,6 +14,7 @@ from coset.lowering.kernel import Apply, Bound, Buffer, Choose, Load, Loop, Plan
 from coset.lowering.triton import Options, Rounding, emit, kernel_source
 from tests.lowering.drawn_kernels import EXTENTS, Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -30,7 +31,7 @@ def drawn(seed: int) -> tuple[Drawing, Pointwise]:
     return drawing, Pointwise(f"k{seed}", loops, tuple(stores), ("drawn",))
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", sampled(range(10)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 25, batch * 25 + 25):
         drawing, kernel = drawn(seed)

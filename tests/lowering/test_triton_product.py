@@ -16,6 +16,7 @@ from coset.lowering.triton import Options, Rounding, emit, kernel_source
 from coset.lowering.triton_tiling import choose_tiling, unit_of
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.triton_cases import assert_near, assert_same, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
@@ -56,7 +57,7 @@ def drawn(seed: int) -> tuple[Drawing, Product]:
     return drawing, Product(f"k{seed}", batch, m, n, k, lhs, rhs, accumulator, tuple(stores), ("drawn",))
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", sampled(range(10)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 22, batch * 22 + 22):
         drawing, kernel = drawn(seed)

@@ -23,6 +23,7 @@ from tests.lowering.plan_cases import CASES, op, recurrence, x_
 from tests.lowering.plan_numpy import _Run
 from tests.lowering.plan_numpy import run as run_in_numpy
 from tests.lowering.triton_cases import assert_same, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
@@ -37,7 +38,7 @@ def planned(given: Drawn) -> tuple[dict[str, np.ndarray], Plan]:
     return dict(zip((name for name, _ in given.program.outputs), expected, strict=True)), made
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", sampled(range(10)))
 def test_drawn_loops(batch: int, interpreter: Runner) -> None:
     """Against the evaluator of terms, bit for bit: sums of small integers are exact."""
     kernels = 0

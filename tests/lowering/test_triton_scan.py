@@ -18,6 +18,7 @@ from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_sour
 from tests.lowering.drawn_kernels import Drawing
 from tests.lowering.plan_cases import CASES
 from tests.lowering.triton_cases import assert_near, assert_same, run
+from tests.sampled import sampled
 
 pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
@@ -51,7 +52,7 @@ def drawn(seed: int) -> tuple[Drawing, Scan]:
     return drawing, Scan(f"k{seed}", rows, column, value, combiner, wide(dtype), tuple(stores), ("drawn",))
 
 
-@pytest.mark.parametrize("batch", range(8))
+@pytest.mark.parametrize("batch", sampled(range(8)))
 def test_drawn_kernels(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 26, batch * 26 + 26):
         drawing, kernel = drawn(seed)
@@ -72,7 +73,8 @@ def scan(rows: int, columns: int, dtype: DType, combiner: str, *, turned: bool =
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
-    ("name", "combiner"), [("f32", "add"), ("f32", "maximum"), ("f16", "add"), ("i32", "add"), ("bool", "or"), ("u8", "minimum")]
+    ("name", "combiner"),
+    sampled([("f32", "add"), ("f32", "maximum"), ("f16", "add"), ("i32", "add"), ("bool", "or"), ("u8", "minimum")]),
 )
 def test_long_rows(name: str, combiner: str, turned: bool, interpreter: Runner) -> None:
     """What was folded in earlier blocks is carried into the later ones."""

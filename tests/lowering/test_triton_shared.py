@@ -24,6 +24,7 @@ from coset.lowering.plan import plan
 from coset.lowering.triton import can_emit, emit
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_shared import emitted, functions_of
+from tests.sampled import sampled
 
 pytest.importorskip("triton")
 
@@ -121,7 +122,7 @@ def written(program: Program, folder: Path, feed: dict[str, Any]) -> list[Any]:
         return [package.run(feed)[name] for name, _ in program.outputs]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS))
 def test_values_are_those_of_functions_of_their_own(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_, kernels, functions = PROGRAMS[name]
     program = make_()

@@ -93,6 +93,7 @@ def value(name: str, arrays: list[np.ndarray | None], **attributes: object) -> A
     return evaluate([make(name, terms, attributes)], inputs, fallback=evaluate_defined)[0]
 
 
+@pytest.mark.slow
 def test_every_definition_is_tested_on_values(rules: list[Rule]) -> None:
     verdicts = {verdict.name: verdict for verdict in check_rules(rules, proofs=False)}
     assert {name: verdict.assurance for name, verdict in verdicts.items()} == dict.fromkeys(sorted(verdicts), "tested")

@@ -18,6 +18,7 @@ from coset.prove.conditions import unconditional
 from coset.rules import cache, definition, elaborated, library
 from coset.rules.library import DEFAULT, load, rule_files
 from coset.rules.rule import Compiled, Rule
+from tests.sampled import sampled
 
 assert coset.dialects
 all_ops()  # so that reading rules registers no op, and op variables range over the same ones each time
@@ -100,7 +101,7 @@ def test_changed_sources_and_other_ranges_are_elaborated_anew(folder: Path, monk
     assert elaborated.kept(ranged.read_text(), ranged) is None
 
 
-@pytest.mark.parametrize("damage", [b"", b"[7]", b"[7]\n[8]", b"nonsense"])
+@pytest.mark.parametrize("damage", sampled([b"[7]\n[8]", b"", b"[7]", b"nonsense"], 4))
 def test_what_is_not_as_it_was_written_is_elaborated_anew(damage: bytes, folder: Path) -> None:
     fresh = loaded()
     for file in folder.iterdir():
