@@ -1,7 +1,7 @@
 """Kernels, products and blocks on a GPU: tests, memory checks and timings, in one call of under ten minutes.
 
     python -m benchmarks.gpu [--part NAME ..] [--only NAME ..] [--out FOLDER] [--json]
-        parts: tests, sanitizer, bandwidth, matmul, attention, irregular, tuning, blocks, calibrate
+        parts: tests, sanitizer, bandwidth, matmul, attention, irregular, tuning, blocks, calibrate, models
     python -m benchmarks.gpu --device cpu          a dry run of every part with tiny sizes, in Triton's interpreter: no time means anything
 
 `benchmarks/gpu.sh` is the one command for a machine where nothing is installed by hand. Every part runs in processes of its own, so that
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import re
@@ -43,9 +44,15 @@ PARTS = {
     "tuning": 90.0,
     "blocks": 210.0,
     "calibrate": 300.0,
+    "models": 540.0,
 }
 """Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
-BLOCKS = ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train")
+ALONE = ("calibrate", "models")  # each takes a call of its own; the models several, by `--only`, where torch tunes slowly
+PROGRAMS = {
+    "blocks": ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train"),
+    "models": ("mlp", "bert", "llama_prefill", "llama_decode", "vit", "resnet50", "unet", "dlrm", "moe", "mamba"),
+}
+LEAST = 0.95  # of the time of max-autotune over ours, for each model; the geometric mean is to be 1.1
 TESTS = ("pointwise", "rows", "scan", "product", "attention", "scatter", "grouped", "sort", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
@@ -85,7 +92,7 @@ def main() -> int:
     document: Row = {**_machine(setup), "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]), "parts": {}}
     end = time.monotonic() + given.seconds
     kept = 0.0
-    for name in given.part or PARTS:
+    for name in given.part or [name for name in PARTS if name not in ALONE]:
         started = time.monotonic()
         allowed = min(PARTS[name] + kept, end - started)
         print(f"{name} ..", file=sys.stderr, flush=True)
@@ -254,12 +261,27 @@ def tuning(setup: Setup, allowed: float) -> Iterator[Row]:
 
 
 def blocks(setup: Setup, allowed: float) -> Iterator[Row]:
+    yield from _programs("blocks", setup, allowed)
+
+
+def models(setup: Setup, allowed: float) -> Iterator[Row]:
+    shares: dict[str, float] = {}
+    for row in _programs("models", setup, allowed):
+        yield row
+        if "compile_max" in row.get("ours_over", {}):
+            shares[row["block"]] = row["ours_over"]["compile_max"]["value"]
+    if shares:
+        mean = math.exp(sum(map(math.log, shares.values())) / len(shares))
+        yield {"geometric_mean": mean, "of": len(shares), "under": {name: share for name, share in shares.items() if share < LEAST}}
+
+
+def _programs(kind: str, setup: Setup, allowed: float) -> Iterator[Row]:
     """Packages are written side by side, and then timed one after the other."""
     end = time.monotonic() + allowed
-    wanted = [name for name in BLOCKS if not setup.only or name in setup.only]
+    wanted = [name for name in PROGRAMS[kind] if not setup.only or name in setup.only]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        started = {name: _start(setup, f"prepare:{name}", folder, folder / f"{name}.prepared") for name in wanted}
+        started = {name: _start(setup, f"prepare:{kind}.{name}", folder, folder / f"{name}.prepared") for name in wanted}
         if setup.tiny:  # two cores: one after the other
             for process in started.values():
                 process.wait()
@@ -272,7 +294,7 @@ def blocks(setup: Setup, allowed: float) -> Iterator[Row]:
             if "error" in facts[name] or share < 2:
                 yield {"block": name, **facts[name], "error": facts[name].get("error", "no time was left for it")}
                 continue
-            for row in _rows(setup, f"time:{name}", max(share, 0.0), folder):
+            for row in _rows(setup, f"time:{kind}.{name}", max(share, 0.0), folder):
                 yield {"block": name, "prepared": facts[name], **row}
 
 
@@ -313,7 +335,7 @@ def _rows(setup: Setup, child: str, allowed: float, folder: Path | None = None) 
 
 RUNNERS = {
     "tests": tests, "sanitizer": sanitizer, "bandwidth": bandwidth, "matmul": matmul, "attention": attention, "irregular": irregular,
-    "tuning": tuning, "blocks": blocks, "calibrate": calibrate,
+    "tuning": tuning, "blocks": blocks, "calibrate": calibrate, "models": models,
 }  # fmt: skip
 
 
@@ -342,11 +364,13 @@ def _child(given: argparse.Namespace) -> int:
     elif kind == "tuning":
         rows = tuned(given.device, given.target, protocol, Path(given.folder), float(name), tiny=tiny)
     elif kind == "prepare":
-        rows = [gpu_blocks.prepare(name, Path(given.folder), given.target, given.device, tiny=tiny)]
+        kind, _, name = name.partition(".")
+        rows = [gpu_blocks.prepare(kind, name, Path(given.folder), given.target, given.device, tiny=tiny)]
     elif kind == "calibrate":
         rows = [calibrated(given.device, given.target, Path(given.folder), float(name), tiny=tiny)]
     else:
-        rows = [gpu_blocks.timed(name, Path(given.folder), given.device, protocol, tiny=tiny)]
+        kind, _, name = name.partition(".")
+        rows = [gpu_blocks.timed(kind, name, Path(given.folder), given.device, protocol, tiny=tiny)]
     with Path(given.out).open("w") as file:
         for row in rows:
             file.write(json.dumps(row) + "\n")

@@ -1,4 +1,8 @@
-"""What `gpu` measures of whole blocks: torch eager, torch.compile, and the package that `coset lower` writes, side by side."""
+"""What `gpu` measures of whole programs: torch eager, torch.compile, and the package that `coset lower` writes, side by side.
+
+The blocks of issue 4 run beside what torch.compile does by itself, the models of issue 10 beside its max-autotune, which tunes products and
+convolutions and replays a CUDA graph.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,18 @@ from torch import Tensor
 
 from benchmarks.gpu_clock import measure, synchronize
 from benchmarks.gpu_kernels import Row, loaded, seconds, shown
-from benchmarks.gpu_modules import Block, block
+from benchmarks.gpu_models import MODELS
+from benchmarks.gpu_modules import BLOCKS, Block, drawn
 from coset.egraph.limits import Limits
 from coset.lower import Check, Lowering, lower
 from coset.targets.target import get_target
 from coset.timing import Protocol, ratio
 
-RIVALS = ("eager", "compile", "compile_graph")
+KINDS: dict[str, tuple[dict[str, Callable[[bool], Block]], tuple[str, ...]]] = {
+    "blocks": (BLOCKS, ("eager", "compile", "compile_graph")),
+    "models": (MODELS, ("eager", "compile_max")),
+}
+"""Programs by kind and name, and what they are timed beside."""
 OFFERED = ("ours", "ours_graph")
 OURS = (*OFFERED, "ours_in_turn")  # the latter: a captured graph without branches, to see what these bring
 WORSE = 4.0
@@ -28,9 +37,12 @@ LEAST_ERROR = 1e-5  # of norms: where eager is exact by chance
 SEARCH, TINY_SEARCH = Limits(seconds=15, nodes=40000), Limits(seconds=2, nodes=2000)
 
 
-def prepare(name: str, folder: Path, target: str, device: str, *, tiny: bool) -> Row:
-    """Write the package of a block at `folder`/NAME and, on a GPU, fill the compilers' caches; what it took."""
-    made = block(name, tiny=tiny)
+def prepare(kind: str, name: str, folder: Path, target: str, device: str, *, tiny: bool) -> Row:
+    """Write the package of a program at `folder`/NAME and, on a GPU, fill the compilers' caches; what it took. Others prepare theirs at
+    the same time: what tunes itself by a clock must not do it now."""
+    programs, rivals = KINDS[kind]
+    rivals = tuple(name for name in rivals if name != "compile_max")
+    made = drawn(name, programs[name], tiny=tiny)
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / f"{name}.onnx"
     started = time.perf_counter()
@@ -39,7 +51,7 @@ def prepare(name: str, folder: Path, target: str, device: str, *, tiny: bool) ->
     report = lower(Lowering(model, get_target(target), limits=TINY_SEARCH if tiny else SEARCH, check=Check.NONE), folder / name)
     lowered = time.perf_counter()
     if device == "cuda":
-        _variants(name, made, folder, device)
+        _variants(name, made, folder, device, rivals)
         synchronize(device)
     codes = [kernel["code"] for kernel in report["kernels"]]
     return {
@@ -48,8 +60,11 @@ def prepare(name: str, folder: Path, target: str, device: str, *, tiny: bool) ->
     }  # fmt: skip
 
 
-def _variants(name: str, made: Block, folder: Path, device: str) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
-    """Each way to run the block, called twice; and why others do not run. On the CPU torch.compile stops before it generates code."""
+def _variants(
+    name: str, made: Block, folder: Path, device: str, rivals: Sequence[str]
+) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
+    """Each way to run the program, called until it runs as it will; and why others do not run. On the CPU torch.compile stops before it
+    generates code."""
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     module = made.module.to(device)
     inputs = tuple(value.to(device) for value in made.inputs.values())
@@ -63,15 +78,16 @@ def _variants(name: str, made: Block, folder: Path, device: str) -> tuple[dict[s
         "eager": lambda: module,
         "compile": lambda: torch.compile(module, backend="inductor" if gpu else "aot_eager"),
         "compile_graph": lambda: torch.compile(module, mode="reduce-overhead") if gpu else module,
+        "compile_max": lambda: torch.compile(module, mode="max-autotune") if gpu else module,
         "ours": lambda: loaded(folder / name).to(device),
         "ours_graph": captured,
         "ours_in_turn": lambda: captured(beside=False),
     }
     found: dict[str, Callable[[], Any]] = {}
     failed: dict[str, str] = {}
-    for key, make in ways.items():
+    for key in (*rivals, *OURS):
         try:
-            function = make()
+            function = ways[key]()
             run = _caller(function, inputs)
             for _ in range(3):  # reduce-overhead records its graph at the second call
                 run()
@@ -90,11 +106,12 @@ def _caller(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Callable[
     return run
 
 
-def timed(name: str, folder: Path, device: str, protocol: Protocol, *, tiny: bool) -> Row:
-    """The row of a block whose package lies at `folder`/NAME."""
-    made = block(name, tiny=tiny)
+def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *, tiny: bool) -> Row:
+    """The row of a program whose package lies at `folder`/NAME."""
+    known, rivals = KINDS[kind]
+    made = drawn(name, known[name], tiny=tiny)
     expected = _flat(_reference(made, device))
-    programs, failed = _variants(name, made, folder, device)
+    programs, failed = _variants(name, made, folder, device, rivals)
     errors = {key: _error(_flat(run()), expected) for key, run in programs.items()}
     allowed = max(WORSE * errors.get("eager", 0.0), LEAST_ERROR)
     wrong = [key for key in OURS if key in errors and not errors[key] <= allowed]
@@ -102,7 +119,7 @@ def timed(name: str, folder: Path, device: str, protocol: Protocol, *, tiny: boo
     row: Row = {"block": name, **seconds(times), "error": errors, "failed": failed, "wrong": wrong, "eager_allowed_tf32": False}
     mine = min((key for key in OFFERED if key in times), key=lambda key: times[key].median, default=None)
     if mine is not None:
-        row["ours_over"] = {key: shown(ratio(times[key], times[mine])) for key in RIVALS if key in times}
+        row["ours_over"] = {key: shown(ratio(times[key], times[mine])) for key in rivals if key in times}
         row["ours_is"] = mine
     return row
 

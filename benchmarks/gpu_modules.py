@@ -102,15 +102,21 @@ class Llama(nn.Module):
         return x + self.down(F.silu(self.gate(y)) * self.up(y))
 
 
+def trained_norms(*channels: int) -> nn.ModuleList:
+    """Batch normalizations of trained networks: statistics that are not those of fresh ones."""
+    norms = nn.ModuleList(nn.BatchNorm2d(each) for each in channels)
+    for norm in norms:
+        norm.running_mean.normal_(0, 0.1)
+        norm.running_var.uniform_(0.5, 1.5)
+    return norms
+
+
 class Bottleneck(nn.Module):
     def __init__(self, channels: int, inner: int) -> None:
         super().__init__()
         sizes = ((channels, inner, 1), (inner, inner, 3), (inner, channels, 1))
         self.convolutions = nn.ModuleList(nn.Conv2d(i, o, k, padding=k // 2, bias=False) for i, o, k in sizes)
-        self.norms = nn.ModuleList(nn.BatchNorm2d(o) for _, o, _ in sizes)
-        for norm in self.norms:
-            norm.running_mean.normal_(0, 0.1)
-            norm.running_var.uniform_(0.5, 1.5)
+        self.norms = trained_norms(*(o for _, o, _ in sizes))
 
     def forward(self, x: Tensor) -> Tensor:
         y = x
@@ -239,10 +245,10 @@ def train(tiny: bool) -> Block:
 BLOCKS: dict[str, Callable[[bool], Block]] = {make.__name__: make for make in (mlp, transformer, llama, bottleneck, unet, dlrm, train)}
 
 
-def block(name: str, *, tiny: bool) -> Block:
-    """The block of that name, the same at each call."""
+def drawn(name: str, make: Callable[[bool], Block], *, tiny: bool) -> Block:
+    """What `make` makes, the same at each call for one name, in evaluation mode and without gradients."""
     torch.manual_seed(sum(map(ord, name)))
     with torch.no_grad():
-        made = BLOCKS[name](tiny)
+        made = make(tiny)
     made.module.eval().requires_grad_(False)
     return made

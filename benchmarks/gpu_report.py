@@ -96,6 +96,9 @@ def _tuning(row: Row) -> list[str]:
 
 
 def _block(row: Row) -> list[str]:
+    if "geometric_mean" in row:
+        under = ", ".join(f"{name} {share:.2f}" for name, share in row["under"].items()) or "none"
+        return [f"  geometric mean over max-autotune: {row['geometric_mean']:.2f} of {row['of']}, goal 1.1; under 0.95: {under}"]
     if "median_s" not in row:
         return [f"  {row.get('block', '')}: {row['error']}"]
     times = "  ".join(f"{name} {value * 1e3:.3f}" for name, value in row["median_s"].items())
@@ -109,9 +112,10 @@ def _block(row: Row) -> list[str]:
     return lines + [f"    failed: {name}: {why[:160]}" for name, why in row["failed"].items()]
 
 
+_WHOLE = "  medians; graph: a CUDA graph is replayed; the ratios are paired by round, with a 95 % interval"
 _LINES = {
     "tests": _tests, "sanitizer": _sanitizer, "bandwidth": _bandwidth, "matmul": _matmul, "attention": _attention, "irregular": _irregular,
-    "tuning": _tuning, "blocks": _block, "calibrate": _calibrate,
+    "tuning": _tuning, "blocks": _block, "calibrate": _calibrate, "models": _block,
 }  # fmt: skip
 _HEADS = {
     "bandwidth": [
@@ -121,5 +125,6 @@ _HEADS = {
     "attention": [f"  {'attention':40s} {'us':>10s} {'TFLOP/s':>8s}  torch's time over ours, goal 0.9; of a token a copy's rate, 0.8"],
     "irregular": [f"  {'reads or order by data':40s} {'kernels':>7s} {'us':>10s} {'torch us':>10s}  torch's time over ours, goal 1"],
     "tuning": [f"  {'kernel':34s} {'default us':>10s} {'tuned us':>10s} {'cuBLAS/copy':>10s}  default's time over the tuned one's"],
-    "blocks": ["  medians; graph: a CUDA graph is replayed; the ratios are paired by round, with a 95 % interval"],
+    "blocks": [_WHOLE],
+    "models": [_WHOLE],
 }

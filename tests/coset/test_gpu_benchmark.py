@@ -10,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.gpu import PROGRAMS
 from benchmarks.gpu_report import text_of
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
+from benchmarks.gpu_models import MODELS, Mamba  # noqa: E402  (needs torch)
+from benchmarks.gpu_modules import drawn  # noqa: E402
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
@@ -57,6 +61,39 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     assert get_target(tmp_path / calibrated["file"]).bases and (tmp_path / calibrated["profile"]).exists()
     (text,) = tmp_path.glob("*.txt")
     assert "layer_norm" in text.read_text() and json.loads(text.with_suffix(".json").read_text()) == document
+
+
+def test_a_dry_run_of_whole_models(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    pytest.importorskip("onnxscript")
+    done = run("--device", "cpu", "--part", "models", "--only", "mlp", "--only", "moe", "--json", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr[-800:]
+    *rows, whole = json.loads(done.stdout)["parts"]["models"]["rows"]
+    assert [row["block"] for row in rows] == ["mlp", "moe"] and whole["of"] == 2 and whole["geometric_mean"] > 0
+    assert all(not row["wrong"] and not row["failed"] and row["ours_over"]["compile_max"]["value"] > 0 for row in rows)
+    (text,) = tmp_path.glob("*.txt")
+    assert "geometric mean over max-autotune" in text.read_text()
+
+
+@pytest.mark.parametrize("name", PROGRAMS["models"])
+def test_models_have_values_of_their_inputs_dtype(name: str) -> None:
+    made = drawn(name, MODELS[name], tiny=True)
+    results = made.module(*made.inputs.values())
+    for result in results if isinstance(results, tuple) else (results,):
+        assert torch.isfinite(result).all() and result.dtype in {each.dtype for each in made.inputs.values()}
+
+
+def test_state_spaces_in_chunks_are_the_recurrence() -> None:
+    torch.manual_seed(0)
+    block = Mamba(16, 2, 8, 6, 4).double()
+    values, steps = torch.randn(2, 12, 2, 8).double(), torch.rand(2, 12, 2).double()
+    inward, outward = torch.randn(2, 12, 6).double(), torch.randn(2, 12, 6).double()
+    state, expected = torch.zeros(2, 2, 8, 6).double(), []
+    for place in range(12):
+        state = state * (steps[:, place] * -block.rate.exp()).exp()[..., None, None]
+        state = state + (values[:, place] * steps[:, place, :, None])[..., None] * inward[:, place, None, None]
+        expected.append((state * outward[:, place, None, None]).sum(-1) + values[:, place] * block.skip)
+    torch.testing.assert_close(block.mixed(values, steps, inward, outward), torch.stack(expected, 1), rtol=1e-6, atol=1e-6)
 
 
 def test_what_went_wrong_is_in_the_text() -> None:
