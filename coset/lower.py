@@ -29,7 +29,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
 from coset.looping import Loops
 from coset.lowering.chosen_matrix import chosen_matrix
-from coset.lowering.contraction import dot
+from coset.lowering.contraction import of_matrices
 from coset.lowering.convolution_gradients import gradient_of_convolution
 from coset.lowering.grouped import is_grouped
 from coset.lowering.kernel import Plan
@@ -212,7 +212,7 @@ def _opened(program: Program, prices: PlanPrices | None, *, sums: bool) -> tuple
         return primitive(program.with_roots(roots), _is_kept, product=product)
 
     def opened(roots: tuple[Term, ...]) -> tuple[Term, ...]:
-        return primitives(roots, lambda term: chosen_matrix(term) or dot(term))
+        return primitives(roots, lambda term: chosen_matrix(term) or of_matrices(term))
 
     return Loops(prices, opened, lambda roots: primitives(roots, lambda _: None), sums).gone(opened(program.roots))
 

@@ -15,6 +15,17 @@ from coset.lowering.kinds import is_light, is_plain, is_product
 FOLDED = 64  # elements of a result that is computed here from constants
 
 
+def of_matrices(term: Term) -> Term | None:
+    """As `dot`, but a product with one row or column stays what it is: the search may find an attention of one query in it, or another order
+    of products, and the plan opens it."""
+    return None if is_product(term) and not _is_shallow(term) else dot(term)
+
+
+def _is_shallow(term: Term) -> bool:
+    """True where nothing is summed."""
+    return all(term.operands[0].tensor.dims[axis] == 1 for axis in term.attribute("lhs_contract"))
+
+
 def dot(term: Term) -> Term | None:
     """The contraction as elementwise ops and a reduction, or None where it is a matrix product (or has complex elements)."""
     lhs, rhs = term.operands
@@ -24,8 +35,7 @@ def dot(term: Term) -> Term | None:
     free = [[axis for axis in range(side.tensor.rank) if axis not in own] for side, own in zip(term.operands, taken, strict=True)]
     depth = tuple(lhs.tensor.dims[axis] for axis in term.attribute("lhs_contract"))
     thin = any(all(side.tensor.dims[axis] == 1 for axis in own) for side, own in zip(term.operands, free, strict=True))
-    shallow = all(dim == 1 for dim in depth)
-    if is_product(term) and not thin and not shallow:
+    if is_product(term) and not thin and not _is_shallow(term):
         return None
     shape: tuple[Dim, ...] = (*term.tensor.dims, *depth)
     rank, batch = term.tensor.rank, len(term.attribute("lhs_batch"))

@@ -9,12 +9,12 @@ import pytest
 
 from coset.egraph.limits import Limits
 from coset.lower import searched
-from coset.lowering.kernel import Attention
+from coset.lowering.kernel import Attention, Plan
 from coset.lowering.plan import plan
 from coset.lowering.triton import can_emit, refusal
 from coset.reference import read_program
 from coset.targets.target import get_target
-from coset.task import Job, finish, solve_task
+from coset.task import Job, Task, finish, solve_task
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 TARGET = get_target("nvidia-h200")
@@ -29,7 +29,41 @@ def test_a_spelling_becomes_one_kernel(path: Path) -> None:
     """All of `ENTRIES` do; a few are tried here."""
     model = onnx.parser.parse_model(path.read_text()) if path.suffix == ".onnxtxt" else path
     task = searched(Job(model, TARGET, "reassociates", Limits(), (), {}, lambda _: None), read_program(model))
-    solved, _ = solve_task(task, task.phases)
-    planned = plan(finish(task, solved)[0], TARGET, binding=task.binding, computes=can_emit)
-    attentions = [kernel for kernel in planned.kernels if isinstance(kernel, Attention)]
+    attentions = [kernel for kernel in _planned(task).kernels if isinstance(kernel, Attention)]
     assert len(attentions) == 1 and not refusal(attentions[0])
+
+
+def _planned(task: Task) -> Plan:
+    solved, _ = solve_task(task, task.phases)
+    return plan(finish(task, solved)[0], TARGET, binding=task.binding, computes=can_emit)
+
+
+DECODED = """<ir_version: 10, opset_import: ["": 21]>
+decoded ({dtype}[2, {heads}, 1, 64] q, {dtype}[2, {groups}, 511, 64] past_k, {dtype}[2, {groups}, 511, 64] past_v,
+         {dtype}[2, {groups}, 1, 64] k, {dtype}[2, {groups}, 1, 64] v) => ({dtype}[2, {heads}, 1, 64] y)
+<int64[1] two = {{2}}, int64[5] wide = {{2, {groups}, {many}, 512, 64}}, int64[4] flat = {{2, {heads}, 512, 64}}, float e = {{0.125}}> {{
+    scale = CastLike(e, q)
+    keys = Concat<axis = 2>(past_k, k)
+    values = Concat<axis = 2>(past_v, v)
+    k1 = Unsqueeze(keys, two)
+    k2 = Expand(k1, wide)
+    k3 = Reshape(k2, flat)
+    k4 = Transpose<perm = [0, 1, 3, 2]>(k3)
+    v1 = Unsqueeze(values, two)
+    v2 = Expand(v1, wide)
+    v3 = Reshape(v2, flat)
+    scores = MatMul(q, k4)
+    scaled = Mul(scores, scale)
+    weights = Softmax<axis = -1>(scaled)
+    y = MatMul(weights, v3)
+}}"""
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float"])
+@pytest.mark.parametrize(("heads", "groups"), [(8, 2), (4, 4)])
+def test_one_query_over_a_cache_is_one_kernel(dtype: str, heads: int, groups: int) -> None:
+    """A token after others: products with one row, of keys that are joined to a cache and shared by heads."""
+    model = onnx.parser.parse_model(DECODED.format(dtype=dtype, heads=heads, groups=groups, many=heads // groups))
+    task = searched(Job(model, TARGET, "reassociates", Limits(), (), {}, lambda _: None), read_program(model))
+    (attention,) = _planned(task).kernels
+    assert isinstance(attention, Attention) and not refusal(attention)
