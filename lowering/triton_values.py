@@ -29,7 +29,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
-from coset.lowering.triton_copies import Copy
+from coset.lowering.triton_copies import Copy, Side, copy_of
 from coset.lowering.triton_dims import address, dim_text, is_natural, places_of, shift, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
@@ -114,6 +114,14 @@ class Space:
             total = add(multiply(total, loop.extent), loop.index)
         if len(loops) > 1:
             self._flat.append((total, text, loops[-1], axes))
+
+    def copy(self, scalar: Scalar, single: Sequence[Loop], sides: tuple[Side, Side]) -> None:
+        """Read by bulk copies what can be of the loads under `scalar`, an operand of a product over these `sides`; `single`: loops of which
+        a tile has one index."""
+        names = {name: self.body.symbol(name) for side in sides for loop in side.loops[:-1] for name in sorted(symbols(loop.extent))}
+        buffers = self.body.plan.buffers
+        found = {load: copy_of(load, buffers[load.buffer], self.binding, single, sides, names) for load in plain_loads(scalar)}
+        self.copies = {load: copy for load, copy in found.items() if copy is not None}
 
     def enter(self, scope: Scope) -> None:
         """Write further values into `scope`, where their axes need it."""
