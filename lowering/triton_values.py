@@ -336,7 +336,7 @@ class Space:
         """A tile by a bulk copy, which is 0 where the masks of a load are off."""
         texts = [place if isinstance(place, str) else self.dim(place)[0] for place in copy.places]
         if self.body.wide is not False:  # places are 32 bits wide: of indices, not of elements
-            texts = [f"tl.cast({text}, tl.int32)" for text in texts]
+            texts = [text if text.isdigit() else f"tl.cast({text}, tl.int32)" for text in texts]
         text = copy.text(self.body.tiles(copy.buffer, copy.begin, copy.tiles), texts)
         if not stored:
             text = from_memory(text, item.dtype)
