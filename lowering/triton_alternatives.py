@@ -216,10 +216,19 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
 def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
     rows, keys = number_of(kernel.rows, sizes), number_of(kernel.summed[-1:], sizes)
     widths = [power_of_two(number_of(each.n, sizes)) for each in kernel.sums] if isinstance(kernel, Chain) else [0]
+
+    def fits(height: int, block: int, warps: int) -> bool:  # scores and what is summed are held at once
+        within = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
+        return within and _per_thread(height * (block + sum(widths)), warps, 1, 192)
+
+    copied = "BULK" in dict(default.numbers)
+    for height, block, warps, stages in product((64, 128), (16, 32, 64, 128), (4, 8), (3, 2)) if copied else ():
+        if fits(height, block, warps):
+            yield Choice((("BLOCK_M", height), ("BLOCK_N", block), ("BULK", 1)), warps, stages)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (1, 2, 3)):
-        fits = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
-        if fits and _per_thread(height * (block + sum(widths)), warps, 1, 192):  # scores and what is summed are held at once
-            yield Choice((("BLOCK_M", height), ("BLOCK_N", block)), warps, stages)
+        if fits(height, block, warps):
+            numbers = (("BLOCK_M", height), ("BLOCK_N", block))
+            yield Choice((*numbers, ("BULK", 0)) if copied else numbers, warps, stages)
 
 
 _FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {

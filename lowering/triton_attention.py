@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import log
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, substitute, subtract, symbols
+from coset.ir.dims import Dim, add, ceildiv, multiply, substitute, subtract
 from coset.ir.op import get_op
 from coset.ir.types import BOOL, F32, I64, DType
 from coset.lowering.kernel import (
@@ -29,12 +29,11 @@ from coset.lowering.kernel import (
     Store,
     extents_of,
     reads,
-    scalars,
     used_picks,
     writes,
 )
 from coset.lowering.renaming import replaced
-from coset.lowering.triton_attention_tiling import Held, Tiling, choose_tiling, for_copies
+from coset.lowering.triton_attention_tiling import Held, Tiling, choose_tiling, for_copies, score_bits
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_copies import Side, used_lines
 from coset.lowering.triton_dims import count_of, join_loops
@@ -112,11 +111,7 @@ def _held(kernel: Attention, units: tuple[DType, DType]) -> Held:
     """What shared memory holds of the operands, and of what is read for each score."""
     sides = (kernel.query, units[0]), (kernel.key, units[0]), (kernel.value, units[1])
     query, key, value = (side_bits(side, unit) for side, unit in sides)
-    rows, keys = ({loop.name for loop in loops} for loops in (kernel.m, kernel.keys))
-    loads = [item for item in scalars(kernel.score) if isinstance(item, Load)]
-    varying = [{name for dim in load.index for name in symbols(dim)} for load in loads]
-    score = sum(load.dtype.bits for load, names in zip(loads, varying, strict=True) if names & rows and names & keys)
-    return Held(query, key, value, score)
+    return Held(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys))
 
 
 def _copying(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> tuple[bool, bool]:

@@ -3,14 +3,17 @@ read by bulk copies."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from coset.lowering.kernel import Attention
+from coset.ir.dims import symbols
+from coset.lowering.kernel import Attention, Load, Loop, Scalar, scalars
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import count_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_tiling import SIDE_COPIED, unit_side
+from coset.lowering.triton_values import plain_loads
 
 SPLIT_KEYS = 256  # keys of one part at least, where keys are split
 SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
@@ -18,7 +21,7 @@ STAGES_COPIED = 3
 _COPIED = ((128, (128, 128, 8)), (256, (128, 64, 8)))
 """Queries, keys and warps where queries and values have room for so many elements at most. torch's flex attention takes 128 by 128 on an
 H100 for f16 (torch/_inductor/kernel/flex_attention.py, `_h100_default_config`; for 64 elements with 4 warps, which spill on sm_100)."""
-_BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
+BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,14 @@ class Tiling:
         m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
         bulk = dict(choice.numbers).get("BULK")
         return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=bulk)
+
+
+def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Loop]) -> int:
+    """Bits that are read for each score: what differs along rows and keys, and what is read where a condition on both holds."""
+    across, along = ({loop.name for loop in loops} for loops in (rows, keys))
+    plain = {load for score in scores for load in plain_loads(score)}
+    loads = {item: {name for dim in item.index for name in symbols(dim)} for item in scalars(*scores) if isinstance(item, Load)}
+    return sum(load.dtype.bits for load, names in loads.items() if load not in plain or (names & across and names & along))
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, 
         tiles = [larger, replace(larger, n=max(16, larger.n // 2)), tiling]
     for tile in tiles:
         for resident in (1,) if tile.warps == 8 else (2, 1):
-            room = (options.bulk + _RESERVED) // resident - _RESERVED - _BARRIERS
+            room = (options.bulk + _RESERVED) // resident - _RESERVED - BARRIERS
             stages = min(STAGES_COPIED, held.stages(tile, room))
             if stages >= 2:
                 return replace(tile, bulk=int(tile.m >= SIDE_COPIED), stages=stages)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.ir.types import BOOL
-from coset.lowering.index_arithmetic import linear
+from coset.lowering.index_arithmetic import Extents, is_within, linear
 from coset.lowering.kernel import (
     Apply,
     Bound,
@@ -94,6 +94,7 @@ class Space:
         self._outside: list[dict[str, tuple[str, Axes]]] = []
         self.results: dict[str, Value] = {}
         self.copies: Mapping[Load, Copy] = {}  # loads of whole tiles that are bulk copies
+        self.extents: Extents | None = None  # of the kernel's loops, where loads are looked at that conditions may leave out
         self._kept: list[Scalar] = []
 
     def index(self, loop: str, text: str, axes: Axes) -> None:
@@ -279,7 +280,8 @@ class Space:
         if isinstance(item, Choose):
             return self._choose(item, condition, stored=stored)
         if isinstance(item, Load):
-            return self._load(item, condition, stored=stored, other=None)
+            needed = condition is not None and not self._is_always_there(item, condition.axes)
+            return self._load(item, condition if needed else None, stored=stored, other=None)
         if isinstance(item, Number):
             text = number(item.value, item.dtype)
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
@@ -331,6 +333,24 @@ class Space:
         if not stored:
             text = from_memory(text, item.dtype)
         return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
+
+    def _is_always_there(self, item: Load, axes: Axes) -> bool:
+        """True where an element is inside of its buffer for every index, and a condition that differs along these axes would have it read
+        once for each place of one that it does not differ along."""
+        buffer = self.body.plan.buffers[item.buffer]
+        if self.extents is None or not all(
+            self._is_inside(place, size, self.extents) for place, size in zip(item.index, buffer.shape, strict=True)
+        ):
+            return False
+        return bool(axes - self.dim(address(buffer, item.index))[1])
+
+    @staticmethod
+    def _is_inside(place: Dim, size: Dim, extents: Extents) -> bool:
+        """True where `place` is seen to be below `size`, also where other loops than its own have no index."""
+        if any(name.startswith("pick:") for name in symbols(place)):
+            return False
+        own = {name for loop in symbols(place) & extents.keys() for name in symbols(extents[loop])}
+        return symbols(size) <= own and is_within(place, 0, size, extents)
 
     def _copied(self, item: Load, copy: Copy, *, stored: bool) -> Value:
         """A tile by a bulk copy, which is 0 where the masks of a load are off."""

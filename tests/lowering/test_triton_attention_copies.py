@@ -16,7 +16,7 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import Dim, add, floordiv, multiply, subtract, symbol
 from coset.ir.op import get_op
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I32, DType
-from coset.lowering.kernel import Apply, Attention, Bound, Choose, Load, Number, Pick, Plan, Result, Scalar
+from coset.lowering.kernel import Apply, Attention, Bound, Choose, Load, Loop, Number, Pick, Plan, Result, Scalar
 from coset.lowering.plan import plan
 from coset.lowering.renaming import mapped_kernel
 from coset.lowering.triton import Emission, Options, Rounding, can_emit, emit, kernel_source
@@ -427,6 +427,24 @@ def test_the_default_of_targets_with_copies() -> None:
     assert token["BULK"] == 0 and token["BLOCK_M"] == 16 and token["stages"] == 3, "memory is what is waited for"
     assert default(wide(64, dtype=F32), replace(HOPPER, tf32=True))["BULK"] == 1
     assert "BULK" not in default(wide(64, dtype=F32)), "f32 in full has no matrix unit there"
+
+
+def test_a_tile_is_no_larger_than_what_a_copy_brings(interpreter: Runner) -> None:
+    """Keys of two loops, of which the last one has 64: 128 of them are no block."""
+    kernel, made = planned(Case((64,), (), 256, 512, 32, 32, F16, "none", 0.25))
+    (batch,), (depth,), (column,) = kernel.batch, kernel.k, kernel.n
+    outer, inner = Loop("loop:o", 8), Loop("loop:i", 64)
+    key, value = (Load(name, (batch.index, inner.index, outer.index, last.index), F16) for name, last in (("k", depth), ("v", column)))
+    kernel = replace(kernel, keys=(outer, inner), key=key, value=value)
+    made = replace(made, buffers=made.buffers | {name: replace(made.buffers[name], shape=(64, 64, 8, 32)) for name in "kv"})
+    emission = emit(kernel, made, options=HOPPER)
+    assert emission.choice is not None and emission.choice["BLOCK_N"] == 64 and names(emission) == {"q", "k", "v"}
+    small = replace(made, buffers={name: replace(each, shape=(2, *each.shape[1:])) for name, each in made.buffers.items()})
+    kernel = replace(kernel, batch=(Loop(batch.name, 2),))
+    draw = np.random.default_rng(1)
+    values = {name: cast(draw.normal(size=small.buffers[name].shape), F16) for name in "qkv"}
+    found, expected = run(kernel, small, values, {}, interpreter, chosen(64, 32))["y"]
+    assert_near(found, expected, F16, 1e-3, absolute=1e-3)
 
 
 def test_masks_need_shared_memory_too() -> None:
