@@ -96,6 +96,15 @@ def test_the_bits_are_those_of_pointers(mask: str, dtype: DType, interpreter: Ru
             memory[name] = found
 
 
+def test_operands_of_heads_that_share_keys_are_copies(interpreter: Runner) -> None:
+    """What is summed has two loops under a causal mask, of which a block has one index of the first."""
+    given = Backward(Case((2,), (3,), 64, 64, 32, 32, F16, "causal", 0.25), alone=True)
+    made = plan(given.program(), computes=can_emit)
+    for kernel in made.kernels:
+        assert {each.buffer for each in copied(emit(kernel, made, options=chosen(kernel, 32, 16)))} == set("qkvg")
+    check(given, {}, values_for(given, {}, 1), interpreter, "groups", lambda kernel: chosen(kernel, 32, 16))
+
+
 # ---------------------------------------------------------------- what is chosen
 
 
