@@ -112,7 +112,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--target", default="nvidia-h200", help="whose data the plans are made with")
     parser.add_argument("--seconds", type=float, default=570.0, help="for all parts together")
-    parser.add_argument("--no-tune", action="store_true", help="do not try other tile sizes of products")
+    parser.add_argument("--no-tune", action="store_true", help="do not try other tile sizes of products and attentions")
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results"))
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -358,7 +358,7 @@ def _child(given: argparse.Namespace) -> int:
     elif kind == "matmul":
         rows = gpu_kernels.products(given.device, given.target, protocol, tiny=tiny, tune=not given.no_tune)
     elif kind == "attention":
-        rows = gpu_attention.attention(given.device, given.target, protocol, tiny=tiny)
+        rows = gpu_attention.attention(given.device, given.target, protocol, tiny=tiny, tune=not given.no_tune)
     elif kind == "irregular":
         rows = gpu_irregular.irregular(given.device, given.target, protocol, tiny=tiny)
     elif kind == "tuning":

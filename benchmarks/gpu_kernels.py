@@ -171,7 +171,7 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
             if tune and copied:
                 forms |= {choice.text(): (choice, kernels.options) for choice in _copied(case, kernels, COPIED[:1] if tiny else COPIED)}
             for name, (choice, options) in forms.items():
-                _form(name, choice, options, kernels, stack, programs, refused)
+                form(name, choice, options, kernels, stack, programs, refused)
             if tune and not copied:
                 found, refused = _tilings(kernels, module, device, TINY_TILINGS if tiny else TILINGS)
                 programs |= found
@@ -209,7 +209,7 @@ def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> l
     return found
 
 
-def _form(
+def form(
     name: str, choice: Choice | None, options: Options, kernels: Kernels, stack: ExitStack, programs: Row, refused: dict[str, str]
 ) -> None:
     """One more way to run the kernel, or why it does not run."""

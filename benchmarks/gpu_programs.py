@@ -216,4 +216,5 @@ TINY_ATTENTION = (
     Case("attention", "f16", (1, 2, 2, 20, 30, 16)),
     Case("causal", "f32", (2, 1, 1, 33, 33, 16)),
     Case("decode", "f16", (1, 2, 2, 1, 600, 16)),
+    Case("causal", "f16", (1, 2, 1, 128, 128, 16)),
 )

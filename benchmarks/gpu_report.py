@@ -77,7 +77,12 @@ def _attention(row: Row) -> list[str]:
     wrong = "" if row["right"] else f"  WRONG: error {row['error']:.1e}"
     copied = f", of the copy's rate {_ratio(row['share_of_copy'])}" if "share_of_copy" in row else ""
     times = f"{row['median_s']['ours'] * 1e6:10.1f} {row['flop_per_s'] / 1e12:8.1f}"
-    return [f"  {row['case']:40s} {times}  {_ratio(row['share_of_torch'])}{copied}{reached}{wrong}"]
+    lines = [f"  {row['case']:40s} {times}  {_ratio(row['share_of_torch'])}{copied}{reached}{wrong}"]
+    if "other_form" in row:
+        lines.append(f"    by {row['other_form']['form']} instead: {_ratio(row['other_form']['share_of_torch'])}")
+    if "best_tiling" in row:
+        lines.append(f"    best tiling tried: {row['best_tiling']['tiling']}: {_ratio(row['best_tiling']['share_of_torch'])}")
+    return lines + [f"    does not run: {name}: {why[:120]}" for name, why in row.get("tilings_that_do_not_run", {}).items()]
 
 
 def _irregular(row: Row) -> list[str]:

@@ -36,11 +36,11 @@ def replaced(value: Scalar, results: Mapping[str, Scalar]) -> Scalar:
     """`value` with scalars in place of the results of these names."""
     done: dict[int, Scalar] = {}
     for each in scalars(value):
-        done[id(each)] = results.get(each.name, each) if isinstance(each, Result) else _over(each, done)
+        done[id(each)] = results.get(each.name, each) if isinstance(each, Result) else over(each, done)
     return done[id(value)]
 
 
-def _over(value: Scalar, done: Mapping[int, Scalar]) -> Scalar:
+def over(value: Scalar, done: Mapping[int, Scalar]) -> Scalar:
     """A scalar over what its operands have become."""
     if isinstance(value, Apply):
         return replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
@@ -65,7 +65,7 @@ def mapped_kernel(kernel: Computed, load: Callable[[Load], Load], store: Callabl
     """`kernel` with other loads, and stores in other places. A choice between one element and itself is that element."""
     done: dict[int, Scalar] = {}
     for value in scalars(*values_of(kernel)):
-        now = load(value) if isinstance(value, Load) else _over(value, done)
+        now = load(value) if isinstance(value, Load) else over(value, done)
         done[id(value)] = now.inside if isinstance(now, Choose) and isinstance(now.inside, Load) and now.inside == now.outside else now
 
     def stored(stores: tuple[Store, ...]) -> tuple[Store, ...]:

@@ -14,7 +14,7 @@ from itertools import islice, product
 from coset.ir.types import F64, I8
 from coset.lowering.kernel import Attention, Chain, Computed, Grouped, Pointwise, Product, Recurrence, Rows, Scan, Scatter, Sort, Statistics
 from coset.lowering.scattering import ATOMIC
-from coset.lowering.triton_attention import SPLITS as PARTS
+from coset.lowering.triton_attention_tiling import SPLITS as PARTS
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
@@ -41,6 +41,12 @@ _COPIED_PRODUCTS = (
     (64, 128, 128, 4, 4, 1), (64, 128, 128, 4, 3, 1), (64, 64, 128, 4, 4, 1), (64, 64, 256, 4, 3, 1),
 )  # fmt: skip
 """The same where operands are bulk copies, and the parts that a tile is stored in."""
+_COPIED_ATTENTIONS = (
+    (128, 128, 8, 3), (128, 128, 8, 2), (128, 128, 4, 3), (128, 128, 4, 2), (128, 64, 4, 4), (128, 64, 4, 3), (128, 64, 8, 4),
+    (128, 64, 8, 2), (64, 128, 4, 3), (64, 128, 4, 2), (64, 64, 4, 4), (64, 64, 4, 3), (64, 64, 4, 2), (128, 32, 4, 4), (64, 32, 4, 4),
+)  # fmt: skip
+"""Queries and keys, warps, stages of attentions that read by bulk copies: what Triton's tutorial 06 tries on this architecture, and more
+warps where heads are wide."""
 _SPLIT_PRODUCTS = ((64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (64, 32, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 256, 2, 4))
 _SPLITS = (2, 4, 8, 16, 32)
 _LEAST_PART = 256  # of k, or of keys
@@ -184,16 +190,23 @@ def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choic
 def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
     batch, m, keys, width = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
     splits = default["SPLITS"]
+    copied = "BULK" in dict(default.numbers)
 
-    def choice(height: int, block: int, splits: int, warps: int, stages: int) -> Choice:
-        return Choice((("BLOCK_M", height), ("BLOCK_N", block), ("SPLITS", splits)), warps, stages)
+    def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0) -> Choice:
+        numbers = (("BLOCK_M", height), ("BLOCK_N", block), ("SPLITS", splits))
+        return Choice((*numbers, ("BULK", bulk)) if copied else numbers, warps, stages)
 
     programs = max(1, batch * -(-m // default["BLOCK_M"]))
     known = all(isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m))
+    forms = dict.fromkeys((default["BULK"], 1, 0)) if copied else (0,)
     if options.splits and known:
-        for parts in (1, *_SPLITS, PARTS):
+        for bulk, parts in product(forms, (1, *_SPLITS, PARTS)):
             if parts == 1 or (parts * _LEAST_PART <= keys and parts * programs <= 4 * options.processors):
-                yield choice(default["BLOCK_M"], default["BLOCK_N"], parts, default.warps, default.stages)
+                yield choice(default["BLOCK_M"], default["BLOCK_N"], parts, default.warps, default.stages, bulk)
+    for height, block, warps, stages in _COPIED_ATTENTIONS if copied else ():
+        height, block = unit_side(m, height), unit_side(keys, block)
+        if _per_thread(height * power_of_two(width), warps, 1, 128):
+            yield choice(height, block, splits, warps, stages, 1)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (2, 3)):
         fits = height <= unit_side(m, 128) and block <= unit_side(keys, 128)
         if fits and _per_thread(height * power_of_two(width), warps, 1, 128):
@@ -203,10 +216,19 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
 def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
     rows, keys = number_of(kernel.rows, sizes), number_of(kernel.summed[-1:], sizes)
     widths = [power_of_two(number_of(each.n, sizes)) for each in kernel.sums] if isinstance(kernel, Chain) else [0]
+
+    def fits(height: int, block: int, warps: int) -> bool:  # scores and what is summed are held at once
+        within = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
+        return within and _per_thread(height * (block + sum(widths)), warps, 1, 192)
+
+    copied = "BULK" in dict(default.numbers)
+    for height, block, warps, stages in product((64, 128), (16, 32, 64, 128), (4, 8), (3, 2)) if copied else ():
+        if fits(height, block, warps):
+            yield Choice((("BLOCK_M", height), ("BLOCK_N", block), ("BULK", 1)), warps, stages)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (1, 2, 3)):
-        fits = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
-        if fits and _per_thread(height * (block + sum(widths)), warps, 1, 192):  # scores and what is summed are held at once
-            yield Choice((("BLOCK_M", height), ("BLOCK_N", block)), warps, stages)
+        if fits(height, block, warps):
+            numbers = (("BLOCK_M", height), ("BLOCK_N", block))
+            yield Choice((*numbers, ("BULK", 0)) if copied else numbers, warps, stages)
 
 
 _FAMILIES: dict[type[Computed], Callable[..., Iterator[Choice]]] = {

@@ -7,11 +7,12 @@ What is done to queries, keys, values and scores before, and to the result after
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import log
 
-from coset.ir.dims import Dim, add, ceildiv, multiply, substitute
+from coset.ir.dims import Dim, add, ceildiv, multiply, substitute, subtract
 from coset.ir.op import get_op
-from coset.ir.types import BOOL, I64, DType
+from coset.ir.types import BOOL, F32, I64, DType
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -32,68 +33,23 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.renaming import replaced
+from coset.lowering.triton_attention_tiling import Held, Tiling, choose_tiling, for_copies, score_bits
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_copies import Side, used_lines
 from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_product import dot_text, operand_tile
-from coset.lowering.triton_rows import emit_rows, power_of_two
-from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
-from coset.lowering.triton_tiling import narrowest, unit_of, unit_side
+from coset.lowering.triton_product import dot_text, is_plain, operand_tile, side_bits
+from coset.lowering.triton_rows import emit_rows
+from coset.lowering.triton_scalars import TYPES, conversion, filling, from_memory, to_memory
+from coset.lowering.triton_scores import all_seen, unscaled
+from coset.lowering.triton_tiling import copied_unit, narrowest, unit_of
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
 _NAMES = """rows columns query_depth key_depth keys value_keys row_mask column_mask query_depth_mask key_depth_mask key_mask value_mask
     program tile tiles batch split start begin end chunk total top sums query key value dot scores weights base less new mean
     BLOCK_M BLOCK_N BLOCK_D BLOCK_E SPLITS"""
-SPLIT_KEYS = 256  # keys of one part at least, where keys are split
-SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """A program has `m` queries and `n` keys at a time; queries have room for `d` elements, values for `e`."""
-
-    m: int
-    n: int
-    d: int
-    e: int
-    warps: int
-    splits: int = 1
-    stages: int = 2
-
-    @property
-    def choice(self) -> Choice:
-        """As what is chosen."""
-        return Choice((("BLOCK_M", self.m), ("BLOCK_N", self.n), ("SPLITS", self.splits)), self.warps, self.stages)
-
-    def chosen(self, choice: Choice) -> Tiling:
-        """The tiles that `choice` says."""
-        m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
-        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages)
-
-
-def choose_tiling(kernel: Attention, options: Options) -> Tiling:
-    """The tiles: as large as shared memory and registers of a datacenter GPU hold two stages of."""
-    batch, m, keys, k, n = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.k, kernel.n))
-    assert isinstance(k, int) and isinstance(n, int), "an attention's rows have sizes that are known"
-    d, e = max(16, power_of_two(k)), max(16, power_of_two(n))
-    bits = max(kernel.key.dtype.bits, kernel.value.dtype.bits, 16)
-    narrow = bits == 16 and d + e <= 256
-    most, block = (32, 16) if bits == 64 else (128, 64) if narrow else (64, 32)
-    rows = unit_side(m, most) if isinstance(m, int) else 64 if narrow else most
-    block = unit_side(keys, block)
-    warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
-    whole = Tiling(rows, block, d, e, warps)
-    if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
-        return whole
-    programs = batch * -(-m // rows)
-    most_parts = SPLITS if isinstance(keys, int) else UNKNOWN if m <= rows else 1
-    if isinstance(keys, int):
-        most_parts = min(most_parts, keys // SPLIT_KEYS)
-    splits = min(options.processors // programs, most_parts)
-    return replace(whole, splits=splits) if splits > 1 else whole
 
 
 def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: list[str]) -> Emission:
@@ -102,7 +58,7 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     unit = unit_of(query.dtype, key.dtype, kernel.accumulator)
     if unit is query.dtype and unit is key.dtype:
         kernel = replace(kernel, query=query, key=key)
-    tiling = choose_tiling(kernel, options)
+    tiling = _by_copies(kernel, plan, options, choose_tiling(kernel, options))
     choice = options.choice or tiling.choice
     tiling, options = tiling.chosen(choice), options.plain()
     name = "tf32" if unit is not None and unit.name == "f32" and options.tf32 else (unit or kernel.accumulator).name
@@ -124,6 +80,44 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     first = _Writer(replace(kernel, stores=()), plan, options, tiling, comment).emission(stores)
     second = emit_rows(_joined(kernel, parts, loads), plan, options, ["the parts of the keys as one"])
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name, choice)
+
+
+def _by_copies(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> Tiling:
+    """The default tiles where keys or values are read by bulk copies; these where neither can be."""
+    units = _units(kernel)
+    if not options.bulk or not all(copied_unit(unit, options) for unit in units):
+        return tiling
+    copying = _copying(kernel, plan, options, tiling)
+    if not any(copying):
+        return tiling
+    held = _held(kernel, units)
+    plain = all(copying) and is_plain(kernel.key, units[0]) and is_plain(kernel.value, units[1])
+    found = for_copies(tiling, kernel, held, options, plain=plain)
+    if found.bulk and _copying(kernel, plan, options, found) != copying:  # a larger tile reaches over the end of a loop
+        return for_copies(tiling, kernel, held, options, plain=False)
+    return found
+
+
+def _units(kernel: Attention) -> tuple[DType, DType]:
+    """What queries and keys, and what weights and values, are multiplied as."""
+    scored, summed = (
+        unit_of(one.dtype, other.dtype, kernel.accumulator) for one, other in ((kernel.query, kernel.key), (kernel.value, kernel.value))
+    )
+    assert scored is not None and summed is not None, "an attention is of floats"
+    return scored, summed
+
+
+def _held(kernel: Attention, units: tuple[DType, DType]) -> Held:
+    """What shared memory holds of the operands, and of what is read for each score."""
+    sides = (kernel.query, units[0]), (kernel.key, units[0]), (kernel.value, units[1])
+    query, key, value = (side_bits(side, unit) for side, unit in sides)
+    return Held(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys))
+
+
+def _copying(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> tuple[bool, bool]:
+    """Whether keys, and whether values, of such tiles can be read by bulk copies."""
+    writer = _Writer(kernel, plan, options.plain(), replace(tiling, bulk=1), [])
+    return bool(writer.key.copies), bool(writer.value.copies)
 
 
 def _joined(kernel: Attention, parts: Loop, loads: dict[str, Load]) -> Rows:
@@ -168,24 +162,26 @@ class _Writer:
         ends = [add(self.m, tiling.m), tiling.d, tiling.e, add(self.keys, tiling.n), self.programs]
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = body = Body(plan, options, wide=wide)
-        for name in _NAMES.split():
+        for name in [*_NAMES.split(), *(["row_start"] if tiling.bulk else [])]:
             body.name(name)
-        self.outer, self.inner = Scope(_ROW | _COLUMN | _DEPTH), Scope(_ROW | _COLUMN | _DEPTH | _KEY)
+        self.outer = Scope(_ROW | _COLUMN | _DEPTH)
+        self.scores, self.factor = self._scores()
         row = Axis("rows", None if isinstance(self.m, int) and self.m % tiling.m == 0 else "row_mask")
         column = Axis("columns", None if self.n == tiling.e else "column_mask")
         deep = self.k != tiling.d
-        whole = isinstance(self.keys, int) and self.keys % tiling.n == 0 and kernel.seen is None and tiling.splits == 1
-        both = [self.outer, self.inner]
-        key = Axis("keys", None if whole else "key_mask")
+        self.key_axis, self.value_axis = Axis("keys", None), Axis("value_keys", None)
         depths = [Axis(f"{side}_depth", f"{side}_depth_mask" if deep else None) for side in ("query", "key")]
-        self.query = Space(body, {"row": row, "depth": depths[0]}, both, binding, kernel.picks)
-        self.key = Space(body, {"depth": depths[1], "key": key}, both, binding, kernel.picks)
-        self.score = Space(body, {"row": row, "key": key}, both, binding, kernel.picks)
-        self.value = Space(
-            body, {"key": Axis("value_keys", None if whole else "value_mask"), "column": column}, both, binding, kernel.picks
-        )
-        self.result = Space(body, {"row": row, "column": column}, [self.outer], binding, kernel.picks)
-        for space in (self.query, self.key, self.score, self.value, self.result):
+        self.query, self.key, self.score, self.value, self.result = spaces = [
+            Space(body, axes, [self.outer], binding, kernel.picks)
+            for axes in (
+                {"row": row, "depth": depths[0]},
+                {"depth": depths[1], "key": self.key_axis},
+                {"row": row, "key": self.key_axis},
+                {"key": self.value_axis, "column": column},
+                {"row": row, "column": column},
+            )
+        ]
+        for space in spaces:
             space.number(joined[0], "batch", frozenset())
             space.index("loop:split", "split", frozenset())
         for space in (self.query, self.score, self.result):
@@ -196,6 +192,26 @@ class _Writer:
             space.number(joined[3], name, _KEY)
         for space, name in ((self.query, "query_depth"), (self.key, "key_depth")):
             space.number(joined[4], name, _DEPTH)
+        if tiling.bulk:
+            across, inner = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[4], "BLOCK_D", tiling.d, "0")
+            along, broad = Side(joined[3], "BLOCK_N", tiling.n, "start"), Side(joined[2], "BLOCK_E", tiling.e, "0")
+            for space, scalar, sides in (
+                (self.query, kernel.query, (across, inner)),
+                (self.key, kernel.key, (inner, along)),
+                (self.value, kernel.value, (along, broad)),
+            ):
+                space.copy(scalar, joined[0], sides)
+
+    def _scores(self) -> tuple[tuple[Scalar, Scalar], float]:
+        """The scores where all keys of a block are seen and where not, and the factor that both lack."""
+        kernel = self.kernel
+        scores = [kernel.score, kernel.score]
+        if kernel.seen is not None and len(kernel.keys) == 1:
+            (key,) = kernel.keys
+            scores[0] = all_seen(kernel.score, subtract(subtract(kernel.seen, 1), key.index), extents_of(kernel))
+        found = [unscaled(score) for score in scores]
+        same = found[0].factor == found[1].factor and kernel.accumulator is F32 and self.options.contracts
+        return (found[0].value, found[1].value) if same else (scores[0], scores[1]), found[0].factor if same else 1.0
 
     # ------------------------------------------------------------ the function
 
@@ -208,9 +224,10 @@ class _Writer:
         lines.append(f"total = tl.full([BLOCK_M, 1], 0.0, {accumulator})")
         lines.append(f'top = tl.full([BLOCK_M, 1], float("-inf"), {accumulator})')
         self._ends()
-        self._step()
-        lines.append("for start in range(begin, end, BLOCK_N):")
-        lines += [f"    {line}" for line in self.inner.lines]
+        for begin, end, masked in self._passes():
+            inner = self._step(masked=masked)
+            lines.append(f"for start in range({begin}, {end}, BLOCK_N):")
+            lines += [f"    {line}" for line in inner.lines]
         if parts is None:
             if kernel.safe or not isinstance(self.keys, int) or self.keys == 0:
                 none = "total == 0.0" if kernel.safe else f"(total == 0.0) & ({self.body.text(self.keys)} == 0)"
@@ -220,11 +237,13 @@ class _Writer:
             for store in kernel.stores:
                 self.result.store(store, _ROW | _COLUMN)
         else:
-            for role, axes in (("sums", _ROW | _COLUMN), ("total", _ROW), ("top", _ROW)):
-                self.result.results[role] = Value(role, axes)
+            top = "top" if self.factor == 1.0 else f"top * {filling(self.factor, kernel.accumulator)}"
+            for role, text, axes in (("sums", "sums", _ROW | _COLUMN), ("total", "total", _ROW), ("top", top, _ROW)):
+                self.result.results[role] = self.result.line(text, axes, role)
                 self.result.store(parts[role], axes)
         constexprs = [("BLOCK_M", tiling.m), ("BLOCK_N", tiling.n), ("BLOCK_D", tiling.d), ("BLOCK_E", tiling.e)]
         constexprs += [("SPLITS", tiling.splits)] if tiling.splits > 1 else []
+        lines = used_lines(lines) if tiling.bulk else lines
         source = function_text(self.body, kernel.name, self.comment, [name for name, _ in constexprs], lines)
         arguments, contracts = self.body.arguments(), self.options.contracts
         numbers, grid = tuple(constexprs), (self.programs,)
@@ -245,6 +264,7 @@ class _Writer:
         lines.append(f"tile = {tile}" if self.kernel.seen is None else f"tile = tiles - 1 - {tile}")
         if self.batch != 1:
             lines.append(f"batch = {rest} // tiles")
+        lines += ["row_start = tile * BLOCK_M"] if tiling.bulk else []
         lines.append("rows = tile * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]")
         lines.append(f"columns = {body.places('BLOCK_E')}[None, :]")
         lines.append(f"query_depth = {body.places('BLOCK_D')}[None, :]")
@@ -257,51 +277,76 @@ class _Writer:
             lines.append(f"key_depth_mask = key_depth < {body.text(self.k)}")
 
     def _ends(self) -> None:
-        """Which keys a program goes through."""
-        lines, body = self.outer.lines, self.body
+        """Which keys a program goes through, and up to which ones in whole blocks that all its queries see."""
+        lines, body, seen = self.outer.lines, self.body, self.kernel.seen
         lines.append(f"end = {body.text(self.keys)}")
-        if self.kernel.seen is not None:
-            text, axes = self.result.dim(self.kernel.seen)
-            last = f"tl.max({text})" if axes else text
-            lines.append(f"end = tl.minimum(end, {last})")
+        least = "end"
+        if seen is not None:
+            text, axes = self.result.dim(seen)
+            lines.append(f"end = tl.minimum(end, {f'tl.max({text})' if axes else text})")
+            least = f"tl.minimum(end, {f'tl.min({text})' if axes else text})"
         if self.tiling.splits > 1:
             lines.append("chunk = tl.cdiv(tl.cdiv(end, SPLITS), BLOCK_N) * BLOCK_N")
             lines.append("begin = split * chunk")
             lines.append("end = tl.minimum(end, begin + chunk)")
         else:
             lines.append("begin = 0")
+        if len(self._passes()) > 1:
+            whole = f"{least} // BLOCK_N * BLOCK_N"
+            lines.append(f"whole = {whole if least == 'end' and self.tiling.splits == 1 else f'tl.maximum(begin, {whole})'}")
 
-    def _step(self) -> None:
+    def _passes(self) -> list[tuple[str, str, bool]]:
+        """The loops over blocks of keys: begin, end, and whether there are keys in a block that are not there, or that some query of the
+        tile does not see. Most blocks have none, and need no masks."""
+        if isinstance(self.keys, int):
+            if self.kernel.seen is None and self.keys % self.tiling.n == 0:
+                return [("begin", "end", False)]
+            if self.keys <= self.tiling.n:
+                return [("begin", "end", True)]
+        return [("begin", "whole", False), ("whole", "end", True)]
+
+    def _step(self, *, masked: bool) -> Scope:
         """One block of keys."""
-        kernel, lines, accumulator = self.kernel, self.inner.lines, self.kernel.accumulator
+        kernel, accumulator = self.kernel, self.kernel.accumulator
+        inner = Scope(_ROW | _COLUMN | _DEPTH | _KEY)
+        lines = inner.lines
+        spaces = (self.query, self.key, self.score, self.value)
+        for space in spaces:
+            space.enter(inner)
+        self.key_axis.mask, self.value_axis.mask = ("key_mask", "value_mask") if masked else (None, None)
         lines.append(f"keys = start + {self.body.places('BLOCK_N')}[None, :]")
         lines.append(f"value_keys = start + {self.body.places('BLOCK_N')}[:, None]")
-        mask = self.key.axes["key"].mask
-        if mask is not None:
-            lines.append("key_mask = keys < end")
-            lines.append("value_mask = value_keys < end")
-        unit = unit_of(kernel.query.dtype, kernel.key.dtype, accumulator)
-        assert unit is not None
+        lines += ["key_mask = keys < end", "value_mask = value_keys < end"] if masked else []
+        unit, value_unit = _units(kernel)
         query = operand_tile(self.query, kernel.query, "query", ("BLOCK_M", "BLOCK_D"), "depth", unit)
         key = operand_tile(self.key, kernel.key, "key", ("BLOCK_D", "BLOCK_N"), "depth", unit)
         lines.append(f"dot = {dot_text(query, key, None, unit, self.options)}")
         if self.options.rounding is Rounding.EACH and kernel.dtype is not accumulator:
             lines.append(f"dot = {from_memory(to_memory('dot', kernel.dtype), kernel.dtype)}")
         self.score.results["dot"] = Value("dot", _ROW | _KEY)
-        score = self.score.name(kernel.score, self.score.computed(kernel.score))
-        text = conversion(score.text, kernel.score.dtype, accumulator)
+        scalar = self.scores[masked]
+        score = self.score.name(scalar, self.score.computed(scalar))
+        text = conversion(score.text, scalar.dtype, accumulator)
         text = text if score.axes == _ROW | _KEY else f"tl.broadcast_to({text}, [BLOCK_M, BLOCK_N])"
-        lines.append(f"scores = {text}" if mask is None else f'scores = tl.where({mask}, {text}, float("-inf"))')
-        value_unit = unit_of(kernel.value.dtype, kernel.value.dtype, accumulator)
-        assert value_unit is not None
+        lines.append(f'scores = tl.where(key_mask, {text}, float("-inf"))' if masked else f"scores = {text}")
         lines += [
             "new = tl.maximum(top, tl.max(scores, 1, keep_dims=True))",
             'base = tl.where(new == float("-inf"), 0.0, new)',
-            "weights = tl.exp(scores - base)",
-            "less = tl.exp(top - base)",
+            f"weights = {self._exponential('scores - base')}",
+            f"less = {self._exponential('top - base')}",
             "total = total * less + tl.sum(weights, 1, keep_dims=True)",
             "top = new",
         ]
         value = operand_tile(self.value, kernel.value, "value", ("BLOCK_N", "BLOCK_E"), "key", value_unit)
         weights = "weights" if value_unit is accumulator else f"weights.to({TYPES[value_unit.name]})"
         lines.append(f"sums = {dot_text(Value(weights, _ROW | _KEY), value, 'sums * less', value_unit, self.options)}")
+        for space in spaces:
+            space.leave()
+        return inner
+
+    def _exponential(self, difference: str) -> str:
+        """The exponential of a difference of scores, which `factor` still scales."""
+        if self.factor == 1.0:
+            return f"tl.exp({difference})"
+        base = filling(float(F32.numpy.type(self.factor / log(2))), F32)
+        return f"tl.exp2(({difference}) * {base})"

@@ -7,21 +7,24 @@ makes the products (scores, and what reaches them) anew, and from them the weigh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim, add, ceildiv, multiply, substitute
 from coset.ir.types import DType
 from coset.lowering.kernel import Chain, Dot, Loop, Plan, Scalar, Statistics, extents_of, reads, stores_by_sum, values_of, writes
+from coset.lowering.triton_attention_tiling import BARRIERS, STAGES_COPIED, score_bits
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_copies import Side, used_lines
 from coset.lowering.triton_dims import count_of, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_pointwise import index_limits
-from coset.lowering.triton_product import dot_text, operand_tile
+from coset.lowering.triton_product import dot_text, operand_tile, side_bits
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
-from coset.lowering.triton_tiling import narrowest, unit_of, unit_side
+from coset.lowering.triton_tiling import SIDE_COPIED, copied_unit, narrowest, unit_of, unit_side
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 ROW, KEY = frozenset({"row"}), frozenset({"key"})
@@ -33,22 +36,25 @@ _NAMES = """rows keys value_keys row_mask key_mask value_mask program tile tiles
 
 @dataclass(frozen=True)
 class Tiling:
-    """A program has `rows` rows and `block` places of what is summed at a time."""
+    """A program has `rows` rows and `block` places of what is summed at a time. `bulk`: 1 where operands are read by bulk copies, 0 where
+    not though some could be, None where none can."""
 
     rows: int
     block: int
     warps: int = 4
     stages: int = 2
+    bulk: int | None = None
 
     @property
     def choice(self) -> Choice:
         """As what is chosen."""
-        return Choice((("BLOCK_M", self.rows), ("BLOCK_N", self.block)), self.warps, self.stages)
+        numbers = [("BLOCK_M", self.rows), ("BLOCK_N", self.block)]
+        return Choice((*numbers, *([] if self.bulk is None else [("BULK", self.bulk)])), self.warps, self.stages)
 
     @staticmethod
     def chosen(choice: Choice) -> Tiling:
         """The tiles that `choice` says."""
-        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages)
+        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages, dict(choice.numbers).get("BULK"))
 
 
 def room(loops: Sequence[Loop]) -> int:
@@ -78,7 +84,8 @@ def choose_tiling(kernel: Statistics | Chain) -> Tiling:
 
 def emit_chain(kernel: Chain, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function."""
-    return ChainWriter(replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator)), plan, options, comment).emission()
+    kernel = replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator))
+    return ChainWriter(kernel, plan, with_choice(ChainWriter, kernel, plan, options), comment).emission()
 
 
 def narrowed(dots: Sequence[Dot], accumulator: DType) -> tuple[Dot, ...]:
@@ -91,7 +98,41 @@ def narrowed(dots: Sequence[Dot], accumulator: DType) -> tuple[Dot, ...]:
     return tuple(found)
 
 
-class Tiles:
+def with_choice(writer: Callable[..., Tiles], kernel: Statistics | Chain, plan: Plan, options: Options) -> Options:
+    """`options` with the default choice where they have none: operands are read by bulk copies where the target has such, some can be, and
+    shared memory holds two blocks or more."""
+    if options.choice is not None:
+        return options
+    tiling = choose_tiling(kernel)
+    if options.bulk and all(copied_unit(unit, options) for _, _, unit in _sides(kernel)):
+        probe = writer(kernel, plan, replace(options, choice=replace(tiling, bulk=1).choice), []).emission()
+        if any(argument.tiles is not None for argument in probe.launches[0].arguments):
+            tiling = _for_copies(tiling, kernel, options)
+    return replace(options, choice=tiling.choice)
+
+
+def _sides(kernel: Statistics | Chain) -> list[tuple[Scalar, int, DType]]:
+    """What is read for each block: the operands, how long their rows are, and what they are multiplied as."""
+    found = [(dot.rhs, room(dot.k), unit_of(dot.lhs.dtype, dot.rhs.dtype, kernel.accumulator)) for dot in kernel.dots]
+    if isinstance(kernel, Chain):
+        found += [(each.value, room(each.n), unit_of(each.value.dtype, each.value.dtype, kernel.accumulator)) for each in kernel.sums]
+    return [(scalar, width, unit or kernel.accumulator) for scalar, width, unit in found]
+
+
+def _for_copies(tiling: Tiling, kernel: Statistics | Chain, options: Options) -> Tiling:
+    """These tiles with operands read by bulk copies: as many stages as shared memory holds of what is read for each block, beside what is
+    read once. What is read for each score (masks) counts with it."""
+    once = sum(room(dot.k) * side_bits(dot.lhs, unit) for dot, (_, _, unit) in zip(kernel.dots, _sides(kernel), strict=False))
+    each = sum(width * side_bits(scalar, unit) for scalar, width, unit in _sides(kernel))
+    scores = [one.weight for one in kernel.sums] if isinstance(kernel, Chain) else [kernel.score, *(one.value for one in kernel.slopes)]
+    each += tiling.rows * score_bits(scores, kernel.rows, kernel.summed)
+    stages = min(STAGES_COPIED, (options.bulk - BARRIERS - tiling.rows * once // 8) // (tiling.block * each // 8))
+    if tiling.rows < SIDE_COPIED or stages < 2:
+        return replace(tiling, bulk=0)
+    return replace(tiling, bulk=1, stages=stages)
+
+
+class Tiles(ABC):
     """A Triton function whose programs have rows, and go through what is summed in blocks with the kernel's products of them."""
 
     def __init__(self, kernel: Statistics | Chain, plan: Plan, options: Options, comment: list[str]) -> None:
@@ -113,7 +154,7 @@ class Tiles:
         buffers = (*reads(kernel), *writes(kernel))
         wide, self.sizes = wideness(index_limits(plan, buffers, dims, extents_of(kernel), ends))
         self.body = Body(plan, self.options, wide=wide)
-        for name in _NAMES.split():
+        for name in [*_NAMES.split(), *(["row_start"] if self.tiling.bulk else [])]:
             self.body.name(name)
         self.outer, self.inner = Scope(ROW | COLUMN | DEPTH), Scope(ROW | COLUMN | DEPTH | KEY | PART)
         rows, tile = self.counts["rows"], self.tiling
@@ -130,6 +171,7 @@ class Tiles:
         """An index space with these axes. `keys`: the name of the index of what is summed; `loops`: those of its depth or its columns."""
         scopes = [self.outer] if keys is None and "depth" not in axes else [self.outer, self.inner]  # behind the loop, or before and in it
         found = Space(self.body, axes, scopes, self.binding, self.base.picks)
+        found.extents = extents_of(self.base)
         found.number(self.joined["batch"], "batch", frozenset())
         if "row" in axes:
             found.number(self.joined["rows"], "rows", ROW)
@@ -158,6 +200,18 @@ class Tiles:
         self.constexprs.append((found, size))
         return found
 
+    def copy(self, space: Space, scalar: Scalar, loops: Sequence[Loop], block: str, *, of: str) -> None:
+        """Read an operand by bulk copies where that is chosen and can be: `loops`, all in one `block`, by rows (`of` is "row"), or by what
+        is summed, down ("key") or along ("value")."""
+        if not self.tiling.bulk:
+            return
+        inner, batch, part = Side(tuple(loops), block, room(loops), "0"), self.joined["batch"], self.joined["part"]
+        if of == "row":
+            space.copy(scalar, batch, (Side(self.joined["rows"], "BLOCK_M", self.tiling.rows, "row_start"), inner))
+            return
+        summed = Side(self.joined["keys"], "BLOCK_N", self.tiling.block, "start")
+        space.copy(scalar, (*batch, *part), (inner, summed) if of == "key" else (summed, inner))
+
     # ------------------------------------------------------------ lines
 
     def place(self) -> None:
@@ -169,6 +223,7 @@ class Tiles:
         lines.append(f"tile = tiles - 1 - {tile}" if self.base.high is not None and self.base.low is None else f"tile = {tile}")
         if self.counts["batch"] != 1:
             lines.append("batch = program // tiles")
+        lines += ["row_start = tile * BLOCK_M"] if self.tiling.bulk else []
         lines.append("rows = tile * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]")
         lines += [f"row_mask = rows < {body.text(self.counts['rows'])}"] * (self.row.mask is not None)
 
@@ -206,6 +261,8 @@ class Tiles:
             assert unit is not None
             rows = self.space({"row": self.row, "depth": left}, loops=dot.k)
             keys = self.space({"depth": right, "key": self.key}, keys="keys", loops=dot.k)
+            self.copy(rows, dot.lhs, dot.k, block, of="row")
+            self.copy(keys, dot.rhs, dot.k, block, of="key")
             lhs = operand_tile(rows, dot.lhs, f"left{place}", ("BLOCK_M", block), "depth", unit)
             rhs = operand_tile(keys, dot.rhs, f"right{place}", (block, "BLOCK_N"), "depth", unit)
             name = self.body.name(dot.name)
@@ -221,9 +278,14 @@ class Tiles:
         text = text if value.axes >= BOTH else f"tl.broadcast_to({text}, [BLOCK_M, BLOCK_N])"
         return self.score.line(text if self.key.mask is None else f"tl.where({self.key.mask}, {text}, {outside})", BOTH, hint).text
 
+    @abstractmethod
+    def emission(self) -> Emission:
+        """The function and its launch."""
+
     def emission_of(self, lines: Sequence[str]) -> Emission:
         """The function of these lines and its launch."""
         name, contracts = self.base.name, self.options.contracts
+        lines = used_lines(lines) if self.tiling.bulk else lines
         source = function_text(self.body, name, self.comment, [each for each, _ in self.constexprs], lines)
         arguments, numbers, tiling = self.body.arguments(), tuple(self.constexprs), self.tiling
         launch = Launch(name, arguments, (self.programs,), numbers, self.sizes, tiling.warps, tiling.stages, contracts=contracts)
@@ -254,6 +316,7 @@ class ChainWriter(Tiles):
             unit = unit_of(each.value.dtype, each.value.dtype, self.kernel.accumulator)
             assert unit is not None
             space = self.space({"key": self.value_key, "column": column}, keys="value_keys", loops=each.n)
+            self.copy(space, each.value, each.n, block, of="value")
             value = operand_tile(space, each.value, f"value{number}", ("BLOCK_N", block), "key", unit)
             weight = self.made(each.weight, f"weight{number}", "0.0")
             weight = weight if unit is self.kernel.accumulator else f"{weight}.to({TYPES[unit.name]})"

@@ -120,11 +120,28 @@ def _is_sized(extent: Dim) -> bool:
 
 
 def used_lines(lines: Sequence[str]) -> list[str]:
-    """The lines of a function's body without assignments of what no later line reads: a tile that is copied needs no places of its
-    elements. Lines that are no plain assignments stay."""
-    wanted: set[str] = set()
+    """The lines of a function's body without assignments of what is not read later, in a next round of a loop either: a tile that is copied
+    needs no places of its elements. Lines that are no plain assignments stay."""
+    return _used(lines, set())[0]
+
+
+def _used(lines: Sequence[str], wanted: set[str]) -> tuple[list[str], set[str]]:
+    """The lines that stay where `wanted` is read behind them, and what they read of what is before them."""
+    wanted = set(wanted)
     kept: list[str] = []
-    for line in reversed(lines):
+    end = len(lines)
+    while end:
+        begin = end - 1
+        while _indent(lines[begin]) > _indent(lines[0]):
+            begin -= 1
+        line, body = lines[begin], lines[begin + 1 : end]
+        end = begin
+        if body:
+            inside, before = _used(body, wanted)
+            while not before <= wanted:  # what a round reads is made before the loop, or by the round before
+                wanted |= before
+                inside, before = _used(body, wanted)
+            kept += reversed(inside)
         name, sign, rest = line.strip().partition(" = ")
         if sign and name.isidentifier():
             if name not in wanted:
@@ -134,7 +151,11 @@ def used_lines(lines: Sequence[str]) -> list[str]:
             rest = line
         wanted |= set(_words(rest))
         kept.append(line)
-    return kept[::-1]
+    return kept[::-1], wanted
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _words(text: str) -> Iterator[str]:

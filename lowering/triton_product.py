@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute, symbols
+from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute
 from coset.ir.types import F32, F64, I8, DType
 from coset.lowering.kernel import (
     Buffer,
@@ -30,7 +30,7 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.triton_body import Body, function_text, wideness
-from coset.lowering.triton_copies import Copy, Side, copy_of, used_lines
+from coset.lowering.triton_copies import Copy, Side, used_lines
 from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
@@ -94,7 +94,7 @@ def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, si
         return tiling
     assert unit is not None
     bits = held_bits(kernel, unit)
-    plain = copied == 2 and all(_is_plain(side, unit) for side in (kernel.lhs, kernel.rhs))
+    plain = copied == 2 and all(is_plain(side, unit) for side in (kernel.lhs, kernel.rhs))
     found = for_copies(tiling, sizes, bits, options, plain=plain)
     if found.bulk and copied_operands(kernel, plan, options, found) < copied:  # a larger tile reaches over the end of a loop
         return for_copies(tiling, sizes, bits, options, plain=False)
@@ -103,14 +103,17 @@ def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, si
 
 def held_bits(kernel: Product | Grouped, unit: DType) -> tuple[int, int, int]:
     """Bits that shared memory holds for an element of each operand (all its loads, and what is made of them), and of the widest result."""
-    left, right = (
-        sum(load.dtype.bits for load in plain_loads(side)) + (0 if _is_plain(side, unit) else unit.bits)
-        for side in (kernel.lhs, kernel.rhs)
-    )
+    left, right = (side_bits(side, unit) for side in (kernel.lhs, kernel.rhs))
     return left, right, max(store.value.dtype.bits for store in kernel.stores)
 
 
-def _is_plain(side: Scalar, unit: DType) -> bool:
+def side_bits(side: Scalar, unit: DType) -> int:
+    """Bits that shared memory holds for an element of an operand: all its loads, and what is made of them."""
+    return sum(load.dtype.bits for load in plain_loads(side)) + (0 if is_plain(side, unit) else unit.bits)
+
+
+def is_plain(side: Scalar, unit: DType) -> bool:
+    """True where an operand is multiplied as it is read."""
     return isinstance(side, Load) and side.dtype is unit
 
 
@@ -158,15 +161,8 @@ class ProductWriter:
         if tiling.bulk:
             across, along = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[2], "BLOCK_N", tiling.n, "column_start")
             summed = Side(joined[3], "BLOCK_K", tiling.k, "start")
-            self.left.copies = self._copies(kernel.lhs, joined[0], (across, summed), binding)
-            self.right.copies = self._copies(kernel.rhs, joined[0], (summed, along), binding)
-
-    def _copies(self, scalar: Scalar, batch: tuple[Loop, ...], sides: tuple[Side, Side], binding: dict[str, Dim]) -> dict[Load, Copy]:
-        """The loads of an operand that are bulk copies."""
-        plan, body = self.body.plan, self.body
-        names = {name: body.symbol(name) for side in sides for loop in side.loops[:-1] for name in sorted(symbols(loop.extent))}
-        found = {load: copy_of(load, plan.buffers[load.buffer], binding, batch, sides, names) for load in plain_loads(scalar)}
-        return {load: copy for load, copy in found.items() if copy is not None}
+            self.left.copy(kernel.lhs, joined[0], (across, summed))
+            self.right.copy(kernel.rhs, joined[0], (summed, along))
 
     @property
     def copies(self) -> dict[Load, Copy]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.lowering.kernel import Plan, Statistics
-from coset.lowering.triton_chain import ROW, Tiles, narrowed
+from coset.lowering.triton_chain import ROW, Tiles, narrowed, with_choice
 from coset.lowering.triton_launch import Emission, Options
 from coset.lowering.triton_scalars import TYPES
 from coset.lowering.triton_values import Value
@@ -15,7 +15,8 @@ from coset.lowering.triton_values import Value
 
 def emit_statistics(kernel: Statistics, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function."""
-    return _Writer(replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator)), plan, options, comment).emission()
+    kernel = replace(kernel, dots=narrowed(kernel.dots, kernel.accumulator))
+    return _Writer(kernel, plan, with_choice(_Writer, kernel, plan, options), comment).emission()
 
 
 class _Writer(Tiles):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, add, multiply, substitute, subtract, symbol, symbols
 from coset.ir.types import BOOL
-from coset.lowering.index_arithmetic import linear
+from coset.lowering.index_arithmetic import Extents, is_within, linear
 from coset.lowering.kernel import (
     Apply,
     Bound,
@@ -29,7 +29,7 @@ from coset.lowering.kernel import (
     operands_of,
 )
 from coset.lowering.triton_body import Body
-from coset.lowering.triton_copies import Copy
+from coset.lowering.triton_copies import Copy, Side, copy_of
 from coset.lowering.triton_dims import address, dim_text, is_natural, places_of, shift, split_index
 from coset.lowering.triton_helpers import helpers_of
 from coset.lowering.triton_launch import Rounding
@@ -94,6 +94,7 @@ class Space:
         self._outside: list[dict[str, tuple[str, Axes]]] = []
         self.results: dict[str, Value] = {}
         self.copies: Mapping[Load, Copy] = {}  # loads of whole tiles that are bulk copies
+        self.extents: Extents | None = None  # of the kernel's loops, where loads are looked at that conditions may leave out
         self._kept: list[Scalar] = []
 
     def index(self, loop: str, text: str, axes: Axes) -> None:
@@ -114,6 +115,14 @@ class Space:
             total = add(multiply(total, loop.extent), loop.index)
         if len(loops) > 1:
             self._flat.append((total, text, loops[-1], axes))
+
+    def copy(self, scalar: Scalar, single: Sequence[Loop], sides: tuple[Side, Side]) -> None:
+        """Read by bulk copies what can be of the loads under `scalar`, an operand of a product over these `sides`; `single`: loops of which
+        a tile has one index."""
+        names = {name: self.body.symbol(name) for side in sides for loop in side.loops[:-1] for name in sorted(symbols(loop.extent))}
+        buffers = self.body.plan.buffers
+        found = {load: copy_of(load, buffers[load.buffer], self.binding, single, sides, names) for load in plain_loads(scalar)}
+        self.copies = {load: copy for load, copy in found.items() if copy is not None}
 
     def enter(self, scope: Scope) -> None:
         """Write further values into `scope`, where their axes need it."""
@@ -271,7 +280,8 @@ class Space:
         if isinstance(item, Choose):
             return self._choose(item, condition, stored=stored)
         if isinstance(item, Load):
-            return self._load(item, condition, stored=stored, other=None)
+            needed = condition is not None and not self._is_always_there(item, condition.axes)
+            return self._load(item, condition if needed else None, stored=stored, other=None)
         if isinstance(item, Number):
             text = number(item.value, item.dtype)
             return self.line(self._typed(item), NONE, "number") if text is None else Value(text, NONE, literal=True)
@@ -324,11 +334,29 @@ class Space:
             text = from_memory(text, item.dtype)
         return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
 
+    def _is_always_there(self, item: Load, axes: Axes) -> bool:
+        """True where an element is inside of its buffer for every index, and a condition that differs along these axes would have it read
+        once for each place of one that it does not differ along."""
+        buffer = self.body.plan.buffers[item.buffer]
+        if self.extents is None or not all(
+            self._is_inside(place, size, self.extents) for place, size in zip(item.index, buffer.shape, strict=True)
+        ):
+            return False
+        return bool(axes - self.dim(address(buffer, item.index))[1])
+
+    @staticmethod
+    def _is_inside(place: Dim, size: Dim, extents: Extents) -> bool:
+        """True where `place` is seen to be below `size`, also where other loops than its own have no index."""
+        if any(name.startswith("pick:") for name in symbols(place)):
+            return False
+        own = {name for loop in symbols(place) & extents.keys() for name in symbols(extents[loop])}
+        return symbols(size) <= own and is_within(place, 0, size, extents)
+
     def _copied(self, item: Load, copy: Copy, *, stored: bool) -> Value:
         """A tile by a bulk copy, which is 0 where the masks of a load are off."""
         texts = [place if isinstance(place, str) else self.dim(place)[0] for place in copy.places]
         if self.body.wide is not False:  # places are 32 bits wide: of indices, not of elements
-            texts = [f"tl.cast({text}, tl.int32)" for text in texts]
+            texts = [text if text.isdigit() else f"tl.cast({text}, tl.int32)" for text in texts]
         text = copy.text(self.body.tiles(copy.buffer, copy.begin, copy.tiles), texts)
         if not stored:
             text = from_memory(text, item.dtype)

@@ -132,7 +132,7 @@ def test_attention_compiles_ahead_of_time(target: str, case: Case, compiler: Com
     made = planned(case.program(), computes=can_emit)
     (kernel,) = made.kernels
     for compiled in compiler.run(kernel_source(kernel, made), emit(kernel, made).launches, target, {}):
-        assert compiled.spilled <= 64 and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
+        assert compiled.spilled <= (128 if target == "gfx942" else 0) and compiled.shared <= (64 if target == "gfx942" else 160) * 1024
     if target == "sm_90" and case.dtype.bits == 16 and case.length != 1:
         assert "wgmma" in compiled.text
 

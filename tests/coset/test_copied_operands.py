@@ -82,6 +82,8 @@ def test_a_model_reads_its_operands_by_copies(model: Any, least: int, tmp_path: 
     text = (tmp_path / "out" / "kernels.py").read_text()
     assert text.count("_tiles.load(") >= least and "flatten=True" in text
     assert "DESCRIPTORS.of(" in (tmp_path / "out" / "model.py").read_text()
+    attentions = [function for function in text.split("@triton.jit") if "weights = tl.exp" in function]
+    assert len(attentions) == (model is transformer) and all(each.count("_tiles.load(") >= 2 for each in attentions)
 
 
 def test_targets_have_copies_from_compute_capability_9_on() -> None:

@@ -50,7 +50,10 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     assert copied["launch"]["BLOCK_M"] >= 64 and copied["pointers_share_of_cublas"]["value"] > 0 and "best_tiling" in copied
     assert not any("tilings_that_do_not_run" in row or "pointers_share_of_cublas" in row for row in (products[0], products[2]))
     attentions = document["parts"]["attention"]["rows"]
-    assert len(attentions) == 3 and all(row["right"] for row in attentions) and "share_of_copy" in attentions[-1]
+    assert len(attentions) == 4 and all(row["right"] for row in attentions) and "share_of_copy" in attentions[2]
+    assert [row.get("other_form", {}).get("form") for row in attentions] == ["pointers", None, "copies", "pointers"]
+    assert all("best_tiling" in row for row in attentions if "other_form" in row)
+    assert not any("tilings_that_do_not_run" in row for row in attentions)
     irregular = document["parts"]["irregular"]["rows"]
     assert len(irregular) == 4 and all(row["right"] for row in irregular)
     tuned = document["parts"]["tuning"]["rows"]

@@ -97,12 +97,15 @@ def values_for(case: Case, binding: dict[str, int], seed: int, *, special: bool)
     return values
 
 
-def check(case: Case, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str) -> Plan:
+def check(
+    case: Case, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str, options: Options | None = None
+) -> Plan:
+    """The plan of a case whose kernel gives what its definition says in f64."""
     planned = plan(case.program(), computes=can_emit)
     (kernel,) = planned.kernels
     assert isinstance(kernel, Attention)
     buffers = {buffer: values[name] for name, buffer in planned.inputs}
-    found, _ = run(kernel, planned, buffers, binding, interpreter)["y"]
+    found, _ = run(kernel, planned, buffers, binding, interpreter, options)["y"]
     expected = case.reference(values)
     finite = [np.abs(np.where(np.isfinite(values[name].astype(np.float64)), values[name].astype(np.float64), 0)) for name in "qkv"]
     largest = [float(array.max(initial=0.0)) for array in finite]

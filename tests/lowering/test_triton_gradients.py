@@ -3,6 +3,7 @@ lengths that are not known, beside the attention itself and alone; and none of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Interpreter, Runner
-from coset.ir.dims import Dim, add, evaluate, product, symbol
+from coset.ir.dims import Dim, add, evaluate, product, subtract, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
@@ -25,6 +26,8 @@ from coset.lowering.kernel import (
     Chain,
     Choose,
     Dot,
+    Kernel,
+    Load,
     Loop,
     Number,
     Plan,
@@ -38,6 +41,7 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.plan import plan
+from coset.lowering.renaming import mapped_kernel
 from coset.lowering.triton import Options, Rounding, can_emit, emit
 from coset.lowering.triton_alternatives import alternatives
 from coset.rules.definition import evaluate_defined
@@ -52,12 +56,19 @@ Array = np.ndarray[Any, Any]
 EACH = Options(rounding=Rounding.EACH)
 
 
-def check(given: Backward, binding: dict[str, int], values: dict[str, Array], interpreter: Runner, what: str) -> Plan:
+def check(
+    given: Backward,
+    binding: dict[str, int],
+    values: dict[str, Array],
+    interpreter: Runner,
+    what: str,
+    options: Callable[[Kernel], Options] = lambda _: Options(),
+) -> Plan:
     """Run the plan kernel by kernel; each beside the NumPy execution of its scalars, the results beside the definition."""
     planned = plan(given.program(), computes=can_emit)
     memory = {buffer: values[name] for name, buffer in planned.inputs}
     for kernel in planned.kernels:
-        for name, (found, _) in run(kernel, planned, memory, binding, interpreter).items():
+        for name, (found, _) in run(kernel, planned, memory, binding, interpreter, options(kernel)).items():
             memory[name] = found
     dtype = given.case.dtype
     expected = given.bounded(values, FINEST[dtype.name], FINEST["f64" if dtype is F64 else "f32"])
@@ -399,3 +410,29 @@ def test_scores_that_are_an_output_too() -> None:
     scores = make("stablehlo.dot_general", (query, key), axes)
     planned = plan(Program(program.inputs, (*program.outputs, ("scores", scores)), None), computes=can_emit)
     assert sorted(kind.__name__ for kind in kinds(planned)) == ["Chain", "Chain", "Product", "Statistics"]
+
+
+def test_numbers_of_a_row_are_read_before_the_loop() -> None:
+    """Also where a mask chooses what is made of them; but not where only the mask keeps their places inside."""
+    case = Case((2,), (), 64, 64, 16, 16, F16, "causal", 0.25)
+    made = plan(Backward(case, alone=True).program(), computes=can_emit)
+    statistics, queries, _ = made.kernels
+    assert isinstance(statistics, Statistics) and isinstance(queries, Chain)
+    numbers = writes(statistics)
+
+    def text(index: Callable[[Load], Load], shape: tuple[Dim, ...]) -> tuple[str, str]:
+        found = mapped_kernel(queries, lambda load: index(load) if load.buffer in numbers else load, lambda store: store)
+        buffers = made.buffers | {name: replace(made.buffers[name], shape=shape) for name in numbers}
+        before, loop = emit(found, replace(made, buffers=buffers)).source.split("    for start in ")
+        return before, loop
+
+    before, loop = text(lambda load: load, (2, 64))
+    assert all(f"tl.load({name}_ptr" in before and f"{name}_ptr" not in loop for name in numbers)
+    assert "0 * keys" not in loop and "inside" in loop
+    for index, shape in (
+        (lambda load: replace(load, index=(load.index[0], subtract(load.index[1], 1))), (2, 64)),
+        (lambda load: replace(load, index=(load.index[0], add(load.index[1], 1))), (2, 64)),
+        (lambda load: replace(load, index=(*load.index, 0)), (2, 64, symbol("s"))),
+    ):
+        before, loop = text(index, shape)
+        assert loop.count("0 * keys") == 3 and "tl.load" not in before.split("sum0 = ")[-1], (index, shape)

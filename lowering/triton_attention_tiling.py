@@ -1,0 +1,124 @@
+"""Tiles of attention: how many queries and keys a program has at a time, over how many programs the keys are split, and whether they are
+read by bulk copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from coset.ir.dims import symbols
+from coset.lowering.kernel import Attention, Load, Loop, Scalar, scalars
+from coset.lowering.triton_choice import Choice
+from coset.lowering.triton_dims import count_of
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_rows import power_of_two
+from coset.lowering.triton_tiling import SIDE_COPIED, unit_side
+from coset.lowering.triton_values import plain_loads
+
+SPLIT_KEYS = 256  # keys of one part at least, where keys are split
+SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
+STAGES_COPIED = 3
+_COPIED = ((128, (128, 128, 8)), (256, (128, 64, 8)))
+"""Queries, keys and warps where queries and values have room for so many elements at most. torch's flex attention takes 128 by 128 on an
+H100 for f16 (torch/_inductor/kernel/flex_attention.py, `_h100_default_config`; for 64 elements with 4 warps, which spill on sm_100)."""
+BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A program has `m` queries and `n` keys at a time; queries have room for `d` elements, values for `e`. `bulk`: 1 where keys, values
+    and queries are read by bulk copies as far as they can be, 0 where not though some can, None where neither keys nor values can."""
+
+    m: int
+    n: int
+    d: int
+    e: int
+    warps: int
+    splits: int = 1
+    stages: int = 2
+    bulk: int | None = None
+
+    @property
+    def choice(self) -> Choice:
+        """As what is chosen."""
+        numbers = [("BLOCK_M", self.m), ("BLOCK_N", self.n), ("SPLITS", self.splits)]
+        return Choice((*numbers, *([] if self.bulk is None else [("BULK", self.bulk)])), self.warps, self.stages)
+
+    def chosen(self, choice: Choice) -> Tiling:
+        """The tiles that `choice` says."""
+        m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
+        bulk = dict(choice.numbers).get("BULK")
+        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=bulk)
+
+
+def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Loop]) -> int:
+    """Bits that are read for each score: what differs along rows and keys, and what is read where a condition on both holds."""
+    across, along = ({loop.name for loop in loops} for loops in (rows, keys))
+    plain = {load for score in scores for load in plain_loads(score)}
+    loads = {item: {name for dim in item.index for name in symbols(dim)} for item in scalars(*scores) if isinstance(item, Load)}
+    return sum(load.dtype.bits for load, names in loads.items() if load not in plain or (names & across and names & along))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bits that shared memory holds: for an element of queries, keys and values, and for a score by what is read for each of it (masks)."""
+
+    query: int
+    key: int
+    value: int
+    score: int
+
+    def stages(self, tiling: Tiling, room: int) -> int:
+        """How many blocks of keys fit into `room` bytes beside the queries; of masks one less is there."""
+        masks = tiling.m * tiling.n * self.score // 8
+        each = tiling.n * (tiling.d * self.key + tiling.e * self.value) // 8
+        return (room - tiling.m * tiling.d * self.query // 8 + masks) // (each + masks)
+
+
+def choose_tiling(kernel: Attention, options: Options) -> Tiling:
+    """The tiles: as large as shared memory and registers of a datacenter GPU hold two stages of."""
+    batch, m, keys, k, n = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.k, kernel.n))
+    assert isinstance(k, int) and isinstance(n, int), "an attention's rows have sizes that are known"
+    d, e = max(16, power_of_two(k)), max(16, power_of_two(n))
+    bits = max(kernel.key.dtype.bits, kernel.value.dtype.bits, 16)
+    narrow = bits == 16 and d + e <= 256
+    most, block = (32, 16) if bits == 64 else (128, 64) if narrow else (64, 32)
+    rows = unit_side(m, most) if isinstance(m, int) else 64 if narrow else most
+    block = unit_side(keys, block)
+    warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
+    whole = Tiling(rows, block, d, e, warps)
+    if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
+        return whole
+    programs = batch * -(-m // rows)
+    most_parts = SPLITS if isinstance(keys, int) else UNKNOWN if m <= rows else 1
+    if isinstance(keys, int):
+        most_parts = min(most_parts, keys // SPLIT_KEYS)
+    splits = min(options.processors // programs, most_parts)
+    return replace(whole, splits=splits) if splits > 1 else whole
+
+
+def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, *, plain: bool) -> Tiling:
+    """These tiles with keys and values read by bulk copies, as far as shared memory holds them; larger ones where both are, and `plain`: as
+    they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
+    tiles = [tiling]
+    if plain and max(held.query, held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
+        larger = _larger(tiling, kernel, options)
+        tiles = [larger, replace(larger, n=max(16, larger.n // 2)), tiling]
+    for tile in tiles:
+        for resident in (1,) if tile.warps == 8 else (2, 1):
+            room = (options.bulk + _RESERVED) // resident - _RESERVED - BARRIERS
+            stages = min(STAGES_COPIED, held.stages(tile, room))
+            if stages >= 2:
+                return replace(tile, bulk=int(tile.m >= SIDE_COPIED), stages=stages)
+    return replace(tiling, bulk=0)
+
+
+def _larger(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
+    """Tiles whose keys need no registers for their places."""
+    batch, m, keys = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
+    width = max(tiling.d, tiling.e)
+    rows, block, warps = next(tile for most, tile in _COPIED if width <= most)
+    few = isinstance(m, int) and isinstance(batch, int) and batch * -(-m // rows) * tiling.splits < options.processors
+    if few or not isinstance(m, int) or unit_side(m, rows) < rows:
+        rows, warps = SIDE_COPIED, 4
+    return replace(tiling, m=rows, n=unit_side(keys, block), warps=warps)
