@@ -16,7 +16,7 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
-from coset.lower import options_for
+from coset.kernel_options import options_for
 from coset.lowering.aten_dtypes import STORED, plain
 from coset.lowering.kernel import Buffer, Library, Plan
 from coset.lowering.package import write_package

@@ -37,7 +37,7 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
-from coset.lowering.triton_tiling import narrowest, unit_of
+from coset.lowering.triton_tiling import multiplied, narrowest, unit_of
 from coset.targets.target import Target
 
 CACHE = 4.0  # assumed: how many times as fast as memory a cache gives what was read before
@@ -79,17 +79,19 @@ def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: 
     height = numbers["BLOCK_M"]
     if isinstance(kernel, Attention):
         lhs, rhs = kernel.key.dtype, kernel.value.dtype
+        unit = unit_of(lhs, rhs, kernel.accumulator) or kernel.accumulator
         keys = _padded(-(-number_of(kernel.keys, sizes) // splits), numbers["BLOCK_N"])
         width = power_of_two(k) + power_of_two(n)
         flop, bytes_ = 2 * height * keys * width, keys * (k * lhs.bytes + n * rhs.bytes)
         programs = batch * -(-m // height) * splits
     else:
-        lhs, rhs = narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype
+        left, right, taken = multiplied(kernel, eights=numbers.get("EIGHTS") == 1)
+        lhs, rhs, unit = narrowest(left).dtype, narrowest(right).dtype, taken or kernel.accumulator
         width, deep = numbers["BLOCK_N"], _padded(-(-k // splits), numbers["BLOCK_K"])
         flop, bytes_ = 2 * height * width * deep, deep * (height * lhs.bytes + width * rhs.bytes)
         groups = batch * -(-m // height) if isinstance(kernel, Product) else batch + -(-m // height)
         programs = groups * -(-n // width) * splits
-    return _share(flop, bytes_, programs, unit_of(lhs, rhs, kernel.accumulator) or kernel.accumulator, choice, target)
+    return _share(flop, bytes_, programs, unit, choice, target)
 
 
 def _retracing(kernel: Statistics | Chain, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:

@@ -1,9 +1,9 @@
 """Products as Triton: tiles of the result, each a sum of `tl.dot` over blocks of k; what is done to the operands and to the sum is done
 in registers. Where there are few tiles and k is long, k is split over programs, and a second kernel adds the parts and stores.
 
-What the matrix units take: f16 and bf16 as they are, 8-bit floats as f16 (or bf16 beside bf16), which holds them exactly, i8 with i32 sums,
-f32 in full precision unless `Options.tf32`, f64. Conversions to f32 of both operands from a narrower dtype are left out: the products
-are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
+What the matrix units take: f16 and bf16 as they are, i8 with i32 sums, f32 in full precision unless `Options.tf32`, f64; 8-bit floats as
+such where `Options.eights` allows, else as f16 (or bf16 beside bf16), which holds them exactly. Conversions to f32 of both operands from
+a narrower dtype are left out: the products are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute, symbols
-from coset.ir.types import F32, F64, I8, DType
+from coset.ir.types import DTYPES, F32, F64, I8, DType
 from coset.lowering.kernel import (
     Buffer,
     Fold,
@@ -35,11 +35,22 @@ from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows
-from coset.lowering.triton_scalars import TYPES, beside, conversion, filling
-from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, for_windows, narrowest, unit_of
+from coset.lowering.triton_scalars import EIGHTS, TYPES, beside, conversion, filling, from_bits
+from coset.lowering.triton_tiling import (
+    Tiling,
+    choose_tiling,
+    copied_unit,
+    for_copies,
+    for_windows,
+    is_eight,
+    multiplied,
+    takes_eights,
+    unit_name,
+)
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of, plain_loads
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
+U8 = DTYPES["u8"]
 _SUMS = {F64: "tl.float64", I8: "tl.int32"}  # of what is not summed as f32
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
@@ -49,19 +60,18 @@ _COPYING = "row_start column_start work later programs halves"  # names that onl
 
 def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function, or two where k is split."""
-    lhs, rhs = narrowest(kernel.lhs), narrowest(kernel.rhs)
-    unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
-    if unit is not F32:
-        kernel = replace(kernel, lhs=lhs, rhs=rhs)
+    eights = chosen_eights(kernel, options)
+    lhs, rhs, unit = multiplied(kernel, eights=bool(eights))
+    kernel = replace(kernel, lhs=lhs, rhs=rhs)
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
-    tiling = choose_tiling(m, n, k, batch, unit, options)
+    tiling = replace(choose_tiling(m, n, k, batch, unit, options), eights=eights)
     if kernel.windowed and len(kernel.k) > 1:
         tiling = for_windows(tiling, kernel.k[-1].extent)
     elif copied_unit(unit, options):
         tiling = _by_copies(kernel, plan, options, tiling, (m, n, k, batch))
     choice = options.choice or tiling.choice()
     tiling, options = tiling.chosen(choice, k), options.plain()
-    name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
+    name = unit_name(lhs.dtype, rhs.dtype, unit or kernel.accumulator, options)
     if tiling.splits == 1:
         return replace(ProductWriter(kernel, plan, options, tiling, comment).emission(), unit=name, choice=choice)
     parts = Loop("loop:split", tiling.splits)
@@ -77,6 +87,13 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
     second = emit_rows(summed, plan, options, ["the sum of the parts"])
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
+
+
+def chosen_eights(kernel: Product | Grouped, options: Options) -> int | None:
+    """1 where 8-bit floats are multiplied as such, 0 where another form was chosen, None where there is no choice."""
+    if not takes_eights(kernel, options):
+        return None
+    return 1 if options.choice is None else dict(options.choice.numbers).get("EIGHTS", 0)
 
 
 def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tiling) -> int:
@@ -111,7 +128,7 @@ def held_bits(kernel: Product | Grouped, unit: DType) -> tuple[int, int, int]:
 
 
 def _is_plain(side: Scalar, unit: DType) -> bool:
-    return isinstance(side, Load) and side.dtype is unit
+    return isinstance(side, Load) and (side.dtype is unit or (is_eight(unit) and is_eight(side.dtype)))
 
 
 class ProductWriter:
@@ -217,8 +234,7 @@ class ProductWriter:
         unit, matrix = tiling.unit or self.kernel.accumulator, tiling.unit is not None
         left = operand_tile(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), "depth", unit, matrix=matrix)
         right = operand_tile(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), "depth", unit, matrix=matrix)
-        sum_ = dot_text(left, right, "total", unit, self.options) if matrix else f"total + {left.text} * {right.text}"
-        self.inner.lines.append(f"total = {sum_}")
+        self.inner.lines.append(f"total = {self._summed(left, right, unit)}")
         lines.append(self.loop())
         lines += [f"    {line}" for line in self.inner.lines]
         if tiling.resident:
@@ -236,6 +252,16 @@ class ProductWriter:
         contracts, arguments, numbers = self.options.contracts, self.body.arguments(), tuple(constexprs)
         launch = Launch(self.kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
         return Emission(source, (launch,))
+
+    def _summed(self, left: Value, right: Value, unit: DType) -> str:
+        """The sum with the products of a block of k."""
+        if self.tiling.unit is None:
+            return f"total + {left.text} * {right.text}"
+        if not is_eight(unit):
+            return dot_text(left, right, "total", unit, self.options)
+        most = self.options.eights
+        assert most is not None
+        return f"tl.dot({left.text}, {right.text}, total, max_num_imprecise_acc={'BLOCK_K' if 0 < self.tiling.k <= most else most})"
 
     def _store(self) -> None:
         """The tile's results, or those of its parts."""
@@ -352,6 +378,8 @@ def operand_tile(
     which takes whole tiles of the shape `block`."""
     axes = frozenset(space.axes)
     mask = space.axes[summed].mask
+    if is_eight(unit):
+        return _tile_of_eights(space, scalar, side, block, summed)
     if isinstance(scalar, Load) and scalar.dtype is unit:
         value = space.load(scalar, other=filling(0, unit) if mask is not None else None)
     elif scalar.dtype is unit:
@@ -365,6 +393,23 @@ def operand_tile(
         value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
     if axes - value.axes and matrix:
         value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
+    return value
+
+
+def _tile_of_eights(space: Space, scalar: Scalar, side: str, block: tuple[str, str], summed: str) -> Value:
+    """The same of 8-bit floats: what is read and not changed is read as such, so that it goes to the matrix unit without passing through
+    registers; else its bits are what is moved."""
+    axes, mask = frozenset(space.axes), space.axes[summed].mask
+    if isinstance(scalar, Load) and space.runs_along(scalar, summed):
+        value = space.load(scalar, other="0.0" if mask is not None else None, type=EIGHTS[scalar.dtype.name])
+    else:
+        value = space.name(scalar, space.stored(scalar))
+        if mask is not None:
+            text = f"tl.where({mask}, {value.text}, {beside(0, U8)})"
+            value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
+        value = space.line(from_bits(value.text, scalar.dtype), value.axes, side)
+    if axes - value.axes:
+        value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes, f"{side}_tile")
     return value
 
 
