@@ -46,7 +46,7 @@ PARTS = {
 }
 """Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
 BLOCKS = ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train")
-TESTS = ("pointwise", "rows", "scan", "product", "attention", "scatter", "grouped", "sort", "scalars", "plans")
+TESTS = ("pointwise", "rows", "scan", "product", "eights", "attention", "scatter", "grouped", "sort", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
 
