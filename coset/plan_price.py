@@ -20,7 +20,7 @@ from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import F16, F32, I64, DType, TensorType, TokenType, Type
-from coset.kernel_options import eights_for
+from coset.kernel_options import options_for
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
@@ -55,6 +55,7 @@ from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
+from coset.lowering.triton_scales import without_scales
 from coset.lowering.triton_tiling import are_eights, eights_of
 from coset.lowering.windows import has_windows, is_thin
 from coset.rules.rule import NUMERICS_ORDER
@@ -73,7 +74,7 @@ class PlanPrices:
     def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS, *, numerics: str = NUMERICS_ORDER[0]) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.walks, self.numerics = target, target.fusion, walks, numerics
-        self.eights = eights_for(numerics, target) is not None
+        self.options = options_for(numerics, target)
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -238,6 +239,7 @@ class PlanPrices:
 
     def _multiplying(self, kernel: Product | Grouped) -> float:
         """Of a grouped product as if all groups had equally many rows."""
+        kernel, _ = without_scales(kernel, self.options)
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
         dtype = (self._narrow(eights_of(kernel)[0].dtype) if are_eights(kernel) else kernel.lhs.dtype).name
         if isinstance(kernel, Product) and kernel.windowed:
@@ -249,7 +251,7 @@ class PlanPrices:
 
     def _narrow(self, dtype: DType) -> DType:
         """What 8-bit floats are multiplied as; any other dtype itself."""
-        return F16 if dtype.name in EIGHTS and not self.eights else dtype
+        return F16 if dtype.name in EIGHTS and self.options.eights is None else dtype
 
     def _attending(self, kernel: Attention) -> float:
         """Of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in the

@@ -19,6 +19,7 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import WHOLE_ROW, power_of_two
+from coset.lowering.triton_scales import without_scales
 from coset.lowering.triton_tiling import SPLITS, multiplied, unit_side
 
 MOST = 64  # alternatives of a kernel
@@ -136,6 +137,7 @@ def _products(kernel: Product | Grouped, default: Choice, options: Options, size
 
 def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes, *, eights: bool) -> Iterator[Choice]:
     """The tiles of products where 8-bit floats are multiplied as such, or wider."""
+    kernel, scales = without_scales(kernel, options)
     _, _, unit = multiplied(kernel, eights=eights)
     m, n, k, batch = (number_of(loops, sizes) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     split = isinstance(kernel, Product)
@@ -148,7 +150,7 @@ def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: 
 
     def tile(row: tuple[int, ...], splits: int) -> Choice:
         height, width, bytes_, warps, stages = row
-        depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k)))
+        depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k), scales.block or bytes_ * 8))
         return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
 
     copied = "BULK" in dict(default.numbers)

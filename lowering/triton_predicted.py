@@ -37,6 +37,7 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
+from coset.lowering.triton_scales import without_scales
 from coset.lowering.triton_tiling import multiplied, narrowest, unit_of
 from coset.targets.target import Target
 
@@ -59,7 +60,7 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
     launch = target.numbers.get("launch")
     share = None
     if isinstance(kernel, (Product, Grouped, Attention)):
-        share = _multiplying(kernel, choice, target, sizes)
+        share = _multiplying(kernel, choice, options, target, sizes)
     elif isinstance(kernel, (Statistics, Chain)):
         share = _retracing(kernel, choice, target, sizes)
     share = share or _moving(kernel, plan, choice, target, sizes)
@@ -72,7 +73,9 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
     return (launch.value if launch else 0.0) + joined + ceil(share.programs / slots) * slots * share.seconds
 
 
-def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
+def _multiplying(
+    kernel: Product | Grouped | Attention, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]
+) -> _Share | None:
     """A program of a product or an attention; None where no rate of products is known."""
     batch, m, n, k = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
     numbers, splits = dict(choice.numbers), dict(choice.numbers).get("SPLITS", 1)
@@ -85,7 +88,7 @@ def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: 
         flop, bytes_ = 2 * height * keys * width, keys * (k * lhs.bytes + n * rhs.bytes)
         programs = batch * -(-m // height) * splits
     else:
-        left, right, taken = multiplied(kernel, eights=numbers.get("EIGHTS") == 1)
+        left, right, taken = multiplied(without_scales(kernel, options)[0], eights=numbers.get("EIGHTS") == 1)
         lhs, rhs, unit = narrowest(left).dtype, narrowest(right).dtype, taken or kernel.accumulator
         width, deep = numbers["BLOCK_N"], _padded(-(-k // splits), numbers["BLOCK_K"])
         flop, bytes_ = 2 * height * width * deep, deep * (height * lhs.bytes + width * rhs.bytes)

@@ -12,7 +12,7 @@ from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_scalars import EIGHTS
 
-_HOLDING = frozenset({"f16", "bf16", "f32"})  # of 8-bit floats every number
+HOLDING = frozenset({"f16", "bf16", "f32"})  # of 8-bit floats every number
 _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
 SPLIT_DEPTH = 1024  # k of one part at least, where k is split
 SPLITS = 32  # parts at most
@@ -111,7 +111,7 @@ def multiplied(kernel: Product | Grouped, *, eights: bool) -> tuple[Scalar, Scal
 
 def _eighth(value: Scalar) -> Scalar | None:
     """`value` as an 8-bit float without conversions to what holds all of these; None where it is no such number."""
-    while isinstance(value, Apply) and value.op.name == "stablehlo.convert" and value.dtype.name in _HOLDING:
+    while isinstance(value, Apply) and value.op.name == "stablehlo.convert" and value.dtype.name in HOLDING:
         value = value.operands[0]
     return value if value.dtype.name in EIGHTS else None
 

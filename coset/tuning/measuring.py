@@ -23,6 +23,7 @@ from coset.lowering.kernel import Attention, Grouped, Loop, Product, Recurrence,
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
+from coset.lowering.triton_scales import without_scales
 from coset.lowering.triton_tiling import takes_eights
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
@@ -183,7 +184,9 @@ def summed(kernel: Tunable) -> int:
 def short_sums(kernel: Tunable) -> int:
     """How many products of 8-bit floats may be added in fewer bits than f32 has."""
     each, options = kernel.kernel, kernel.options
-    return options.eights or 0 if isinstance(each, (Product, Grouped)) and takes_eights(each, options) else 0
+    if not isinstance(each, (Product, Grouped)) or not takes_eights(without_scales(each, options)[0], options):
+        return 0
+    return options.eights or 0
 
 
 def differs(found: Array, expected: Array, dtype: DType, depth: int, short: int = 0) -> str:

@@ -69,10 +69,28 @@ def dequantized(folder: Path, *, half: bool, columns: bool) -> Path:
     return folder / "model.onnx"
 
 
+def blocks(folder: Path) -> Path:
+    """DequantizeLinear(x) @ DequantizeLinear(w): a scale for each row of x and each column of w, and each block of 64 of k."""
+    draw = np.random.default_rng(0)
+    w, t = draw.normal(size=(K, N)).astype(ml_dtypes.float8_e4m3fn), draw.uniform(0.5, 2, (K // 64, N)).astype(np.float32)
+    weights = [helper.make_tensor("w", E4M3, (K, N), w.tobytes(), raw=True), numpy_helper.from_array(t, "t")]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s"], ["xd"], axis=1, block_size=64),
+        helper.make_node("DequantizeLinear", ["w", "t"], ["wd"], axis=0, block_size=64),
+        helper.make_node("MatMul", ["xd", "wd"], ["y"]),
+    ]
+    shapes = (("x", E4M3, [M, K]), ("s", TensorProto.FLOAT, [M, K // 64]), ("y", TensorProto.FLOAT, [M, N]))
+    ends = [helper.make_tensor_value_info(*each) for each in shapes]
+    graph = helper.make_graph(nodes, "model", ends[:2], ends[2:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), folder / "model.onnx")
+    return folder / "model.onnx"
+
+
 MODELS = {
     "stablehlo": stablehlo,
     "f32": lambda folder: dequantized(folder, half=False, columns=True),
     "f16": lambda folder: dequantized(folder, half=True, columns=True),
+    "blocks": blocks,
     "one scale": lambda folder: dequantized(folder, half=False, columns=False),
 }
 
@@ -98,6 +116,7 @@ def test_models_are_multiplied_in_8_bits_where_that_is_allowed(name: str, target
     assert kernel["multiplies"] == (both if eight else "f16")
     text = (tmp_path / "out" / "kernels.py").read_text()
     assert ("max_num_imprecise_acc" in text) == eight and ("from_f8" in text) == (not eight)
+    assert ("block = tl.dot(" in text) == (name == "blocks")
     assert ("floats=True" in (tmp_path / "out" / "model.py").read_text()) == (eight and "_tiles.load(" in text)
 
 
