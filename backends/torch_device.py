@@ -41,7 +41,8 @@ def prepare(device: str) -> Callable[[dict[str, Any], list[bytes], Path], Answer
         def given(type: str, value: Any) -> Any:
             if type.startswith("tensordesc"):
                 number, begin, *where = value
-                return described(tensor(number, described_type(type)), begin, *map(tuple, where))
+                memory_ = tensor(number, described_type(type))
+                return described(memory_, begin, *map(tuple, where), floats=memory_.dtype.is_floating_point)
             return tensor(value, type.removeprefix("*")) if type.startswith("*") else value
 
         try:

@@ -25,6 +25,7 @@ POISON = 0xA7  # what guards and unwritten outputs hold: a large negative float 
 TORCH_NAMES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i1": "bool", "i8": "int8", "i16": "int16",
     "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "fp8e4nv": "float8_e4m3fn", "fp8e5": "float8_e5m2",
 }  # a pointer's type in Triton -> as the launcher asks an array for it  # fmt: skip
 
 
@@ -33,7 +34,7 @@ class ElementType:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.itemsize = 1 if name == "bool" else int("".join(filter(str.isdigit, name))) // 8
+        self.itemsize = 1 if name == "bool" else int(re.findall(r"\d+", name)[0]) // 8
 
     def __str__(self) -> str:
         return f"torch.{self.name}"

@@ -3,8 +3,8 @@
 The interpreter truncates where f32 becomes bf16 or an 8-bit float (devices round to nearest even), lets the order of the operands
 decide between 0.0 and -0.0 in a maximum that propagates NaN (`arith.maximumf` has 0.0 above -0.0), makes numbers of the truth values
 of a scalar comparison that is spread over a tile, multiplies the bit patterns of bf16 matrices, multiplies f32 in full where tf32 was
-asked for, and calls the function of a reduction
-once for each element, which takes minutes for one small model.
+asked for, sums products of 8-bit floats in full where fewer bits were allowed, and calls the function of a reduction once for each
+element, which takes minutes for one small model.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ _FLOATS = {
     "fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp8e4nv": ml_dtypes.float8_e4m3fn,
     "fp8e5": ml_dtypes.float8_e5m2, "fp8e4b8": ml_dtypes.float8_e4m3fnuz, "fp8e5b16": ml_dtypes.float8_e5m2fnuz,
 }  # fmt: skip
+_LEAST = {"fp8e4nv": -6, "fp8e5": -14}  # exponents of the least normal numbers of what is summed in few bits
+_KEPT, _AT_ONCE = 13, 32  # bits of fraction, products
 
 
 def correct_interpreter() -> None:
@@ -30,7 +32,9 @@ def correct_interpreter() -> None:
     builder.create_maximumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _maximum)
     builder.create_minimumf = lambda self, lhs, rhs: self.binary_op(lhs, rhs, _minimum)
     builder.create_splat = lambda self, type, value: interpreter.TensorHandle(_splat(type.shape, value.data), value.dtype.scalar)
-    builder.create_dot = lambda self, a, b, total, precision, *_: interpreter.TensorHandle(_dot(a, b, total, precision), total.dtype.scalar)
+    builder.create_dot = lambda self, a, b, total, precision, imprecise: interpreter.TensorHandle(
+        _dot(a, b, total, precision, imprecise), total.dtype.scalar
+    )
     interpreter.ReduceOps.generic_reduce = _reduce
 
 
@@ -47,9 +51,12 @@ def _splat(shape: list[int], scalar: Array) -> Array:
     return np.full(shape, scalar.reshape(-1)[0], scalar.dtype)
 
 
-def _dot(a: Any, b: Any, total: Any, precision: Any) -> Array:
+def _dot(a: Any, b: Any, total: Any, precision: Any, imprecise: Any) -> Array:
     """The product of two tiles plus `total`, in the dtype of `total`."""
     sides = [_floats(side) for side in (a, b)]
+    if imprecise and all(side.dtype.scalar.name in _LEAST for side in (a, b)):
+        least = [_LEAST[side.dtype.scalar.name] for side in (a, b)]
+        return _in_short_sums(sides, least, total.data, int(getattr(imprecise, "value", imprecise)))
     if str(precision).endswith("TF32") and sides[0].dtype == sides[1].dtype == np.float32:
         sides = [_as_tf32(side) for side in sides]
     with np.errstate(all="ignore"):
@@ -68,6 +75,37 @@ def _as_tf32(values: Array) -> Array:
     bits = np.ascontiguousarray(values).view(np.uint32)
     rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
     return np.where(np.isfinite(values), rounded, values)
+
+
+def _in_short_sums(sides: list[Array], least: list[int], total: Array, most: int) -> Array:
+    """The product of two tiles of 8-bit floats plus `total`, summed as compute capability 9.0 does: 32 products at a time beside what was
+    summed before, each cut off 13 bits below the largest exponent of them, and so is the sum; after `most` products f32 takes it on
+    (Xie et al., MMA-Sim, arXiv:2511.10909). `least`: the exponents of subnormal numbers."""
+    left, right = (side.astype(np.float64) for side in sides)
+    high, low = (_exponents(side, under) for side, under in zip((left, right), least, strict=True))
+    result = total
+    with np.errstate(all="ignore"):
+        for start in range(0, left.shape[1], most):
+            part = np.zeros_like(total, np.float64)
+            for at in range(start, min(start + most, left.shape[1]), _AT_ONCE):
+                now = slice(at, at + _AT_ONCE)
+                part = _cut(left[:, now, None] * right[None, now], high[:, now, None] + low[None, now], part)
+            result = result + part.astype(np.float32)
+        exact = np.matmul(*sides, dtype=np.float32) + total
+    return np.where(np.isfinite(exact), result, exact)
+
+
+def _cut(products: Array, exponents: Array, part: Array) -> Array:
+    """The sum of `products` along axis 1 and of `part`, without what is below the 13 bits that are kept."""
+    top = np.maximum(exponents.max(axis=1), _exponents(part, -126))
+    cut = np.trunc(np.ldexp(products, _KEPT - top[:, None])).sum(axis=1) + np.trunc(np.ldexp(part, _KEPT - top))
+    fraction, exponent = np.frexp(np.ldexp(cut, top - _KEPT))
+    kept: Array = np.ldexp(np.trunc(np.ldexp(fraction, _KEPT + 1)), exponent - _KEPT - 1)
+    return kept
+
+
+def _exponents(values: Array, least: int) -> Array:
+    return np.where(values == 0, -126, np.maximum(np.frexp(values)[1] - 1, least))
 
 
 def _maximum(a: Array, b: Array) -> Array:

@@ -22,6 +22,7 @@ from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
 from coset.ir.errors import CosetError, MissingExtra
 from coset.lowering.triton_launch import Argument, Launch
+from coset.lowering.triton_scalars import EIGHTS
 from coset.targets.target import Target
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -106,7 +107,7 @@ class OnDevice(Runner):
 
 
 class Device:
-    """A module on this machine's GPU, in this process: tensors are torch's, on that GPU (what stands for 8-bit floats is a view of bytes).
+    """A module on this machine's GPU, in this process: tensors are torch's, on that GPU.
     Use it as a context manager: Triton reads the text from a file while it is open."""
 
     def __init__(self, source: str) -> None:
@@ -140,12 +141,13 @@ def _given(launch: Launch, argument: Argument, tensors: Mapping[str, Any], bindi
     """What a function of this process is handed for an argument."""
     if argument.buffer is None:
         return evaluate(argument.dim, binding)
-    if argument.tiles is None:
-        return tensors[argument.buffer]
-    from coset.lowering.package_tiles import described
+    tensor, floats = tensors[argument.buffer], argument.type.removeprefix("*") in EIGHTS.values()
+    from coset.lowering.package_tiles import described, viewed
 
+    if argument.tiles is None:
+        return viewed(tensor, floats=floats)
     shape, strides = (tuple(evaluate(dim, binding) for dim in dims) for dims in (argument.tiles.shape, argument.tiles.strides))
-    return described(tensors[argument.buffer], argument.begin, shape, strides, launch.block(argument.tiles))
+    return described(tensor, argument.begin, shape, strides, launch.block(argument.tiles), floats=floats)
 
 
 class Compiler(TritonChild):

@@ -53,7 +53,7 @@ PROGRAMS = {
     "models": ("mlp", "bert", "llama_prefill", "llama_decode", "vit", "resnet50", "unet", "dlrm", "moe", "mamba"),
 }
 LEAST = 0.95  # of the time of max-autotune over ours, for each model; the geometric mean is to be 1.1
-TESTS = ("pointwise", "rows", "scan", "product", "attention", "scatter", "grouped", "sort", "scalars", "plans")
+TESTS = ("pointwise", "rows", "scan", "product", "eights", "attention", "scatter", "grouped", "sort", "scalars", "plans")
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
 

@@ -16,7 +16,8 @@ from benchmarks.gpu_clock import captured, measure, synchronize
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.torch_clock import loaded
 from coset.backends.triton_runtime import Device
-from coset.lower import options_for
+from coset.ir.types import DTYPES
+from coset.kernel_options import eights_for, options_for
 from coset.lowering.aten_dtypes import STORED, plain
 from coset.lowering.kernel import Buffer, Library, Plan
 from coset.lowering.package import write_package
@@ -26,6 +27,7 @@ from coset.lowering.traffic import least
 from coset.lowering.triton import can_emit, emit, module_of
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton_scalars import EIGHTS
 from coset.targets.target import get_target
 from coset.timing import Protocol, Ratio, Timing, ratio
 
@@ -34,8 +36,9 @@ assert coset.dialects  # imported so that every op is registered
 Row = dict[str, Any]
 COPY_ELEMENTS = 1 << 28  # of f32: 1 GiB read and 1 GiB written
 BANDWIDTH_GOAL, PRODUCT_GOAL = 0.85, 0.95
-ERROR_GOAL = {"f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
-"""Norm of the difference over the norm of the reference: some roundings of the dtype; larger is a wrong result."""
+ERROR_GOAL = {"f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2, "f8e4m3fn": 1.6e-2}
+"""Norm of the difference over the norm of the reference: some roundings of the dtype (of 8-bit floats, whose results are bf16, of that);
+larger is a wrong result."""
 TILINGS = (
     (128, 128, 64, 8, 3),
     (128, 128, 64, 4, 4),
@@ -58,8 +61,9 @@ COPIED = (
 
 
 def options_of(target: str) -> Options:
-    """What kernels may do on this target; f32 is multiplied in full."""
-    return replace(options_for("exact", get_target(target)), rounding=Rounding.STORES)
+    """What kernels may do on this target; f32 is multiplied in full, 8-bit floats in sums that may be short, as torch has them."""
+    exact, eights = options_for("exact", get_target(target)), eights_for("approx", get_target(target))
+    return replace(exact, rounding=Rounding.STORES, eights=eights)
 
 
 class Kernels:
@@ -153,21 +157,22 @@ def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only:
 
 
 def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: bool) -> Iterator[Row]:
-    """One row for each product with bias, GELU and residual, beside cuBLAS's product alone (of f32 without tf32)."""
+    """One row for each product with bias, GELU and residual, beside cuBLAS's product alone (of f32 without tf32), and for products of 8-bit
+    floats with scales beside cuBLAS's same, without its fast sums; those are multiplied as f16, too."""
     torch.backends.cuda.matmul.allow_tf32 = False
     for case in TINY_PRODUCTS if tiny else PRODUCTS:
         kernels = Kernels(case, device, target)
-        x, w = (kernels.tensors[dict(kernels.plan.inputs)[name]] for name in "xw")
-        out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
         copied = any(argument.tiles for launch in kernels.launches for argument in launch.arguments)
         with ExitStack() as stack, Device(kernels.source()) as module:
-            programs = {"cublas": captured(lambda: torch.mm(x, w.t(), out=out), device)}  # noqa: B023
+            programs = {"cublas": captured(library(kernels, device), device)}
             programs["ours"] = captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device)  # noqa: B023
             programs["ours"]()
             synchronize(device)
             error = kernels.error()
             refused: dict[str, str] = {}
             forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
+            if any(emission.unit == case.dtype and case.dtype in EIGHTS for emission in kernels.emissions):
+                forms["f16"] = None, replace(kernels.options, eights=None)
             if tune and copied:
                 forms |= {choice.text(): (choice, kernels.options) for choice in _copied(case, kernels, COPIED[:1] if tiny else COPIED)}
             for name, (choice, options) in forms.items():
@@ -186,13 +191,26 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
         }  # fmt: skip
         if "pointers" in programs:
             row["pointers_share_of_cublas"] = shown(ratio(times["cublas"], times["pointers"]))
-        tried = [name for name in programs if name not in ("cublas", "ours", "pointers")]
+        if "f16" in programs:
+            row["f16_share_of_cublas"] = shown(ratio(times["cublas"], times["f16"]))
+        tried = [name for name in programs if name not in ("cublas", "ours", "pointers", "f16")]
         if tried:
             best = min(tried, key=lambda name: times[name].median)
             row["best_tiling"] = {"tiling": best, "share_of_cublas": shown(ratio(times["cublas"], times[best]))}
         if refused:
             row["tilings_that_do_not_run"] = refused
         yield row
+
+
+def library(kernels: Kernels, device: str) -> Callable[[], object]:
+    """cuBLAS's product of the same operands."""
+    inputs = {name: kernels.tensors[buffer] for name, buffer in kernels.plan.inputs}
+    x, w = inputs["x"], inputs["w"]
+    if kernels.case.name == "scaled":
+        scales = {"scale_a": inputs["s"], "scale_b": inputs["t"]}
+        return lambda: torch._scaled_mm(x, w.t(), **scales, out_dtype=torch.bfloat16, use_fast_accum=False)
+    out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
+    return lambda: torch.mm(x, w.t(), out=out)
 
 
 def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> list[Choice]:
@@ -203,9 +221,10 @@ def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> l
     found = []
     for tile_m, tile_n, bytes_, resident, parts, warps, stages in table:
         if tile_m <= m and tile_n <= n and chosen["SPLITS"] == 1:
-            deep = bytes_ * 8 // {"f16": 16, "bf16": 16}[case.dtype]
+            deep = bytes_ * 8 // DTYPES[case.dtype].bits
             numbers = {"BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": deep, "SPLITS": 1, "BULK": 1, "RESIDENT": resident, "PARTS": parts}
-            found.append(Choice(tuple(numbers.items()), warps, stages))
+            form = {} if "EIGHTS" not in dict(chosen.numbers) else {"EIGHTS": 1}
+            found.append(Choice(tuple({**numbers, **form}.items()), warps, stages))
     return found
 
 

@@ -135,6 +135,13 @@ def linear(dtype: DType, m: int, n: int, k: int) -> Outputs:
     return [x, w, b, r], [convert(_op("add", _gelu(_op("add", y, _last(b, y))), convert(r, F32)), dtype)]
 
 
+def scaled(dtype: DType, m: int, n: int, k: int) -> Outputs:
+    """bf16(x @ w.T * s * t) with a scale for each operand, summed in f32: what `torch._scaled_mm` computes of 8-bit floats."""
+    x, w, s, t = _x("x", dtype, m, k), _x("w", dtype, n, k), _x("s", F32), _x("t", F32)
+    y = dot(convert(x, F32), convert(w, F32), lhs_contract=(1,), rhs_contract=(1,))
+    return [x, w, s, t], [convert(_op("multiply", y, broadcast(_op("multiply", s, t), (m, n), ())), DTYPES["bf16"])]
+
+
 def attention(dtype: DType, batch: int, heads: int, groups: int, length: int, keys: int, width: int, *, causal: bool = False) -> Outputs:
     """softmax(q k^T / sqrt(width)) v, where `groups` heads of queries share the keys of one."""
     q, k, v = (
@@ -167,6 +174,7 @@ BUILDERS: dict[str, Callable[..., Outputs]] = {
         group_norm,
         row_sum,
         linear,
+        scaled,
         attention,
         causal,
         decode,
@@ -195,13 +203,21 @@ PRODUCTS = (
     Case("linear", "f16", (2048, 14336, 4096)),
     Case("linear", "f16", (512, 4096, 4096)),
     Case("linear", "f32", (4096, 4096, 4096)),
+    Case("scaled", "f8e4m3fn", (8192, 8192, 8192)),
+    Case("scaled", "f8e4m3fn", (4096, 4096, 4096)),
+    Case("scaled", "f8e4m3fn", (2048, 14336, 4096)),
 )
 TINY_BANDWIDTH = tuple(
     Case(name, "f32", (2, 64, 3) if name == "group_norm" else (6, 40))
     for name in BUILDERS
-    if name not in ("linear", "attention", "causal", "decode")
+    if name not in ("linear", "scaled", "attention", "causal", "decode")
 )  # for a dry run
-TINY_PRODUCTS = (Case("linear", "f16", (32, 48, 64)), Case("linear", "f16", (128, 256, 64)), Case("linear", "f32", (20, 30, 40)))
+TINY_PRODUCTS = (
+    Case("linear", "f16", (32, 48, 64)),
+    Case("linear", "f16", (128, 256, 64)),
+    Case("linear", "f32", (20, 30, 40)),
+    Case("scaled", "f8e4m3fn", (128, 256, 128)),
+)
 ATTENTION = (
     Case("attention", "f16", (4, 16, 1, 2048, 2048, 64)),
     Case("attention", "bf16", (4, 16, 1, 4096, 4096, 128)),

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_clock import captured, measure, synchronize
-from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, seconds, shown
+from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, library, seconds, shown
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
@@ -77,9 +77,7 @@ def _beside(case: Case, kernels: Kernels, device: str) -> tuple[str, Callable[[]
     """What a case is shown beside: cuBLAS's product alone, or a copy of as many bytes."""
     inputs = dict(kernels.plan.inputs)
     if {"x", "w"} <= inputs.keys() and len(case.sizes) == 3:
-        x, w = (kernels.tensors[inputs[name]] for name in "xw")
-        out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
-        return "cublas", lambda: torch.mm(x, w.t(), out=out)
+        return "cublas", library(kernels, device)
     source = torch.zeros(max(1, least(kernels.plan) // 2), dtype=torch.uint8, device=device)
     sink = torch.empty_like(source)
     return "copy", lambda: sink.copy_(source)

@@ -27,6 +27,7 @@ from coset.ir.evaluate import describe
 from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term, rewritten
+from coset.kernel_options import noise, options_for
 from coset.looping import Loops
 from coset.lowering.chosen_matrix import chosen_matrix
 from coset.lowering.contraction import of_matrices
@@ -38,13 +39,11 @@ from coset.lowering.package import Package, aten_package, refuse_foreign, write_
 from coset.lowering.package_plan import planned_package
 from coset.lowering.primitive import Opener, primitive
 from coset.lowering.triton_choice import Choices
-from coset.lowering.triton_launch import Options, Rounding
 from coset.package_memory import Planned, Solve, limited, unlimited, unplanned
 from coset.package_streams import on_streams
 from coset.plan_price import PlanPrices
 from coset.reference import against_reference, read_program
 from coset.regionwise import Solved
-from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
 from coset.task import Job, Progress, Searched, Task, phases_for, refuse_idle, solve_task
 from coset.tuning.advised import Picked, advised_by
@@ -55,8 +54,6 @@ assert coset.dialects  # imported so that every op and definition is registered
 DIALECT = "torch"  # of the targets that this lowers for
 EVERY_OPSET = 1 << 30
 CODES = ("triton", "torch", "aten")
-APPROXIMATE = NUMERICS_ORDER[NUMERICS_ORDER.index("approx") :]  # numerics under which f32 may be multiplied as tf32
-TF32_NOISE = 2.0**13  # a rounding to 10 bits of fraction, in roundings to 23
 
 
 class Check(Enum):
@@ -158,7 +155,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     clock.split("extract", "saturate", searching)
     planned, streams = chosen.plan, None
     if planned is not None:
-        planned, streams = on_streams(planned, PlanPrices(asked.target, task.binding), asked.streams)
+        planned, streams = on_streams(planned, PlanPrices(asked.target, task.binding, numerics=asked.numerics), asked.streams)
     facts = {**_facts(asked, usage), "memory": chosen.memory, "streams": streams}
     emitted = _Emitted(asked, chosen.program, planned, facts, advised.choices(task.binding))
     package = emitted.package(asked.code)
@@ -199,7 +196,9 @@ def searched(job: Job, original: Program, *, recurrences: bool = True) -> Task:
     Raises:
         CosetError: as `phases_for`.
     """
-    prices = PlanPrices(job.target, next(bindings(original, job.dims))) if recurrences and job.target.fusion is not None else None
+    prices = None
+    if recurrences and job.target.fusion is not None:
+        prices = PlanPrices(job.target, next(bindings(original, job.dims)), numerics=job.numerics)
     program = _with_gradients(original, _opened(original, prices, sums=job.numerics != "exact"))
     return Task(job, program, dict(next(bindings(program, job.dims))), phases_for(job, EVERY_OPSET))
 
@@ -271,25 +270,6 @@ class _Emitted:
         return made
 
 
-def options_for(numerics: str, target: Target) -> Options:
-    """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
-    approximate and the target's matrix units do; read operands by bulk copies where the target has them."""
-    processors = target.numbers.get("multiprocessors")
-    return Options(
-        rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
-        tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
-        processors=int(processors.value) if processors is not None else Options().processors,
-        bulk=_bulk(target),
-    )
-
-
-def _bulk(target: Target) -> int:
-    """Bytes of shared memory of a program, where it has bulk copies: from compute capability 9.0 on (CUDA C++ Programming Guide, table of
-    features by compute capability)."""
-    capability, shared = (target.numbers.get(name) for name in ("compute_capability", "shared"))
-    return int(shared.value) if capability is not None and shared is not None and capability.value >= 9 else 0
-
-
 class _Clock:
     """Seconds between marks."""
 
@@ -322,8 +302,9 @@ def _cost(solved: Solved, memory: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _facts(asked: Lowering, usage: Sequence[Usage]) -> dict[str, Any]:
     """What the manifest says of how the package was made."""
+    options = options_for(asked.numerics, asked.target)
     return {
-        "target": asked.target.name, "numerics": asked.numerics, "tf32": options_for(asked.numerics, asked.target).tf32,
+        "target": asked.target.name, "numerics": asked.numerics, "tf32": options.tf32, "eights": options.eights,
         "rules": [one.summary() for one in usage],
         "versions": {"coset": _version(), "numpy": np.__version__},
     }  # fmt: skip
@@ -358,23 +339,17 @@ def _checked(asked: Lowering, original: Program, task: Task, folder: Path, emitt
         if asked.code == "triton" and not interpreted:
             folder = place / "package"
             write_package(emitted.package("torch"), folder)
-        tf32 = interpreted and any(kernel.get("multiplies") == "tf32" for kernel in _kernels(folder))
+        amplified, sums = noise(json.loads((folder / "manifest.json").read_text())) if interpreted else (1.0, 1.0)
         with asked.opened(folder, interpreted) as package, ExitStack() as stack:
             plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
-            amplified = TF32_NOISE if tf32 else 1.0
             opened = task.program if any(term.op.has("foreign") for term in original.terms()) else None
-            report = compare(original, package, asked.dims or {}, amplified=amplified, plain=plain.run, opened=opened)
+            report = compare(original, package, asked.dims or {}, amplified=amplified, sums=sums, plain=plain.run, opened=opened)
     if not report.ok:
         own, beside = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
         made = Candidate(emitted.program, emitted.plan, own, beside if interpreted else None)
         raise refusal(original, task, report, made, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}
-
-
-def _kernels(folder: Path) -> list[dict[str, Any]]:
-    """The launch table of a package."""
-    return list(json.loads((folder / "manifest.json").read_text()).get("kernels", []))
 
 
 @dataclass
@@ -397,12 +372,12 @@ class _Plain:
 
 
 def compare(
-    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, plain: Callable[[Feed], Feed] | None = None,
-    opened: Program | None = None,
+    program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
+    plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None,
 ) -> CheckReport:  # fmt: skip
     """Run the package beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    return against_reference(program, package.run, given, amplified=amplified, plain=plain, opened=opened)
+    return against_reference(program, package.run, given, amplified=amplified, sums=sums, plain=plain, opened=opened)

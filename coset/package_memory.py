@@ -41,7 +41,7 @@ def unlimited(task: Task, solved: Solved, *, atomics: bool = False, windows: boo
     """The cheapest program and its plan; `atomics` as in `Lowering`. `windows`: convolutions may be kernels (which are slow as torch code),
     chosen by the prices `by`, which are the target's own if none are given."""
     program, folded = finish(task, solved)
-    prices = PlanPrices(task.job.target, task.binding)
+    prices = PlanPrices(task.job.target, task.binding, numerics=task.job.numerics)
     planning = Planning(program, task.job.target, task.binding, atomics)
     planned = planning.cheapest(by or prices) if windows else planning.library()
     return Planned(solved, program, folded, planned, {"default": _taken(planned, prices)})
@@ -55,7 +55,7 @@ def limited(task: Task, solve_at: Solve, limit: int, *, atomics: bool = False, w
     Raises:
         CosetError: none was found; the least that the plans tried can take is named.
     """
-    prices = PlanPrices(task.job.target, task.binding)
+    prices = PlanPrices(task.job.target, task.binding, numerics=task.job.numerics)
     first = unlimited(task, solve_at(0.0), atomics=atomics, windows=windows)
     assert first.memory is not None
     default = first.memory["default"]

@@ -19,7 +19,8 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
-from coset.ir.types import F32, I64, TensorType, TokenType, Type
+from coset.ir.types import F16, F32, I64, DType, TensorType, TokenType, Type
+from coset.kernel_options import options_for
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
@@ -53,7 +54,11 @@ from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.lowering.triton_recurrence import default_choice, read_again
+from coset.lowering.triton_scalars import EIGHTS
+from coset.lowering.triton_scales import without_scales
+from coset.lowering.triton_tiling import are_eights, eights_of
 from coset.lowering.windows import has_windows, is_thin
+from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
 
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
@@ -63,11 +68,13 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 
 
 class PlanPrices:
-    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`)."""
+    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`), whose
+    kernels have these `numerics`."""
 
-    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS) -> None:
+    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS, *, numerics: str = NUMERICS_ORDER[0]) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
-        self.target, self.fusion, self.walks = target, target.fusion, walks
+        self.target, self.fusion, self.walks, self.numerics = target, target.fusion, walks, numerics
+        self.options = options_for(numerics, target)
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -126,7 +133,7 @@ class PlanPrices:
             name: replace(kernel, rows=None, work=None, bandwidth=kernel.bandwidth and kernel.bandwidth.highest())
             for name, kernel in self.target.kernels.items()
         }
-        return PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding)
+        return PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding, numerics=self.numerics)
 
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
@@ -140,7 +147,9 @@ class PlanPrices:
         if not is_product(term) or dot(term) is not None:
             return 0.0
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
-        return self.target.kernels[self.fusion.product].launch.value + self._product(sides, term.operands[0].tensor.dtype.name)
+        return self.target.kernels[self.fusion.product].launch.value + self._product(
+            sides, self._narrow(term.operands[0].tensor.dtype).name
+        )
 
     def may_be_windowed(self, term: Term) -> bool:
         """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
@@ -230,13 +239,19 @@ class PlanPrices:
 
     def _multiplying(self, kernel: Product | Grouped) -> float:
         """Of a grouped product as if all groups had equally many rows."""
+        kernel, _ = without_scales(kernel, self.options)
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
+        dtype = (self._narrow(eights_of(kernel)[0].dtype) if are_eights(kernel) else kernel.lhs.dtype).name
         if isinstance(kernel, Product) and kernel.windowed:
-            return self._convolving(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+            return self._convolving(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype)
         if isinstance(kernel, Grouped):
             batch = min(batch, rows)
             rows /= max(batch, 1.0)
-        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), kernel.lhs.dtype.name)
+        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype)
+
+    def _narrow(self, dtype: DType) -> DType:
+        """What 8-bit floats are multiplied as; any other dtype itself."""
+        return F16 if dtype.name in EIGHTS and self.options.eights is None else dtype
 
     def _attending(self, kernel: Attention) -> float:
         """Of both products and the exponentials, for the keys that are seen: under a causal mask on the mean those that the query in the

@@ -21,10 +21,12 @@ class Planner:
     """What `solve` needs to choose by kernels, and what it says of the whole. A program that kernels cannot be planned for keeps what was
     chosen by the prices of single ops, and their predictions. Where it `searches` not, what was chosen stays and is only priced."""
 
-    def __init__(self, target: Target, binding: Mapping[str, int], source: Mapping[str, Any], *, searches: bool = True) -> None:
+    def __init__(
+        self, target: Target, binding: Mapping[str, int], source: Mapping[str, Any], *, numerics: str, searches: bool = True
+    ) -> None:
         self.searches = searches
-        self.prices = PlanPrices(target, binding)
-        self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1), source)
+        self.prices = PlanPrices(target, binding, numerics=numerics)
+        self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1, numerics=numerics), source)
         self.refined: dict[int, Refined] = {}  # by the id of the selection, which `Refined` keeps alive
 
     def refine(self, selection: Selection) -> Selection:

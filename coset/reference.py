@@ -46,15 +46,16 @@ def read_program(model: Any) -> Program:
 
 
 def against_reference(
-    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, exact: bool = False, seed: int = 0,
-    plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None,
+    program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
+    exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None,
 ) -> CheckReport:  # fmt: skip
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
-    operand of a product may be off; `exact`: every bit counts; `seed`: of the inputs. `plain` runs the same program, op by op, by the
-    library that `run` is made of: where that library itself gains an infinity (its sums overflow in another order) or loses a NaN (its
-    convolutions do not multiply padding), the result need only be what it is there, and the report says so under `apart`; where the
-    program comes so near to the largest number that the order of its sums decides (`near_overflow`), infinities are not judged, nor is
-    what roundings explain where they move most of an output (a variance that is infinite in one order and not in another).
+    operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs. `plain` runs
+    the same program, op by op, by the library that `run` is made of: where that library itself gains an infinity (its sums overflow in
+    another order) or loses a NaN (its convolutions do not multiply padding), the result need only be what it is there, and the report says
+    so under `apart`; where the program comes so near to the largest number that the order of its sums decides (`near_overflow`),
+    infinities are not judged, nor is what roundings explain where they move most of an output (a variance that is infinite in one order
+    and not in another).
     `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were kept cannot be moved.
 
     Raises:
@@ -75,7 +76,7 @@ def against_reference(
                 explained = False  # whether roundings explain it, if not as much of the output may be noise
                 if not (found.ok or found.problem or exact):
                     roundings = roundings or noise_of_results(opened or program, case.feed)
-                    more = np.maximum(noise[name] * amplified, roundings[name])
+                    more = np.maximum(noise[name] * amplified, roundings[name] * sums)
                     found = difference(case.name, name, value, results[name], more, exact=False, usual=usual[name])
                     explained = not found.ok and difference(case.name, name, value, results[name], more, exact=False).ok
                 if not found.ok and (found.problem or explained) and plain is not None and not exact:

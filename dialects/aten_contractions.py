@@ -12,7 +12,7 @@ from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, p
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.term import ABSENT, Term, absent, make
-from coset.ir.types import I32
+from coset.ir.types import F32, I32
 
 PRIMITIVES = (kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here
 
@@ -49,6 +49,30 @@ def _grouped_mm(node: AtenNode) -> Built:
     before = compare(rows, "GE", unsqueeze(ends, 0))
     group = fold(convert(before, I32), (1,), keep=False)
     return make("kernel.grouped_product", (x, w, group), {"ascending": True})
+
+
+@aten("_scaled_mm.default")
+def _scaled_mm(node: AtenNode) -> Built:
+    """8-bit floats summed in f32, times a scale for each operand, or for each row and column."""
+    operands = [convert(node.term(key), F32) for key in ("self", "mat2")]
+    total = dot(*operands, lhs_contract=(1,), rhs_contract=(0,))
+    for axis, key in enumerate(("scale_a", "scale_b")):
+        total = multiply(total, _spread_scale(node.term(key), total, axis))
+    if node.arguments.get("bias") is not None:
+        total = add(total, broadcast(convert(node.term("bias"), F32), total.tensor.dims, (1,)))
+    if node.arguments.get("scale_result") is not None or node.dtype.bits < 16:
+        raise NoTerm("a scaled product that is rounded to 8-bit floats has no term: how it saturates torch does not say")
+    return convert(total, node.dtype)
+
+
+def _spread_scale(scale: Term, total: Term, axis: int) -> Term:
+    """A scale for each index along `axis` of a product, or one for all, as large as the product."""
+    wanted, sizes = total.tensor.dims, scale.tensor.dims
+    if scale.tensor.dtype == F32 and all(dim == 1 for dim in sizes):
+        return broadcast(reshape(scale, ()), wanted, ())
+    if scale.tensor.dtype == F32 and len(sizes) == 2 and sizes[axis] == wanted[axis] and sizes[1 - axis] == 1:
+        return broadcast(reshape(scale, (wanted[axis],)), wanted, (axis,))
+    raise NoTerm("a scaled product has a term where scales are f32, one for each operand or for each row and column")
 
 
 @aten("addmm.default")

@@ -16,8 +16,8 @@ FOLDED = 64  # elements of a result that is computed here from constants
 
 
 def of_matrices(term: Term) -> Term | None:
-    """As `dot`, but a product with one row or column stays what it is: the search may find an attention of one query in it, or another order
-    of products, and the plan opens it."""
+    """As `dot`, but a product with one row or column stays what it is: the search may find an attention of one query in it, or another
+    order of products, and the plan opens it."""
     return None if is_product(term) and not _is_shallow(term) else dot(term)
 
 

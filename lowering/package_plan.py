@@ -25,6 +25,7 @@ from coset.lowering.package import HOST_IMPORTS, RUNTIME, TILES, Package, init_t
 from coset.lowering.renaming import renamed
 from coset.lowering.triton import module_of, refusal
 from coset.lowering.triton_launch import INT32_LIMIT, Argument, Emission, Launch, Options, Tiles
+from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_shared import emitted
 
 OWN = (
@@ -266,6 +267,7 @@ class _Host:
         assert argument.buffer is not None
         buffer = self.plan.buffers[argument.buffer]
         where = f"{buffer.name}, {argument.begin}, {self._shape(tiles.shape)}, {self._shape(tiles.strides)}, {launch.block(tiles)}"
+        where += ", floats=True" if argument.type.removeprefix("*") in EIGHTS.values() else ""
         stays = buffer.role == "constant" or (buffer.role == "temporary" and not self.plan.frees)
         name = self.writer.fresh(argument.name)
         self.described.add("Descriptors" if stays else "described")

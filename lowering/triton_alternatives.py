@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice, product
 
-from coset.ir.types import F64, I8
+from coset.ir.types import F64
 from coset.lowering.kernel import Attention, Chain, Computed, Grouped, Pointwise, Product, Recurrence, Rows, Scan, Scatter, Sort, Statistics
 from coset.lowering.scattering import ATOMIC
 from coset.lowering.triton_attention_tiling import SPLITS as PARTS
@@ -19,7 +19,8 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import WHOLE_ROW, power_of_two
-from coset.lowering.triton_tiling import SPLITS, narrowest, unit_of, unit_side
+from coset.lowering.triton_scales import without_scales
+from coset.lowering.triton_tiling import SPLITS, multiplied, unit_side
 
 MOST = 64  # alternatives of a kernel
 Sizes = Mapping[str, int]
@@ -49,6 +50,7 @@ _COPIED_ATTENTIONS = (
 warps where heads are wide."""
 _SPLIT_PRODUCTS = ((64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (64, 32, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 256, 2, 4))
 _SPLITS = (2, 4, 8, 16, 32)
+_OTHER_FORM = 16  # alternatives that multiply 8-bit floats as the default does not
 _LEAST_PART = 256  # of k, or of keys
 
 
@@ -130,19 +132,31 @@ def _recurrence(kernel: Recurrence, default: Choice, _: Options, sizes: Sizes) -
 
 
 def _products(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
-    unit = unit_of(narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype, kernel.accumulator)
+    eights = dict(default.numbers).get("EIGHTS")
+    if eights is None:
+        yield from _tiles(kernel, default, options, sizes, eights=False)
+        return
+    for form, most in ((1 - eights, _OTHER_FORM), (eights, MOST)):
+        for choice in islice(_tiles(kernel, default, options, sizes, eights=form == 1), most):
+            yield replace(choice, numbers=(*choice.numbers, ("EIGHTS", form)))
+
+
+def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes, *, eights: bool) -> Iterator[Choice]:
+    """The tiles of products where 8-bit floats are multiplied as such, or wider."""
+    kernel, scales = without_scales(kernel, options)
+    _, _, unit = multiplied(kernel, eights=eights)
     m, n, k, batch = (number_of(loops, sizes) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     split = isinstance(kernel, Product)
     if unit is None:  # without the matrix unit k is gone through one by one
         for height, width, warps in product((16, 32, 64), (32, 64, 128), (4, 8)):
             yield _tile(unit_side(m, height), unit_side(n, width), 1, warps, default.stages, 1 if split else 0)
         return
-    least = 32 if unit is I8 else 16
+    least = 32 if unit.bits == 8 else 16
     most = 64 if unit is F64 else 256
 
     def tile(row: tuple[int, ...], splits: int) -> Choice:
         height, width, bytes_, warps, stages = row
-        depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k)))
+        depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k), scales.block or bytes_ * 8))
         return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
 
     copied = "BULK" in dict(default.numbers)

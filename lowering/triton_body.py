@@ -27,8 +27,8 @@ class Body:
         self.plan, self.options, self.wide = plan, options, wide
         self.index_type = "INDEX" if wide is None else "tl.int64" if wide else "tl.int32"
         self._names: set[str] = set(RESERVED)
-        self.pointers: dict[str, str] = {}
-        self.copied: dict[tuple[str, int, Tiles], str] = {}
+        self.pointers: dict[tuple[str, str], str] = {}  # by buffer and Triton's type of its elements
+        self.copied: dict[tuple[str, int, Tiles, str], str] = {}
         self.begins = dict(options.begins)
         self.numbers: dict[str, str] = {}
 
@@ -38,15 +38,16 @@ class Body:
         self._names.add(found)
         return found
 
-    def pointer(self, buffer: str) -> str:
-        """The parameter that points to a buffer."""
-        if buffer not in self.pointers:
-            self.pointers[buffer] = self.name(f"{buffer}_ptr")
-        return self.pointers[buffer]
+    def pointer(self, buffer: str, type: str = "") -> str:
+        """The parameter that points to a buffer, to elements of another `type` than memory's own where that says one."""
+        key = (buffer, type or self._element_type(buffer))
+        if key not in self.pointers:
+            self.pointers[key] = self.name(f"{buffer}_ptr")
+        return self.pointers[key]
 
-    def tiles(self, buffer: str, begin: int, tiles: Tiles) -> str:
+    def tiles(self, buffer: str, begin: int, tiles: Tiles, type: str = "") -> str:
         """The parameter that says where the tiles of a buffer are, from its element `begin` on."""
-        key = (buffer, begin, tiles)
+        key = (buffer, begin, tiles, type or self._element_type(buffer))
         if key not in self.copied:
             self.copied[key] = self.name(f"{buffer}_tiles")
         return self.copied[key]
@@ -68,18 +69,15 @@ class Body:
     def arguments(self) -> tuple[Argument, ...]:
         """The run-time arguments in the order of the parameters."""
         copied = [
-            Argument(name, self._pointer_type(buffer), buffer, begin=begin, tiles=tiles)
-            for (buffer, begin, tiles), name in self.copied.items()
+            Argument(name, f"*{type}", buffer, begin=begin, tiles=tiles) for (buffer, begin, tiles, type), name in self.copied.items()
         ]
-        pointers = [
-            Argument(name, self._pointer_type(buffer), buffer, begin=self.begins.get(buffer, 0)) for buffer, name in self.pointers.items()
-        ]
+        pointers = [Argument(name, f"*{type}", buffer, begin=self.begins.get(buffer, 0)) for (buffer, type), name in self.pointers.items()]
         kind = "i32" if self.wide is False else "i64"
         return (*copied, *pointers, *(Argument(name, kind, dim=symbol(source)) for source, name in self.numbers.items()))
 
-    def _pointer_type(self, buffer: str) -> str:
+    def _element_type(self, buffer: str) -> str:
         name = self.plan.buffers[buffer].held.name
-        return "*" + _POINTERS.get(name, name)
+        return _POINTERS.get(name, name)
 
     def prologue(self) -> list[str]:
         """The first lines: how wide offsets are, and the numbers of the host in that width."""

@@ -8,40 +8,41 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.ir.dims import Dim, add, ceildiv, floordiv, multiply, product
-from coset.ir.types import F32, I64
+from coset.ir.types import I64
 from coset.lowering.kernel import Buffer, Grouped, Load, Plan
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_dims import span, strides_of
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_product import ProductWriter, held_bits
+from coset.lowering.triton_product import ProductWriter, chosen_eights, held_bits
 from coset.lowering.triton_rows import power_of_two
-from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, narrowest, unit_of
+from coset.lowering.triton_scales import Scales, without_scales
+from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, multiplied, unit_name
 
 _NAMES = "groups first_rows last_rows tiles upto before start_row end_row tile_m tile_n depth"
 
 
 def emit_grouped(kernel: Grouped, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """Two Triton functions."""
-    lhs, rhs = narrowest(kernel.lhs), narrowest(kernel.rhs)
-    unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
-    if unit is not F32:
-        kernel = replace(kernel, lhs=lhs, rhs=rhs)
+    kernel, scales = without_scales(kernel, options)
+    eights = chosen_eights(kernel, options)
+    lhs, rhs, unit = multiplied(kernel, eights=bool(eights))
+    kernel = replace(kernel, lhs=lhs, rhs=rhs)
     assert unit is not None, "grouped products are of floats"
     count, n, k, groups = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
     assert isinstance(groups, int)
     assert len(kernel.m) <= 1, "a tile of a group begins anywhere: of several loops it would reach over an end"
     each = floordiv(add(count, add(groups, -1)), groups)  # rows of a group on the mean
-    tiling = replace(choose_tiling(each, n, k, groups, unit, options), splits=1, chunk=0)
+    tiling = scales.cut(replace(choose_tiling(each, n, k, groups, unit, options), splits=1, chunk=0, eights=eights))
     starts = Buffer(f"{kernel.name}_starts", I64, (groups + 1,), "temporary")
     plan = replace(plan, buffers={**plan.buffers, starts.name: starts})
-    copying = _Writer(kernel, plan, options.plain(), replace(tiling, bulk=1), [], starts, groups)
+    copying = _Writer(kernel, plan, options.plain(), replace(tiling, bulk=1), [], starts, groups, scales)
     if options.bulk and copied_unit(unit, options) and copying.copies:
         tiling = replace(for_copies(tiling, (each, n, k, groups), held_bits(kernel, unit), options, plain=False), resident=0)
     choice = options.choice or tiling.choice(splits=False)
     tiling, options = tiling.chosen(choice), options.plain()
     first = _starts(kernel, plan, starts, groups, count)
-    second = _Writer(kernel, plan, options, tiling, comment, starts, groups).emission()
-    name = "tf32" if unit is F32 and options.tf32 else unit.name
+    second = _Writer(kernel, plan, options, tiling, comment, starts, groups, scales).emission()
+    name = unit_name(lhs.dtype, rhs.dtype, unit, options)
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (starts,), name, choice)
 
 
@@ -67,10 +68,10 @@ def _starts(kernel: Grouped, plan: Plan, starts: Buffer, groups: int, count: Dim
 
 class _Writer(ProductWriter):
     def __init__(
-        self, kernel: Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str], starts: Buffer, groups: int
+        self, kernel: Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str], starts: Buffer, groups: int, scales: Scales
     ) -> None:
         self.groups = groups
-        super().__init__(kernel, plan, options, tiling, comment)
+        super().__init__(kernel, plan, options, tiling, comment, scales)
         self.more = ()
         self.starts = self.body.pointer(starts.name)
         for name in _NAMES.split():

@@ -33,6 +33,8 @@ class Options:
     choices: Choices | None = field(default=None, hash=False)
     choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none
     bulk: int = 0  # bytes of shared memory of a program, where operands may be read by bulk copies; 0: the target has no such copies
+    eights: int | None = None  # products of 8-bit floats that the matrix units may add before f32 takes the sum on, a power of two; 0: they
+    # add in f32; None: they multiply no such floats, which become f16
     begins: tuple[tuple[str, int], ...] = ()  # of the kernel at hand: elements of buffers that its pointers are moved by
 
     def plain(self) -> Options:
@@ -60,7 +62,8 @@ class Argument:
     """One run-time argument: the parameter's `name`; a buffer's pointer (of `type`, Triton's name for it), or a number of the host. With
     `tiles` it is a descriptor of the buffer instead of its pointer.
 
-    A pointer of `*u8` may stand for a buffer of 8-bit floats: the host hands over the same bytes as unsigned integers.
+    A pointer of `*u8` may stand for a buffer of 8-bit floats: the host hands over the same bytes as unsigned integers. Only operands of
+    matrix units that take such floats have types of theirs.
     """
 
     name: str

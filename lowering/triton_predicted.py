@@ -37,7 +37,8 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
-from coset.lowering.triton_tiling import narrowest, unit_of
+from coset.lowering.triton_scales import without_scales
+from coset.lowering.triton_tiling import multiplied, narrowest, unit_of
 from coset.targets.target import Target
 
 CACHE = 4.0  # assumed: how many times as fast as memory a cache gives what was read before
@@ -59,7 +60,7 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
     launch = target.numbers.get("launch")
     share = None
     if isinstance(kernel, (Product, Grouped, Attention)):
-        share = _multiplying(kernel, choice, target, sizes)
+        share = _multiplying(kernel, choice, options, target, sizes)
     elif isinstance(kernel, (Statistics, Chain)):
         share = _retracing(kernel, choice, target, sizes)
     share = share or _moving(kernel, plan, choice, target, sizes)
@@ -72,24 +73,28 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
     return (launch.value if launch else 0.0) + joined + ceil(share.programs / slots) * slots * share.seconds
 
 
-def _multiplying(kernel: Product | Grouped | Attention, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:
+def _multiplying(
+    kernel: Product | Grouped | Attention, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]
+) -> _Share | None:
     """A program of a product or an attention; None where no rate of products is known."""
     batch, m, n, k = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.n, kernel.k))
     numbers, splits = dict(choice.numbers), dict(choice.numbers).get("SPLITS", 1)
     height = numbers["BLOCK_M"]
     if isinstance(kernel, Attention):
         lhs, rhs = kernel.key.dtype, kernel.value.dtype
+        unit = unit_of(lhs, rhs, kernel.accumulator) or kernel.accumulator
         keys = _padded(-(-number_of(kernel.keys, sizes) // splits), numbers["BLOCK_N"])
         width = power_of_two(k) + power_of_two(n)
         flop, bytes_ = 2 * height * keys * width, keys * (k * lhs.bytes + n * rhs.bytes)
         programs = batch * -(-m // height) * splits
     else:
-        lhs, rhs = narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype
+        left, right, taken = multiplied(without_scales(kernel, options)[0], eights=numbers.get("EIGHTS") == 1)
+        lhs, rhs, unit = narrowest(left).dtype, narrowest(right).dtype, taken or kernel.accumulator
         width, deep = numbers["BLOCK_N"], _padded(-(-k // splits), numbers["BLOCK_K"])
         flop, bytes_ = 2 * height * width * deep, deep * (height * lhs.bytes + width * rhs.bytes)
         groups = batch * -(-m // height) if isinstance(kernel, Product) else batch + -(-m // height)
         programs = groups * -(-n // width) * splits
-    return _share(flop, bytes_, programs, unit_of(lhs, rhs, kernel.accumulator) or kernel.accumulator, choice, target)
+    return _share(flop, bytes_, programs, unit, choice, target)
 
 
 def _retracing(kernel: Statistics | Chain, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share | None:

@@ -1,9 +1,10 @@
 """Products as Triton: tiles of the result, each a sum of `tl.dot` over blocks of k; what is done to the operands and to the sum is done
 in registers. Where there are few tiles and k is long, k is split over programs, and a second kernel adds the parts and stores.
 
-What the matrix units take: f16 and bf16 as they are, 8-bit floats as f16 (or bf16 beside bf16), which holds them exactly, i8 with i32 sums,
-f32 in full precision unless `Options.tf32`, f64. Conversions to f32 of both operands from a narrower dtype are left out: the products
-are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
+What the matrix units take: f16 and bf16 as they are, i8 with i32 sums, f32 in full precision unless `Options.tf32`, f64; 8-bit floats as
+such where `Options.eights` allows, else as f16 (or bf16 beside bf16), which holds them exactly, without their scales (`triton_scales`).
+Conversions to f32 of both operands from
+a narrower dtype are left out: the products are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coset.ir.dims import Dim, add, ceildiv, minimum, multiply, product, substitute
-from coset.ir.types import F32, F64, I8, DType
+from coset.ir.types import DTYPES, F32, F64, I8, DType
 from coset.lowering.kernel import (
     Buffer,
     Fold,
@@ -35,11 +36,23 @@ from coset.lowering.triton_dims import join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_rows import emit_rows
-from coset.lowering.triton_scalars import TYPES, beside, conversion, filling
-from coset.lowering.triton_tiling import Tiling, choose_tiling, copied_unit, for_copies, for_windows, narrowest, unit_of
+from coset.lowering.triton_scalars import EIGHTS, TYPES, beside, conversion, filling, from_bits
+from coset.lowering.triton_scales import NO_SCALES, Scales, without_scales
+from coset.lowering.triton_tiling import (
+    Tiling,
+    choose_tiling,
+    copied_unit,
+    for_copies,
+    for_windows,
+    is_eight,
+    multiplied,
+    takes_eights,
+    unit_name,
+)
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of, plain_loads
 
 _ROW, _COLUMN, _DEPTH = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"})
+U8 = DTYPES["u8"]
 _SUMS = {F64: "tl.float64", I8: "tl.int32"}  # of what is not summed as f32
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
@@ -49,21 +62,21 @@ _COPYING = "row_start column_start work later programs halves"  # names that onl
 
 def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[str]) -> Emission:
     """One Triton function, or two where k is split."""
-    lhs, rhs = narrowest(kernel.lhs), narrowest(kernel.rhs)
-    unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
-    if unit is not F32:
-        kernel = replace(kernel, lhs=lhs, rhs=rhs)
+    kernel, scales = without_scales(kernel, options)
+    eights = chosen_eights(kernel, options)
+    lhs, rhs, unit = multiplied(kernel, eights=bool(eights))
+    kernel = replace(kernel, lhs=lhs, rhs=rhs)
     m, n, k, batch = (product(loop.extent for loop in loops) for loops in (kernel.m, kernel.n, kernel.k, kernel.batch))
-    tiling = choose_tiling(m, n, k, batch, unit, options)
+    tiling = scales.cut(replace(choose_tiling(m, n, k, batch, unit, options), eights=eights))
     if kernel.windowed and len(kernel.k) > 1:
         tiling = for_windows(tiling, kernel.k[-1].extent)
     elif copied_unit(unit, options):
-        tiling = _by_copies(kernel, plan, options, tiling, (m, n, k, batch))
+        tiling = _by_copies(kernel, plan, options, tiling, (m, n, k, batch), scales)
     choice = options.choice or tiling.choice()
     tiling, options = tiling.chosen(choice, k), options.plain()
-    name = "tf32" if unit is F32 and options.tf32 else (unit or kernel.accumulator).name
+    name = unit_name(lhs.dtype, rhs.dtype, unit or kernel.accumulator, options)
     if tiling.splits == 1:
-        return replace(ProductWriter(kernel, plan, options, tiling, comment).emission(), unit=name, choice=choice)
+        return replace(ProductWriter(kernel, plan, options, tiling, comment, scales).emission(), unit=name, choice=choice)
     parts = Loop("loop:split", tiling.splits)
     outer = (*kernel.batch, *kernel.m, *kernel.n)
     parts_name = f"{kernel.name}_parts"
@@ -71,12 +84,19 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
     index = (parts.index, *(loop.index for loop in outer))
     plan = replace(plan, buffers={**plan.buffers, parts_name: scratch})
     whole = Result("sum", kernel.accumulator)
-    first = ProductWriter(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment).emission()
+    first = ProductWriter(replace(kernel, stores=(Store(parts_name, index, whole),)), plan, options, tiling, comment, scales).emission()
     fold = Fold("sum", "add", Load(parts_name, index, kernel.accumulator), kernel.accumulator)
     picks = used_picks(kernel.picks, (store.value for store in kernel.stores), ())
     summed = Rows(f"{kernel.name}_sum", outer, (parts,), (fold,), kernel.stores, (), picks=picks)
     second = emit_rows(summed, plan, options, ["the sum of the parts"])
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), (scratch,), name, choice)
+
+
+def chosen_eights(kernel: Product | Grouped, options: Options) -> int | None:
+    """1 where 8-bit floats are multiplied as such, 0 where another form was chosen, None where there is no choice."""
+    if not takes_eights(kernel, options):
+        return None
+    return 1 if options.choice is None else dict(options.choice.numbers).get("EIGHTS", 0)
 
 
 def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tiling) -> int:
@@ -87,14 +107,14 @@ def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tilin
     return bool(writer.left.copies) + bool(writer.right.copies)
 
 
-def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim]) -> Tiling:
+def _by_copies(kernel: Product, plan: Plan, options: Options, tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], scales: Scales) -> Tiling:
     """The default tiles where operands are read by bulk copies; these where none can be."""
     copied, unit = copied_operands(kernel, plan, options, tiling), tiling.unit
     if not copied:
         return tiling
     assert unit is not None
     bits = held_bits(kernel, unit)
-    plain = copied == 2 and all(is_plain(side, unit) for side in (kernel.lhs, kernel.rhs))
+    plain = copied == 2 and not scales.blockwise and all(is_plain(side, unit) for side in (kernel.lhs, kernel.rhs))
     found = for_copies(tiling, sizes, bits, options, plain=plain)
     if found.bulk and copied_operands(kernel, plan, options, found) < copied:  # a larger tile reaches over the end of a loop
         return for_copies(tiling, sizes, bits, options, plain=False)
@@ -114,16 +134,18 @@ def side_bits(side: Scalar, unit: DType) -> int:
 
 def is_plain(side: Scalar, unit: DType) -> bool:
     """True where an operand is multiplied as it is read."""
-    return isinstance(side, Load) and side.dtype is unit
+    return isinstance(side, Load) and (side.dtype is unit or (is_eight(unit) and is_eight(side.dtype)))
 
 
 class ProductWriter:
     """The function of a product, or of one that has its dims, over tiles of rows and columns."""
 
-    def __init__(self, kernel: Product | Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str]) -> None:
-        self.kernel, self.options, self.tiling, self.comment = kernel, options, tiling, comment
+    def __init__(
+        self, kernel: Product | Grouped, plan: Plan, options: Options, tiling: Tiling, comment: list[str], scales: Scales = NO_SCALES
+    ) -> None:
+        self.kernel, self.options, self.tiling, self.comment, self.scales = kernel, options, tiling, comment, scales
         self.more: tuple[tuple[str, int], ...] = (("GROUP", 8),)  # constexprs beside those of a tile
-        dims = dims_of([*(pick.value for pick in kernel.picks), kernel.lhs, kernel.rhs], kernel.stores, plan)
+        dims = dims_of([*(pick.value for pick in kernel.picks), kernel.lhs, kernel.rhs, *scales.factors], kernel.stores, plan)
         binding: dict[str, Dim] = {}
         joined: list[tuple[Loop, ...]] = []
         for loops in (kernel.batch, kernel.m, kernel.n, kernel.k):
@@ -133,7 +155,7 @@ class ProductWriter:
         self.batch, self.m, self.n, self.k = (product(loop.extent for loop in loops) for loops in joined)
         extents = extents_of(kernel) | {"loop:split": tiling.splits}
         ends = [add(self.m, tiling.m), add(self.n, tiling.n), add(self.k, tiling.k), add(self.programs(), self._staying())]
-        wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
+        wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *scales.reads(), *writes(kernel)), dims, extents, ends))
         self.body = body = Body(plan, options, wide=wide)
         for name in [*_NAMES.split(), *(_COPYING.split() if tiling.bulk else ())]:
             body.name(name)
@@ -169,9 +191,9 @@ class ProductWriter:
         """All loads that are bulk copies."""
         return {**self.left.copies, **self.right.copies}
 
-    def _result(self) -> Space:
+    def _result(self, scopes: list[Scope]) -> Space:
         """The space of the tile's results, where nothing is known yet."""
-        space = Space(self.body, {"row": self.row, "column": self.column}, [self.outer], self.binding, self.kernel.picks)
+        space = Space(self.body, {"row": self.row, "column": self.column}, scopes, self.binding, self.kernel.picks)
         space.number(self.joined[0], "batch", frozenset())
         space.index("loop:split", "split", frozenset())
         space.number(self.joined[1], "rows", _ROW)
@@ -213,8 +235,7 @@ class ProductWriter:
         unit, matrix = tiling.unit or self.kernel.accumulator, tiling.unit is not None
         left = operand_tile(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), "depth", unit, matrix=matrix)
         right = operand_tile(self.right, self.kernel.rhs, "right", ("BLOCK_K", "BLOCK_N"), "depth", unit, matrix=matrix)
-        sum_ = dot_text(left, right, "total", unit, self.options) if matrix else f"total + {left.text} * {right.text}"
-        self.inner.lines.append(f"total = {sum_}")
+        self.inner.lines += self._summed(left, right, unit)
         lines.append(self.loop())
         lines += [f"    {line}" for line in self.inner.lines]
         if tiling.resident:
@@ -233,6 +254,27 @@ class ProductWriter:
         launch = Launch(self.kernel.name, arguments, grid, numbers, self.sizes, tiling.warps, tiling.stages, contracts)
         return Emission(source, (launch,))
 
+    def _summed(self, left: Value, right: Value, unit: DType) -> list[str]:
+        """The sum with the products of a block of k."""
+        if self.tiling.unit is None:
+            return [f"total = total + {left.text} * {right.text}"]
+        if not self.scales.blockwise:
+            return [f"total = {self._dot(left, right, 'total', unit)}"]
+        space, start = self._result([self.outer, self.inner]), "start"
+        if self.body.wide is not False:
+            start = f"tl.cast(start, {self.body.index_type})"
+        space.number(self.joined[3], start, _STEP)
+        factors = [space.computed(factor).text for factor in self.scales.blockwise]
+        block = self.body.name("block")
+        return [f"{block} = {self._dot(left, right, None, unit)}", f"total = total + {' * '.join((block, *factors))}"]
+
+    def _dot(self, left: Value, right: Value, total: str | None, unit: DType) -> str:
+        if not is_eight(unit):
+            return dot_text(left, right, total, unit, self.options)
+        most, added = self.options.eights, "" if total is None else f", {total}"
+        assert most is not None
+        return f"tl.dot({left.text}, {right.text}{added}, max_num_imprecise_acc={'BLOCK_K' if 0 < self.tiling.k <= most else most})"
+
     def _store(self) -> None:
         """The tile's results, or those of its parts."""
         parts, lines = self.tiling.parts, self.outer.lines
@@ -242,8 +284,11 @@ class ProductWriter:
                 begin = f" + {place} * (BLOCK_N // {parts})" if place else ""
                 lines.append(f"columns = tile_n * BLOCK_N{begin} + tl.arange(0, BLOCK_N // {parts})[None, :]")
                 lines += self.column_mask()
-            space = self._result()
-            space.results["sum"] = Value(name, _ROW | _COLUMN)
+            space = self._result([self.outer])
+            sum_ = Value(name, _ROW | _COLUMN)
+            for factor in self.scales.behind:
+                sum_ = space.line(f"{sum_.text} * {space.computed(factor).text}", sum_.axes, "scaled")
+            space.results["sum"] = sum_
             for store in self.kernel.stores:
                 space.store(store, _ROW | _COLUMN)
 
@@ -348,6 +393,8 @@ def operand_tile(
     which takes whole tiles of the shape `block`."""
     axes = frozenset(space.axes)
     mask = space.axes[summed].mask
+    if is_eight(unit):
+        return _tile_of_eights(space, scalar, side, block, summed)
     if isinstance(scalar, Load) and scalar.dtype is unit:
         value = space.load(scalar, other=filling(0, unit) if mask is not None else None)
     elif scalar.dtype is unit:
@@ -361,6 +408,23 @@ def operand_tile(
         value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
     if axes - value.axes and matrix:
         value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes | value.axes, f"{side}_tile")
+    return value
+
+
+def _tile_of_eights(space: Space, scalar: Scalar, side: str, block: tuple[str, str], summed: str) -> Value:
+    """The same of 8-bit floats: what is read and not changed is read as such, so that it goes to the matrix unit without passing through
+    registers; else its bits are what is moved."""
+    axes, mask = frozenset(space.axes), space.axes[summed].mask
+    if isinstance(scalar, Load) and space.runs_along(scalar, summed):
+        value = space.load(scalar, other="0.0" if mask is not None else None, type=EIGHTS[scalar.dtype.name])
+    else:
+        value = space.name(scalar, space.stored(scalar))
+        if mask is not None:
+            text = f"tl.where({mask}, {value.text}, {beside(0, U8)})"
+            value = space.line(text, value.axes | frozenset({summed}), f"{side}_inside")
+        value = space.line(from_bits(value.text, scalar.dtype), value.axes, side)
+    if axes - value.axes:
+        value = space.line(f"tl.broadcast_to({value.text}, [{', '.join(block)}])", axes, f"{side}_tile")
     return value
 
 

@@ -28,6 +28,11 @@ TYPES = {
     "f8e8m0fnu": "tl.uint8",
 }  # the element type in memory where elements are apart; 8-bit floats are bytes, so that every device has them  # fmt: skip
 EIGHT_BITS = frozenset({"f8e4m3fn", "f8e5m2", "f8e8m0fnu"})
+EIGHTS = {
+    "f8e4m3fn": "fp8e4nv",
+    "f8e5m2": "fp8e5",
+}  # floats of 8 bits that matrix units take, where they do, with Triton's types of pointers
+_LANGUAGE = {"f8e4m3fn": "tl.float8e4nv", "f8e5m2": "tl.float8e5"}
 F32 = DTYPES["f32"]
 
 
@@ -214,6 +219,11 @@ def from_memory(text: str, dtype: DType) -> str:
     if dtype.name in EIGHT_BITS:
         return f"from_{dtype.name}({text})"
     return f"{text}.to({TYPES[computed(dtype).name]})" if computed(dtype) is not dtype else text
+
+
+def from_bits(text: str, dtype: DType) -> str:
+    """The bits of an 8-bit float as what matrix units take."""
+    return f"{text}.to({_LANGUAGE[dtype.name]}, bitcast=True)"
 
 
 def from_byte(byte: str, shift: str, dtype: DType) -> str:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim
 from coset.ir.types import DTYPES, F32, F64, I8, DType
-from coset.lowering.kernel import Apply, Scalar
+from coset.lowering.kernel import Apply, Grouped, Product, Scalar
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
+from coset.lowering.triton_scalars import EIGHTS
 
+HOLDING = frozenset({"f16", "bf16", "f32"})  # of 8-bit floats every number
 _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
 SPLIT_DEPTH = 1024  # k of one part at least, where k is split
 SPLITS = 32  # parts at most
@@ -27,7 +29,8 @@ class Tiling:
 
     `bulk`: 1 where operands are read by bulk copies, 0 where not though they could be, None where they cannot. `resident`: how many
     programs of a processor go from tile to tile; 0: each program has one tile. `parts`: how many pieces of its columns a tile is
-    stored in, one after the other, so that what is done to the sum needs fewer registers (1, 2 or 4)."""
+    stored in, one after the other, so that what is done to the sum needs fewer registers (1, 2 or 4). `eights`: 1 where 8-bit floats are
+    multiplied as such, 0 where not though they could be, None where they cannot."""
 
     m: int
     n: int
@@ -40,12 +43,14 @@ class Tiling:
     bulk: int | None = None
     resident: int = 0
     parts: int = 1
+    eights: int | None = None
 
     def choice(self, *, splits: bool = True) -> Choice:
         """As what is chosen; without `splits` where k is never split."""
         numbers = [("BLOCK_M", self.m), ("BLOCK_N", self.n), ("BLOCK_K", self.k)]
         numbers += [("SPLITS", self.splits)] if splits else []
         numbers += [("BULK", self.bulk), ("RESIDENT", self.resident), ("PARTS", self.parts)] if self.bulk is not None else []
+        numbers += [("EIGHTS", self.eights)] if self.eights is not None else []
         return Choice(tuple(numbers), self.warps, self.stages)
 
     def chosen(self, choice: Choice | None, k: Dim = 0) -> Tiling:
@@ -56,6 +61,7 @@ class Tiling:
         splits, bulk = numbers.get("SPLITS", 1), numbers.get("BULK")
         tiling = replace(self, m=choice["BLOCK_M"], n=choice["BLOCK_N"], k=choice["BLOCK_K"], warps=choice.warps, stages=choice.stages)
         tiling = replace(tiling, bulk=bulk, resident=numbers.get("RESIDENT", 0), parts=numbers.get("PARTS", 1))
+        tiling = replace(tiling, eights=numbers.get("EIGHTS"))
         if splits == 1:
             return replace(tiling, splits=1, chunk=0)
         assert isinstance(k, int), "sums of unknown length are not split"
@@ -73,6 +79,58 @@ def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
     if None in kinds or kinds == {"f16", "bf16"}:
         return F32
     return DTYPES["bf16"] if "bf16" in kinds else DTYPES["f16"]
+
+
+def takes_eights(kernel: Product | Grouped, options: Options) -> bool:
+    """True where both operands are 8-bit floats that the target's matrix units multiply."""
+    return options.eights is not None and are_eights(kernel)
+
+
+def are_eights(kernel: Product | Grouped) -> bool:
+    """True where both operands are 8-bit floats whose products are summed in f32."""
+    return kernel.accumulator is F32 and _eighth(kernel.lhs) is not None and _eighth(kernel.rhs) is not None
+
+
+def eights_of(kernel: Product | Grouped) -> tuple[Scalar, Scalar]:
+    """Such operands, without conversions."""
+    lhs, rhs = _eighth(kernel.lhs), _eighth(kernel.rhs)
+    assert lhs is not None and rhs is not None
+    return lhs, rhs
+
+
+def multiplied(kernel: Product | Grouped, *, eights: bool) -> tuple[Scalar, Scalar, DType | None]:
+    """Both operands as they are multiplied, and the dtype of the matrix unit (None: without one); with `eights`, 8-bit floats as such: each
+    operand is of its own dtype then, and that of the left one stands for both."""
+    if eights:
+        lhs, rhs = eights_of(kernel)
+        return lhs, rhs, lhs.dtype
+    lhs, rhs = narrowest(kernel.lhs), narrowest(kernel.rhs)
+    unit = unit_of(lhs.dtype, rhs.dtype, kernel.accumulator)
+    return (kernel.lhs, kernel.rhs, unit) if unit is F32 else (lhs, rhs, unit)
+
+
+def _eighth(value: Scalar) -> Scalar | None:
+    """`value` as an 8-bit float without conversions to what holds all of these; None where it is no such number."""
+    while isinstance(value, Apply) and value.op.name == "stablehlo.convert" and value.dtype.name in HOLDING:
+        value = value.operands[0]
+    return value if value.dtype.name in EIGHTS else None
+
+
+def is_eight(unit: DType | None) -> bool:
+    """True where a matrix unit takes 8-bit floats."""
+    return unit is not None and unit.name in EIGHTS
+
+
+def unit_name(lhs: DType, rhs: DType, unit: DType, options: Options) -> str:
+    """What operands are multiplied as, for people."""
+    if is_eight(unit):
+        return lhs.name if lhs is rhs else f"{lhs.name} {rhs.name}"
+    return "tf32" if unit is F32 and options.tf32 else unit.name
+
+
+def is_of_eights(name: str) -> bool:
+    """True for what `unit_name` calls 8-bit floats."""
+    return name.partition(" ")[0] in EIGHTS
 
 
 def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, options: Options) -> Tiling:
@@ -105,7 +163,8 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
     m, n, k, _ = sizes
     if min(tiling.m, tiling.n) < SIDE_COPIED:
         return replace(tiling, bulk=0)
-    fitting = plain and tiling.splits == 1 and tiling.unit is not None and tiling.unit.bits == 16
+    held = tiling.unit is not None and (tiling.unit.bits == 16 or (is_eight(tiling.unit) and options.eights == 0))  # with one sum of f32
+    fitting = plain and tiling.splits == 1 and held
     if fitting and (unit_side(m, WIDE[0]), unit_side(n, WIDE[1])) == WIDE and _fills(sizes, WIDE, options.processors):
         tiling = replace(tiling, m=WIDE[0], n=WIDE[1], warps=8, parts=PARTS)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
@@ -138,7 +197,7 @@ def copied_unit(unit: DType | None, options: Options) -> bool:
 def for_windows(tiling: Tiling, features: Dim) -> Tiling:
     """Shallower blocks of k where only such divide the features, so that each lies in one place of its windows. Where none does, every
     element has an address and bounds of its own: twice the threads hold them."""
-    for depth in (tiling.k, 32, 16):
+    for depth in (tiling.k, 32, 16 if tiling.unit is None or tiling.unit.bits > 8 else 32):
         if depth <= tiling.k and isinstance(features, int) and features % depth == 0:
             return replace(tiling, k=depth)
     return replace(tiling, k=min(tiling.k, 32), warps=8)

@@ -191,12 +191,12 @@ class Space:
         masks = [axis.mask for name, axis in self.axes.items() if name in axes and axis.mask is not None]
         return " & ".join([*masks, *([condition.text] if condition is not None else [])])
 
-    def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes, condition: Value | None = None) -> tuple[str, Axes]:
-        """A pointer to an element, spread along `axes`, and the axes that it then has."""
+    def pointer(self, buffer: str, index: Sequence[Dim], axes: Axes, condition: Value | None = None, *, type: str = "") -> tuple[str, Axes]:
+        """A pointer to an element (of another `type` than memory's own), spread along `axes`, and the axes that it then has."""
         place = subtract(address(self.body.plan.buffers[buffer], index), self.body.begins.get(buffer, 0))
         text, own = self.dim(place, condition)
         spread = "".join(f" + 0 * {self.axes[name].index}" for name in self.axes if name in axes - own)
-        base = self.body.pointer(buffer)
+        base = self.body.pointer(buffer, type)
         if text == "0":
             return (base + spread if spread else base), own | axes
         return f"{base} + {text}{spread}" if not text.startswith("-") else f"{base} + ({text}){spread}", own | axes
@@ -217,9 +217,14 @@ class Space:
                     self._emit(item, condition, stored=False)
         return self._emit(scalar, condition, stored=True)
 
-    def load(self, item: Load, *, other: str | None) -> Value:
-        """An element of memory as memory holds it; `other` where the mask is off."""
-        return self._load(item, None, stored=True, other=other)
+    def load(self, item: Load, *, other: str | None, type: str = "") -> Value:
+        """An element of memory as memory holds it, or as Triton's `type`, which is as wide; `other` where the mask is off."""
+        return self._load(item, None, stored=True, other=other, type=type)
+
+    def runs_along(self, item: Load, axis: str) -> bool:
+        """True where the place of a load differs along an axis."""
+        names = {name for dim in item.index for name in symbols(substitute(dim, self.binding))} & self._loops.keys()
+        return any(axis in self._loops[name][1] for name in names)
 
     def name(self, scalar: Scalar, value: Value) -> Value:
         """`value` as a Triton value where it is a plain number."""
@@ -317,11 +322,11 @@ class Space:
         bits = self.line(f"{value.text}.to({TYPES[item.dtype.name]}, bitcast=True)", value.axes, "bits")
         return bits if stored else self.line(from_memory(bits.text, item.dtype), bits.axes, "bitcast_convert")
 
-    def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None) -> Value:
+    def _load(self, item: Load, condition: Value | None, *, stored: bool, other: str | None, type: str = "") -> Value:
         """`other`: the value where the mask is off, as memory holds it; of what is packed only 0."""
         if condition is None and item in self.copies:
-            return self._copied(item, self.copies[item], stored=stored)
-        pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE, condition)
+            return self._copied(item, self.copies[item], stored=stored, type=type)
+        pointer, axes = self.pointer(item.buffer, item.index, condition.axes if condition is not None else NONE, condition, type=type)
         buffer = self.body.plan.buffers[item.buffer]
         mask = self.mask(axes, condition)
         outside = f", other={other if buffer.packed is None else 0}" if other is not None and mask else ""
@@ -332,7 +337,7 @@ class Space:
             return self.line(from_byte(byte.text, below, item.dtype), byte.axes | own, item.buffer)
         if not stored:
             text = from_memory(text, item.dtype)
-        return self.line(text, axes, f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
+        return self.line(text, axes, f"{item.buffer}_bits" if stored and not type and item.dtype.name in EIGHT_BITS else item.buffer)
 
     def _is_always_there(self, item: Load, axes: Axes) -> bool:
         """True where an element is inside of its buffer for every index, and a condition that differs along these axes would have it read
@@ -352,15 +357,16 @@ class Space:
         own = {name for loop in symbols(place) & extents.keys() for name in symbols(extents[loop])}
         return symbols(size) <= own and is_within(place, 0, size, extents)
 
-    def _copied(self, item: Load, copy: Copy, *, stored: bool) -> Value:
+    def _copied(self, item: Load, copy: Copy, *, stored: bool, type: str) -> Value:
         """A tile by a bulk copy, which is 0 where the masks of a load are off."""
         texts = [place if isinstance(place, str) else self.dim(place)[0] for place in copy.places]
         if self.body.wide is not False:  # places are 32 bits wide: of indices, not of elements
             texts = [text if text.isdigit() else f"tl.cast({text}, tl.int32)" for text in texts]
-        text = copy.text(self.body.tiles(copy.buffer, copy.begin, copy.tiles), texts)
+        text = copy.text(self.body.tiles(copy.buffer, copy.begin, copy.tiles, type), texts)
         if not stored:
             text = from_memory(text, item.dtype)
-        return self.line(text, frozenset(self.axes), f"{item.buffer}_bits" if stored and item.dtype.name in EIGHT_BITS else item.buffer)
+        bits = stored and not type and item.dtype.name in EIGHT_BITS
+        return self.line(text, frozenset(self.axes), f"{item.buffer}_bits" if bits else item.buffer)
 
     # ------------------------------------------------------------ choices
 

@@ -25,7 +25,7 @@ from coset.ir.held import working_folder
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, make
 from coset.ir.types import DTYPES
-from coset.lower import options_for
+from coset.kernel_options import options_for
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.plan import plan

@@ -23,10 +23,13 @@ from coset.lowering.kernel import Attention, Grouped, Loop, Product, Recurrence,
 from coset.lowering.triton import Emission
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
+from coset.lowering.triton_scales import without_scales
+from coset.lowering.triton_tiling import takes_eights
 from coset.tuning.drawn import Array, drawn, elements
 from coset.tuning.tunable import Tunable
 
 ROUNDINGS = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
+SHORT_ROUNDING = 2.0**-13
 ULPS = 4.0  # roundings of a result that may fall the other way where its last sum does
 PROTOCOL = timing.Protocol(15, 1.0, 5, 10)  # of a pair
 LARGEST = 1 << 30  # bytes of one kernel's buffers: with more it is not measured alone, they go to its process and back
@@ -114,7 +117,8 @@ class Measuring:
         except CosetError as error:
             return Timed(problem=f"does not run: {error.message}")
         for name in writes(self.kernel.kernel):
-            problem = differs(found[name], expected[name], self.kernel.plan.buffers[name].dtype, summed(self.kernel))
+            dtype, short = self.kernel.plan.buffers[name].dtype, short_sums(self.kernel)
+            problem = differs(found[name], expected[name], dtype, summed(self.kernel), short)
             if problem:
                 return Timed(problem=f"other values: {problem}")
         return self._raced(choice)
@@ -177,10 +181,18 @@ def summed(kernel: Tunable) -> int:
     return max(1, sum(number_of(loops, kernel.sizes) for loops in sums))
 
 
-def differs(found: Array, expected: Array, dtype: DType, depth: int) -> str:
+def short_sums(kernel: Tunable) -> int:
+    """How many products of 8-bit floats may be added in fewer bits than f32 has."""
+    each, options = kernel.kernel, kernel.options
+    if not isinstance(each, (Product, Grouped)) or not takes_eights(without_scales(each, options)[0], options):
+        return 0
+    return options.eights or 0
+
+
+def differs(found: Array, expected: Array, dtype: DType, depth: int, short: int = 0) -> str:
     """How results differ by more than another order of their sums explains; empty where they do not. The bound: each of `depth` additions
     rounds once to f32 or f64 (Higham 2002, section 4.2), of magnitudes as large as the largest result; the result itself rounds to its
-    dtype."""
+    dtype. Of `short` additions each cuts off what is below 13 bits."""
     if dtype.kind != "float" or dtype.bits < 8:  # kernels only move what is below a byte
         wrong = int((found != expected).sum())
         return f"{wrong} of {found.size} elements" if wrong else ""
@@ -189,7 +201,7 @@ def differs(found: Array, expected: Array, dtype: DType, depth: int) -> str:
     sum_rounding = ROUNDINGS["f64"] if dtype.name == "f64" else ROUNDINGS["f32"]
     largest = float(np.max(np.abs(other), initial=0.0, where=finite))
     with np.errstate(all="ignore"):
-        allowed = ULPS * ROUNDINGS[dtype.name] * np.abs(other) + depth * sum_rounding * largest
+        allowed = ULPS * ROUNDINGS[dtype.name] * np.abs(other) + (depth * sum_rounding + short * SHORT_ROUNDING) * largest
         same = np.where(finite, np.abs(wide - other) <= allowed, (wide == other) | (np.isnan(wide) & np.isnan(other)))
     if same.all():
         return ""

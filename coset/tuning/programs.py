@@ -65,7 +65,7 @@ def extracted(task: Task, number: int, options: Options, known: Searched | None 
     prices = strayed(task.job.target, number) if number else None
     solved, _ = solve_task(task, task.phases, prices=prices, known=known)
     refuse_idle(task.job.target, solved)
-    by = PlanPrices(prices, task.binding) if prices is not None else None
+    by = PlanPrices(prices, task.binding, numerics=task.job.numerics) if prices is not None else None
     planned = unlimited(task, solved, atomics=atomics, by=by)
     assert planned.plan is not None
     return Alternative(number, planned, plan_digest(planned.plan, options, task.binding))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from coset import timing
 from coset.backends.triton_runtime import Lost
@@ -15,7 +14,8 @@ from coset.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.lower import TF32_NOISE, compare
+from coset.kernel_options import noise
+from coset.lower import compare
 from coset.lowering.package import write_package
 from coset.lowering.package_plan import planned_package
 from coset.lowering.triton_choice import Choices
@@ -80,7 +80,8 @@ class _Race:
         try:
             manifest = write_package(package, self._place(one))
             with self.bench.package(self._place(one)) as runs:
-                report = compare(self.original, runs, self.task.job.dims, amplified=_noise(manifest))
+                amplified, sums = noise(manifest)
+                report = compare(self.original, runs, self.task.job.dims, amplified=amplified, sums=sums)
         except Lost:
             raise
         except CosetError as error:
@@ -105,8 +106,3 @@ class _Race:
 
     def _place(self, one: Alternative) -> Path:
         return self.folder / f"program_{one.strayed}"
-
-
-def _noise(manifest: Mapping[str, Any]) -> float:
-    """How many roundings of an input an operand of a product may be off: as `coset lower` compares."""
-    return TF32_NOISE if any(kernel.get("multiplies") == "tf32" for kernel in manifest["kernels"]) else 1.0

@@ -51,15 +51,16 @@ class Tunable:
     @cached_property
     def ranked(self) -> tuple[Choice, ...]:
         """The default, then those of the others that prediction does not rule out, the best first: as many of those that read operands by
-        bulk copies as of those that do not, as it cannot tell them apart."""
+        bulk copies as of those that do not, as it cannot tell them apart, and of those that multiply 8-bit floats as such or wider."""
         times = {choice: self.seconds(choice) for choice in self.choices}
         best = min(times.values())
         others = [choice for choice in self.choices[1:] if times[choice] <= WORSE * best]
         others.sort(key=lambda choice: (times[choice], self.choices.index(choice)))
-        seen: Counter[int] = Counter()
+        seen: Counter[tuple[int, int]] = Counter()
         places: list[tuple[int, int]] = []  # of each among those of its form, and among all
         for place, choice in enumerate(others):
-            form = dict(choice.numbers).get("BULK", 0)
+            numbers = dict(choice.numbers)
+            form = numbers.get("BULK", 0), numbers.get("EIGHTS", 0)
             places.append((seen[form], place))
             seen[form] += 1
         return (self.default, *(others[place] for place in sorted(place for _, place in sorted(places)[:KEPT])))

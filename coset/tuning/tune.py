@@ -18,7 +18,8 @@ from coset.backends.tuning_profile import Tunings
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.lower import DIALECT, options_for, searched
+from coset.kernel_options import options_for
+from coset.lower import DIALECT, searched
 from coset.lowering.triton_launch import Options
 from coset.reference import read_program
 from coset.targets.target import Target

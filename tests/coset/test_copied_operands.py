@@ -14,7 +14,8 @@ from onnx import helper
 
 from coset import lower
 from coset.egraph.limits import Limits
-from coset.lower import Check, options_for
+from coset.kernel_options import options_for
+from coset.lower import Check
 from coset.targets.target import get_target
 
 pytest.importorskip("torch")

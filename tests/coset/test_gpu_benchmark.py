@@ -45,9 +45,10 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     (norm,) = document["parts"]["bandwidth"]["rows"]
     assert norm["right"] and norm["share_of_copy"]["value"] > 0
     products = document["parts"]["matmul"]["rows"]
-    assert len(products) == 3 and all(row["right"] for row in products)
+    assert len(products) == 4 and all(row["right"] for row in products)
     copied = products[1]
     assert copied["launch"]["BLOCK_M"] >= 64 and copied["pointers_share_of_cublas"]["value"] > 0 and "best_tiling" in copied
+    assert [row["case"] for row in products if "f16_share_of_cublas" in row] == ["scaled f8e4m3fn 128x256x128"]
     assert not any("tilings_that_do_not_run" in row or "pointers_share_of_cublas" in row for row in (products[0], products[2]))
     attentions = document["parts"]["attention"]["rows"]
     assert len(attentions) == 4 and all(row["right"] for row in attentions) and "share_of_copy" in attentions[2]

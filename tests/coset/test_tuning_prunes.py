@@ -18,7 +18,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import constant
 from coset.ir.types import DTYPES, F32
-from coset.lower import options_for
+from coset.kernel_options import options_for
 from coset.lowering.kernel import Load, scalars
 from coset.lowering.plan import plan
 from coset.lowering.triton import can_emit

@@ -209,6 +209,14 @@ def contractions() -> Iterator[Sample]:
     stacks = [calm(*shape, dtype=torch.bfloat16) for shape in ((24, 16), (3, 16, 32), (3, 8, 16))]
     yield "grouped_mm", lambda x, w, e: aten._grouped_mm(x, w, e), (*stacks[:2], ends)
     yield "grouped_mm stacks", lambda x, w: aten._grouped_mm(x, w), (stacks[2], stacks[1])
+    own_draw = torch.Generator().manual_seed(3)  # so that what follows is drawn as before
+    x, w, s, t = (torch.rand(shape, generator=own_draw) + 0.5 for shape in ((16, 32), (48, 32), (16, 1), (1, 48)))
+    eights = (x - 1).to(torch.float8_e4m3fn), (w - 1).to(torch.float8_e5m2).t()
+    for scales in ((s[0, 0], t[0, 0]), (s, t)):
+        for out in (torch.float32, torch.bfloat16):
+            yield f"scaled_mm {len(scales[0].shape)} {out}", (
+                lambda x, w, s, t, o=out: aten._scaled_mm(x, w, s, t, out_dtype=o)
+            ), (*eights, *scales)  # fmt: skip
     for beta, alpha in ((1, 1), (0, 1), (0.5, 2), (0, 3)):
         own = torch.full((6,), float("nan")) if beta == 0 else calm(6)
         yield f"addmm {beta} {alpha}", lambda c, a, b, p=beta, q=alpha: aten.addmm(c, a, b, beta=p, alpha=q), (own, calm(4, 5), calm(5, 6))

@@ -96,9 +96,9 @@ def drawn_loop(drawing: Drawing, name: str) -> Loop:
     return Loop(f"loop:{name}", extent)
 
 
-def drawn(seed: int) -> tuple[Drawing, Product, Choice]:
+def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product, Choice]:
     """Small integers, so that every order of summation gives the same; programs fewer than tiles, where they stay."""
-    drawing = Drawing(seed, tame=True, dtypes=KINDS)
+    drawing = Drawing(seed, tame=True, dtypes=kinds)
     draw = drawing.draw
     batch = drawing.loops("b", int(draw.integers(0, 3)), extents=(1, 2, 3))
     m, n, k = (drawn_loop(drawing, role) for role in "mnk")

@@ -35,9 +35,9 @@ def widened(value: Scalar, accumulator: DType) -> Scalar:
     return value
 
 
-def drawn(seed: int) -> tuple[Drawing, Product]:
+def drawn(seed: int, kinds: tuple[DType, ...] = KINDS) -> tuple[Drawing, Product]:
     """Small integers, so that every order of summation gives the same."""
-    drawing = Drawing(seed, tame=True, dtypes=KINDS)
+    drawing = Drawing(seed, tame=True, dtypes=kinds)
     draw = drawing.draw
     sizes = (*SIZES, 0) if seed % 12 == 0 else SIZES
     batch = drawing.loops("b", int(draw.integers(0, 3)), extents=(1, 2, 3))
