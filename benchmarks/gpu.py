@@ -46,14 +46,18 @@ PARTS = {
     "calibrate": 300.0,
     "models": 540.0,
 }
-"""Seconds that a part may take; what one leaves is the next one's. Calibration goes on where it was, where the folder is the same."""
+"""Seconds that a part may take; what one leaves is the next one's, and one alone has all. Calibration goes on where it was, where the
+folder is the same."""
 ALONE = ("calibrate", "models")  # each takes a call of its own; the models several, by `--only`, where torch tunes slowly
 PROGRAMS = {
     "blocks": ("mlp", "transformer", "llama", "bottleneck", "unet", "dlrm", "train"),
     "models": ("mlp", "bert", "llama_prefill", "llama_decode", "vit", "resnet50", "unet", "dlrm", "moe", "mamba"),
 }
 LEAST = 0.95  # of the time of max-autotune over ours, for each model; the geometric mean is to be 1.1
-TESTS = ("pointwise", "rows", "scan", "product", "eights", "attention", "scatter", "grouped", "sort", "scalars", "plans")
+TESTS = (
+    "pointwise", "rows", "scan", "product", "copies", "eights", "scales", "attention", "attention_copies", "gradients", "gradients_copies",
+    "recurrence", "windows", "scatter", "grouped", "sort", "scalars", "plans",
+)  # fmt: skip
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 
 
@@ -94,7 +98,7 @@ def main() -> int:
     kept = 0.0
     for name in given.part or [name for name in PARTS if name not in ALONE]:
         started = time.monotonic()
-        allowed = min(PARTS[name] + kept, end - started)
+        allowed = end - started if given.part == [name] else min(PARTS[name] + kept, end - started)
         print(f"{name} ..", file=sys.stderr, flush=True)
         rows = list(RUNNERS[name](setup, allowed)) if allowed > 5 else [{"error": "no time was left for it"}]
         took = time.monotonic() - started
@@ -108,7 +112,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", action="append", choices=list(PARTS), help="only these parts")
-    parser.add_argument("--only", action="append", default=[], help="only these blocks or groups")
+    parser.add_argument("--only", action="append", default=[], help="only these blocks, groups or families of tests")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--target", default="nvidia-h200", help="whose data the plans are made with")
     parser.add_argument("--seconds", type=float, default=570.0, help="for all parts together")
@@ -174,7 +178,7 @@ def _write(document: Row, folder: Path) -> None:
 
 
 def _pytest(setup: Setup, chosen: str, report: Path, workers: int) -> list[str]:
-    files = [f"tests/lowering/test_triton_{name}.py" for name in TESTS]
+    files = [f"tests/lowering/test_triton_{name}.py" for name in TESTS if not setup.only or name in setup.only]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--triton", setup.device, "-k", chosen]
     return [*command, f"--junitxml={report}", *(["-n", str(workers)] if workers > 1 else []), *files]
 
