@@ -17,7 +17,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, input_term, make
-from coset.ir.types import BF16, F16, F32, F64, DType, TensorType
+from coset.ir.types import BF16, F16, F32, F64, I32, DType, TensorType
 from coset.lowering.attention_gradients import DEPTHS
 from coset.lowering.kernel import (
     Apply,
@@ -30,6 +30,7 @@ from coset.lowering.kernel import (
     Load,
     Loop,
     Number,
+    Pick,
     Plan,
     Result,
     Scalar,
@@ -422,7 +423,9 @@ def test_numbers_of_a_row_are_read_before_the_loop() -> None:
 
     def text(index: Callable[[Load], Load], shape: tuple[Dim, ...]) -> tuple[str, str]:
         found = mapped_kernel(queries, lambda load: index(load) if load.buffer in numbers else load, lambda store: store)
+        found = replace(found, picks=(Pick("pick:p", 2, Load("p", (queries.batch[0].index,), I32)),))
         buffers = made.buffers | {name: replace(made.buffers[name], shape=shape) for name in numbers}
+        buffers["p"] = replace(made.buffers["q"], name="p", dtype=I32, shape=(2,))
         before, loop = emit(found, replace(made, buffers=buffers)).source.split("    for start in ")
         return before, loop
 
@@ -433,6 +436,9 @@ def test_numbers_of_a_row_are_read_before_the_loop() -> None:
         (lambda load: replace(load, index=(load.index[0], subtract(load.index[1], 1))), (2, 64)),
         (lambda load: replace(load, index=(load.index[0], add(load.index[1], 1))), (2, 64)),
         (lambda load: replace(load, index=(*load.index, 0)), (2, 64, symbol("s"))),
+        (lambda load: replace(load, index=(symbol("pick:p"), load.index[1])), (2, 64)),
     ):
         before, loop = text(index, shape)
-        assert loop.count("0 * keys") == 3 and "tl.load" not in before.split("sum0 = ")[-1], (index, shape)
+        assert loop.count("0 * keys") == 3 and not any(f"{name}_ptr +" in before for name in numbers), (index, shape)
+    _, loop = text(lambda load: replace(load, index=(*load.index, queries.summed[-1].index)), (2, 64, 64))
+    assert loop.count("mask=inside") == 3, "one for each score is read where it is wanted"
