@@ -19,7 +19,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
-from coset.ir.types import F16, F32, I64, DType, TensorType, TokenType, Type
+from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, Type
 from coset.kernel_options import options_for
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
@@ -56,12 +56,13 @@ from coset.lowering.triton import can_emit
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
-from coset.lowering.triton_tiling import are_eights, eights_of
+from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of
 from coset.lowering.windows import has_windows, is_thin
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
 
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
+E4M3 = DTYPES["f8e4m3fn"]
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
 WARPS_AT_ONCE = 32  # of programs that go through rounds, on one processor
 INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op of arithmetic
@@ -69,12 +70,20 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 
 class PlanPrices:
     """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`), whose
-    kernels have these `numerics`."""
+    kernels have these `numerics`. `eights`: programs may have 8-bit floats, of which products in wider floats may be."""
 
-    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS, *, numerics: str = NUMERICS_ORDER[0]) -> None:
+    def __init__(
+        self,
+        target: Target,
+        binding: Mapping[str, int],
+        walks: int = MOST_WALKS,
+        *,
+        numerics: str = NUMERICS_ORDER[0],
+        eights: bool = False,
+    ) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.walks, self.numerics = target, target.fusion, walks, numerics
-        self.options = options_for(numerics, target)
+        self.options, self.eights = options_for(numerics, target), eights
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -147,9 +156,9 @@ class PlanPrices:
         if not is_product(term) or dot(term) is not None:
             return 0.0
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
-        return self.target.kernels[self.fusion.product].launch.value + self._product(
-            sides, self._narrow(term.operands[0].tensor.dtype).name
-        )
+        dtype = term.operands[0].tensor.dtype
+        dtype = self._narrow(E4M3 if self.eights and dtype.name in HOLDING else dtype)
+        return self.target.kernels[self.fusion.product].launch.value + self._product(sides, dtype.name)
 
     def may_be_windowed(self, term: Term) -> bool:
         """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
@@ -318,6 +327,11 @@ def chained(kernel: Recurrence) -> tuple[str, ...]:
             sides = (step.value,) if isinstance(step, Fold) else (step.lhs, step.rhs)
             wanted |= {value.name for value in scalars(*sides) if isinstance(value, Result)}
     return tuple(step.name for step in kernel.steps if step.name in wanted)
+
+
+def has_eights(program: Program) -> bool:
+    """True where a value of the program is of 8-bit floats."""
+    return any(type.dtype.name in EIGHTS for term in program.terms() for type in tensors_in(term.type))
 
 
 class Judge:

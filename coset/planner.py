@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from coset.egraph.saturated import ENode
 from coset.extract.refine import MOST, Refined, refine
 from coset.extract.select import Selection
 from coset.ir.errors import CosetError
+from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
-from coset.plan_price import Judge, PlanPrices
+from coset.plan_price import Judge, PlanPrices, has_eights
 from coset.regionwise import Planned, Solved
 from coset.targets.target import Target
 
@@ -21,11 +21,9 @@ class Planner:
     """What `solve` needs to choose by kernels, and what it says of the whole. A program that kernels cannot be planned for keeps what was
     chosen by the prices of single ops, and their predictions. Where it `searches` not, what was chosen stays and is only priced."""
 
-    def __init__(
-        self, target: Target, binding: Mapping[str, int], source: Mapping[str, Any], *, numerics: str, searches: bool = True
-    ) -> None:
-        self.searches = searches
-        self.prices = PlanPrices(target, binding, numerics=numerics)
+    def __init__(self, target: Target, binding: Mapping[str, int], program: Program, *, numerics: str, searches: bool = True) -> None:
+        self.searches, source = searches, program.source
+        self.prices = PlanPrices(target, binding, numerics=numerics, eights=has_eights(program))
         self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1, numerics=numerics), source)
         self.refined: dict[int, Refined] = {}  # by the id of the selection, which `Refined` keeps alive
 

@@ -266,7 +266,7 @@ def _solve(
     else:
         from coset.planner import Planner  # plans of kernels: for targets whose programs are judged as a whole
 
-        planner = Planner(target, task.binding, task.program.source, numerics=task.job.numerics, searches=not byte_price)
+        planner = Planner(target, task.binding, task.program, numerics=task.job.numerics, searches=not byte_price)
         solved = planner.planned(solve(wanted, search, choose, price, refine=planner.refine), wanted)
     if task.job.extraction_problem is not None and prices is None:
         save(task.job.extraction_problem, render_problem(side_by_side(problems)))

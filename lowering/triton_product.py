@@ -3,8 +3,8 @@ in registers. Where there are few tiles and k is long, k is split over programs,
 
 What the matrix units take: f16 and bf16 as they are, i8 with i32 sums, f32 in full precision unless `Options.tf32`, f64; 8-bit floats as
 such where `Options.eights` allows, else as f16 (or bf16 beside bf16), which holds them exactly, without their scales (`triton_scales`).
-Conversions to f32 of both operands from
-a narrower dtype are left out: the products are exact in f32 either way. Other integers are summed without matrix units, one k at a time.
+Conversions to f32 of both operands from a narrower dtype are left out: the products are exact in f32 either way. Other integers are summed
+without matrix units, one k at a time.
 """
 
 from __future__ import annotations

@@ -28,10 +28,7 @@ TYPES = {
     "f8e8m0fnu": "tl.uint8",
 }  # the element type in memory where elements are apart; 8-bit floats are bytes, so that every device has them  # fmt: skip
 EIGHT_BITS = frozenset({"f8e4m3fn", "f8e5m2", "f8e8m0fnu"})
-EIGHTS = {
-    "f8e4m3fn": "fp8e4nv",
-    "f8e5m2": "fp8e5",
-}  # floats of 8 bits that matrix units take, where they do, with Triton's types of pointers
+EIGHTS = {"f8e4m3fn": "fp8e4nv", "f8e5m2": "fp8e5"}  # floats that matrix units of 8 bits take, with Triton's types of pointers
 _LANGUAGE = {"f8e4m3fn": "tl.float8e4nv", "f8e5m2": "tl.float8e5"}
 F32 = DTYPES["f32"]
 

@@ -12,13 +12,17 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from coset import lower
+from coset.dialects.hub_terms import dot
 from coset.egraph.limits import Limits
-from coset.ir.types import DTYPES
+from coset.ir.program import Program
+from coset.ir.term import input_term
+from coset.ir.types import DTYPES, F32, TensorType
 from coset.kernel_options import IMPRECISE, SHORT_NOISE, TF32_NOISE, eights_for, noise, options_for
 from coset.lower import Check
-from coset.plan_price import PlanPrices
+from coset.plan_price import PlanPrices, has_eights
 from coset.targets.target import get_target
 from coset.tuning.measuring import differs
+from tests.lowering.test_dequantizing import scaled
 from tests.lowering.test_triton_eights import matmul
 
 E4M3 = TensorProto.FLOAT8E4M3FN
@@ -158,6 +162,21 @@ def test_prices_are_those_of_what_is_multiplied() -> None:
         assert seconds(hopper, "reassociates") == pytest.approx(flop / 989e12, rel=0.01)
         assert seconds(blackwell, "exact") == pytest.approx(flop / 4500e12, rel=0.01)
         assert seconds(ampere, "lossy") == pytest.approx(flop / 312e12, rel=0.01)
+
+
+@pytest.mark.parametrize("numerics", ["exact", "reassociates", "approx"])
+def test_what_a_product_adds_to_any_plan_is_no_more_than_a_plan_takes(numerics: str) -> None:
+    """The bound of extraction, where scales stand in front of the product: a kernel multiplies without them."""
+    size, block = 4096, 128
+    x, w = (input_term(name, TensorType(DTYPES["f8e4m3fn"], (size, size))) for name in "xw")
+    s, t = (input_term(name, TensorType(F32, (size, size // block))) for name in "st")
+    y = dot(scaled(x, F32, s, (1, block)), scaled(w, F32, t, (1, block)), lhs_contract=(1,), rhs_contract=(1,))
+    program = Program((x, w, s, t), (("y", y),))
+    prices = PlanPrices(get_target("nvidia-h100"), {}, numerics=numerics, eights=has_eights(program))
+    added = sum(prices.least(term.op, term.attributes, term.type, tuple(o.type for o in term.operands)) for term in program.terms())
+    assert 0 < added <= prices.seconds(program) * (1 + 1e-9)
+    wide = PlanPrices(get_target("nvidia-h100"), {}, numerics=numerics)
+    assert wide.least(y.op, y.attributes, y.type, tuple(o.type for o in y.operands)) > 10 * added, "of a program that has none"
 
 
 def test_what_short_sums_may_be_off() -> None:
