@@ -20,12 +20,14 @@ from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import F32, I64, TensorType, TokenType, Type
+from coset.layouts import with_layouts
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
     Attention,
     Buffer,
     Chain,
+    Computed,
     Fold,
     Grouped,
     Kernel,
@@ -46,16 +48,21 @@ from coset.lowering.kernel import (
     values_of,
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_product
+from coset.lowering.layouts import is_multiplied_last, turned
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
 from coset.lowering.scattering import LOOP
+from coset.lowering.sectors import is_in_order, moved_sectors
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
+from coset.lowering.triton_launch import Options
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.windows import has_windows, is_thin
 from coset.targets.target import Form, Target
+from coset.targets.target import Kernel as Rating
 
+ORDERED = (Pointwise, Rows, Product)  # kernels whose buffers may have other orders of dims
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
 WARPS_AT_ONCE = 32  # of programs that go through rounds, on one processor
@@ -77,13 +84,23 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        return self.plan_seconds(plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks))
+        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks)
+        return self.plan_seconds(self.laid_out(planned))
+
+    def laid_out(self, planned: Plan) -> Plan:
+        """The plan with features last where that is predicted to take less."""
+        self._name_sizes(planned)
+        return with_layouts(planned, self.kernel, self._gains_by_order)
 
     def plan_seconds(self, planned: Plan) -> float:
         """Of one run of a plan."""
-        for buffer in planned.buffers.values():
-            self.sizes.product(buffer.shape)  # gives a number to each symbol that has none
+        self._name_sizes(planned)
         return sum(self.kernel(planned, kernel) for kernel in planned.kernels)
+
+    def _name_sizes(self, planned: Plan) -> None:
+        """Give a number to each symbol that has none."""
+        for buffer in planned.buffers.values():
+            self.sizes.product(buffer.shape)
 
     def bytes(self, buffer: Buffer) -> int:
         """What a buffer takes of memory, rounded up as allocations are."""
@@ -92,7 +109,7 @@ class PlanPrices:
     def kernel(self, planned: Plan, kernel: Kernel) -> float:
         """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
-            return self._library(kernel.term)
+            return self._library(kernel.term) + sum(map(self._turning, self._turned(planned, kernel)))
         if isinstance(kernel, TILING):
             name, working = self.fusion.product, self._tiling(kernel)
         elif isinstance(kernel, Recurrence):
@@ -100,7 +117,34 @@ class PlanPrices:
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
-        return own.launch.value + max(working, own.moving(kernel_traffic(planned, kernel, self.sizes.binding)))
+        return own.launch.value + max(working, self._moving(own, planned, kernel))
+
+    def _moving(self, own: Rating, planned: Plan, kernel: Computed) -> float:
+        """Of the bytes that a kernel touches; where dims lie in another order those of whole sectors, by the programs that it has."""
+        if not isinstance(kernel, ORDERED) or not is_in_order(planned, kernel):
+            return own.moving(kernel_traffic(planned, kernel, self.sizes.binding))
+        moved, share = moved_sectors(planned, kernel, self.sizes.binding, self._processors)
+        return own.moving(int(moved)) / share
+
+    def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
+        """What a library lays out anew for its convolution, where the target says how it multiplies."""
+        bits = self.target.numbers.get("features_last")
+        return tuple(planned.buffers[name] for name in turned(planned, kernel, int(bits.value))) if bits is not None else ()
+
+    def _gains_by_order(self, kernel: Kernel) -> bool:
+        """True for a convolution that is done with features last, whatever it is given."""
+        bits = self.target.numbers.get("features_last")
+        return bits is not None and is_multiplied_last(kernel, int(bits.value))
+
+    def _turning(self, buffer: Buffer) -> float:
+        """Of a copy of a buffer in another order: a kernel that reads and writes it."""
+        own = self.target.kernels[self.fusion.pointwise]
+        return own.launch.value + own.moving(2 * self.bytes(buffer))
+
+    @cached_property
+    def _processors(self) -> int:
+        found = self.target.numbers.get("multiprocessors")
+        return int(found.value) if found is not None else Options().processors
 
     def work(self, planned: Plan, kernel: Kernel) -> Work:
         """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""

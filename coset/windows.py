@@ -59,7 +59,8 @@ class Planning:
             return _kind(term) in kinds
 
         wanted = windows if kinds else None
-        return plan(self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, atomics=self.atomics)
+        made = plan(self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, atomics=self.atomics)
+        return PlanPrices(self.target, self.binding).laid_out(made)
 
 
 def _kind(term: Term) -> Hashable:
