@@ -139,7 +139,8 @@ def in_order(memory: Tensor, shape: Shape, order: Shape) -> Tensor:
     """Memory as a tensor of this shape, whose dims lie there in this `order` (none: as they stand)."""
     if not order:
         return memory.reshape(shape)
-    return memory.reshape([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(order))])
+    flat = memory.reshape(-1)  # so that the stride of a dim of 1 is that of its place, by which torch tells how a tensor lies
+    return flat.reshape([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(order))])
 
 
 def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -> None:

@@ -30,7 +30,8 @@ def is_in_order(plan: Plan, kernel: Kernel) -> bool:
 
 
 def moved_sectors(plan: Plan, kernel: Pointwise | Rows | Product, binding: Mapping[str, int], processors: int) -> tuple[float, float]:
-    """The bytes of the sectors that a kernel moves, and the share of the processors that it has programs for."""
+    """The bytes of the sectors that a kernel moves, and the share of processors that have programs, of those that would have one if rows
+    were read one by one."""
     tile, bound, share = _tile(kernel, plan, binding, processors)
     stored = stored_bytes(plan, kernel, binding)
     read = read_bytes(plan, kernel, binding)
@@ -63,7 +64,7 @@ def _waste(plan: Plan, access: Access, tile: Tile, bound: Mapping[str, Dim], bin
 def _tile(
     kernel: Pointwise | Rows | Product, plan: Plan, binding: Mapping[str, int], processors: int
 ) -> tuple[Tile, Mapping[str, Dim], float]:
-    """What a program of a kernel has at once, what the kernel's loops are over these, and the share of processors that have a program."""
+    """What a program of a kernel has at once, what the kernel's loops are over these, and the share of processors, as above."""
     if isinstance(kernel, Product):
         sides = [_inner(loops, _SIDE, binding) for loops in (kernel.m, kernel.n, kernel.k)]
         return {name: count for side in sides for name, count in side.items()}, {}, 1.0
@@ -80,8 +81,9 @@ def _tile(
     bound |= more
     along = lies_along_rows((fold.value for fold in kernel.folds), rows, columns, plan, bound)
     count, length = number_of(rows, binding), number_of(columns, binding)
-    tiles = choose_tiles(count, length, Options(processors=processors), along_rows=along)
-    share = min(1.0, ceil(count / tiles.rows) / processors)
+    usual, tiles = (choose_tiles(count, length, Options(processors=processors), along_rows=each) for each in (False, along))
+    had, has = (min(processors, ceil(count / each.rows)) for each in (usual, tiles))
+    share = min(1.0, has / max(1, had))
     width = tiles.columns if along else min(tiles.columns, _WARP)
     return _inner(rows, tiles.rows, binding) | _inner(columns, width, binding), bound, share
 
