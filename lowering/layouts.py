@@ -121,8 +121,8 @@ def _carried(kernel: Kernel, name: str, order: Order) -> Iterator[tuple[str, Ord
         yield from ((other, order) for other in buffers_of(kernel) if is_pool(kernel.term))
         return
     own = next(index for buffer, index in accesses(kernel) if buffer == name)
-    columns = kernel.n if isinstance(kernel, Product) else ()
-    ranks = {loop.name: _LAST for loop in columns} | _ranks(own, order)
+    features = (*kernel.n, *kernel.k[-1:]) if isinstance(kernel, Product) else ()  # of what it makes, and of what it reads
+    ranks = {loop.name: _LAST for loop in features} | _ranks(own, order)
     for other, index in accesses(kernel):
         places = [max((ranks[loop] for loop in symbols(dim) if loop in ranks), default=None) for dim in index]
         yield other, tuple(_sorted(range(len(index)), places))

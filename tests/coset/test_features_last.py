@@ -16,9 +16,13 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term
 from coset.ir.types import BF16, F16, F32, F64, DType, TensorType
-from coset.lowering.kernel import Library, Plan, Pointwise, Rows, reads, writes
-from coset.lowering.layouts import turned
+from coset.lowering.kernel import Buffer, Library, Load, Loop, Plan, Pointwise, Rows, Store, reads, writes
+from coset.lowering.layouts import movable, turned, wanted
+from coset.lowering.plan import plan
 from coset.lowering.plan_text import show
+from coset.lowering.recomputing import in_place
+from coset.lowering.triton import can_emit
+from coset.lowering.triton_shared import _begins
 from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
 from coset.windows import Planning
@@ -38,8 +42,8 @@ def made(program: Program, target: Target = H200, **binding: int) -> Plan:
     return Planning(program, target, binding).library()
 
 
-def filters(*shape: int, dtype: DType = F16) -> Term:
-    draw = np.random.default_rng(sum(shape))
+def filters(*shape: int, dtype: DType = F16, seed: int = 0) -> Term:
+    draw = np.random.default_rng(seed)
     return constant((draw.normal(size=shape) / np.prod(shape[1:]) ** 0.5).astype(dtype.numpy), dtype)
 
 
@@ -51,8 +55,9 @@ def chain(dtype: DType, count: int = 3, *, batch: Dim = 8, features: int = 64, s
     """Convolutions with activations between them."""
     x = input_term("x", TensorType(dtype, (batch, features, size, size)))
     y: Term = x
-    for _ in range(count):
-        y = active(convolution(y, filters(features, features // groups, 3, 3, dtype=dtype), feature_group_count=groups, **SAME))
+    for place in range(count):
+        w = filters(features, features // groups, 3, 3, dtype=dtype, seed=place)
+        y = active(convolution(y, w, feature_group_count=groups, **SAME))
     return Program((x,), (("y", y),))
 
 
@@ -240,3 +245,35 @@ def test_pointwise_kernels_go_through_memory() -> None:
     planned = made(chain(F16))
     between = [kernel for kernel in planned.kernels if isinstance(kernel, Pointwise)][:-1]
     assert between and all(kernel.loops[-1].extent == 64 for kernel in between)
+
+
+def test_what_a_kernel_over_windows_makes_follows() -> None:
+    """Of three convolutions only the last is a library's: what the others make and read lies as it reads, filters too, so that features are
+    neighbours."""
+    program = chain(F16)
+    count = iter(range(9))
+    planned = plan(program, computes=can_emit, windows=lambda term: next(count) < 2)
+    (kernel,) = (kernel for kernel in planned.kernels if isinstance(kernel, Library))
+    found = wanted(planned, kernel.operands, movable(planned))  # type: ignore[arg-type]
+    assert {name: found.get(name) for name in ("t1", "t2")} == {"t1": LAST, "t2": LAST}
+    assert {len(found[name]) for name in found if planned.buffers[name].role == "constant"} == {4} and len(found) >= 4
+
+
+def test_memory_is_taken_over_only_in_its_own_order() -> None:
+    """A kernel may write where it reads if each element lies where it lay."""
+    loop = tuple(Loop(f"loop:{axis}", extent) for axis, extent in enumerate((2, 3, 4)))
+    index = tuple(each.index for each in loop)
+    kernel = Pointwise("k", loop, (Store("y", index, Load("x", index, F16)),))
+    x, y = (Buffer(name, F16, (2, 3, 4), "temporary") for name in "xy")
+    assert list(in_place(kernel, Plan({"x": x, "y": y}, (kernel,), (), ()))) == [("y", "x")]
+    moved = replace(y, order=(0, 2, 1))
+    assert not list(in_place(kernel, Plan({"x": x, "y": moved}, (kernel,), (), ())))
+
+
+def test_kernels_that_are_alike_begin_at_the_first_element_of_what_lies_in_another_order() -> None:
+    """A function that several share begins where its kernel first touches a buffer, which is a place of row-major memory."""
+    loop = Loop("loop:0", 4)
+    kernel = Pointwise("k", (loop,), (Store("y", (loop.index,), Load("x", (1, loop.index), F16)),))
+    x, y = Buffer("x", F16, (2, 4), "temporary"), Buffer("y", F16, (4,), "output")
+    assert _begins(kernel, Plan({"x": x, "y": y}, (kernel,), (), ())) == (("x", 4),)
+    assert _begins(kernel, Plan({"x": replace(x, order=(1, 0)), "y": y}, (kernel,), (), ())) == ()
