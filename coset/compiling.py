@@ -210,7 +210,7 @@ class _Work:
         Raises:
             CosetError: no kernels can be planned for it.
         """
-        return PlanPrices(self._target(device), dict(imported.hints)).seconds(imported.program)
+        return PlanPrices(self._target(device), dict(imported.hints), lays=False).seconds(imported.program)
 
     def part(self, imported: Imported, device: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """The part as a function of tensors; an equal one that was compiled before in this process is used again.

@@ -16,12 +16,12 @@ ROUNDS = 4  # of single changes
 GAIN = 1e-9  # s that a change saves at least: what is less is rounding
 
 
-def with_layouts(plan: Plan, seconds: Seconds, gains: Callable[[Kernel], bool]) -> Plan:
+def with_layouts(plan: Plan, seconds: Seconds, gains: Callable[[Kernel], bool], *, rounds: int = ROUNDS) -> Plan:
     """The plan with orders of dims that are cheaper by `seconds`, the price of a kernel in a plan; as it is where none are. `gains`: a
-    kernel that would save something if all that it touches had its features last."""
+    kernel that would save something if all that it touches had its features last. `rounds`: how often regions are looked at in parts."""
     seeds = [name for kernel in plan.kernels if gains(kernel) for name in _touched(kernel)]
     orders = wanted(plan, seeds, movable(plan)) if seeds else {}
-    return laid_out(plan, _Search(plan, seconds, orders).found()) if orders else plan
+    return laid_out(plan, _Search(plan, seconds, orders).found(rounds)) if orders else plan
 
 
 def _touched(kernel: Kernel) -> tuple[str, ...]:
@@ -42,13 +42,13 @@ class _Search:
                 self.users.setdefault(name, []).append(place)
         self.chosen: frozenset[str] = frozenset()
 
-    def found(self) -> dict[str, Order]:
+    def found(self, rounds: int) -> dict[str, Order]:
         """Regions that hang together are taken as a whole or not at all; then what all of a kernel touches, and single values, change as
         long as that saves something."""
         for region in self._regions():
             self._try(region)
         changes = [*(frozenset(names) for names in self.touched if names), *(frozenset({name}) for name in self.orders)]
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             saved = [change for change in dict.fromkeys(changes) if self._try(change)]
             if not saved:
                 break

@@ -20,7 +20,7 @@ from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import F32, I64, TensorType, TokenType, Type
-from coset.layouts import with_layouts
+from coset.layouts import ROUNDS, with_layouts
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
@@ -70,11 +70,14 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 
 
 class PlanPrices:
-    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`)."""
+    """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`). `lays`:
+    orders of dims are chosen for each; else as if a library took everything as it lies, which is near to that and six times as fast."""
 
-    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS) -> None:
+    def __init__(self, target: Target, binding: Mapping[str, int], walks: int = MOST_WALKS, *, lays: bool = True) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.walks = target, target.fusion, walks
+        bits = target.numbers.get("features_last")
+        self._bits = int(bits.value) if bits is not None and lays else None  # of floats that are multiplied features last
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -87,10 +90,10 @@ class PlanPrices:
         planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks)
         return self.plan_seconds(self.laid_out(planned))
 
-    def laid_out(self, planned: Plan) -> Plan:
-        """The plan with features last where that is predicted to take less."""
+    def laid_out(self, planned: Plan, *, rounds: int = ROUNDS) -> Plan:
+        """The plan with features last where that is predicted to take less; `rounds` of `with_layouts`."""
         self._name_sizes(planned)
-        return with_layouts(planned, self.kernel, self._gains_by_order)
+        return with_layouts(planned, self.kernel, self._gains_by_order, rounds=rounds)
 
     def plan_seconds(self, planned: Plan) -> float:
         """Of one run of a plan."""
@@ -128,13 +131,11 @@ class PlanPrices:
 
     def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
         """What a library lays out anew for its convolution, where the target says how it multiplies."""
-        bits = self.target.numbers.get("features_last")
-        return tuple(planned.buffers[name] for name in turned(planned, kernel, int(bits.value))) if bits is not None else ()
+        return tuple(planned.buffers[name] for name in turned(planned, kernel, self._bits)) if self._bits is not None else ()
 
     def _gains_by_order(self, kernel: Kernel) -> bool:
         """True for a convolution that is done with features last, whatever it is given."""
-        bits = self.target.numbers.get("features_last")
-        return bits is not None and is_multiplied_last(kernel, int(bits.value))
+        return self._bits is not None and is_multiplied_last(kernel, self._bits)
 
     def _turning(self, buffer: Buffer) -> float:
         """Of a copy of a buffer in another order: a kernel that reads and writes it."""

@@ -12,6 +12,7 @@ from coset.extract.select import Selection
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.ir.types import Type
+from coset.lowering.plan import MOST_WALKS
 from coset.plan_price import Judge, PlanPrices
 from coset.regionwise import Planned, Solved
 from coset.targets.target import Target
@@ -24,7 +25,8 @@ class Planner:
     def __init__(self, target: Target, binding: Mapping[str, int], source: Mapping[str, Any], *, searches: bool = True) -> None:
         self.searches = searches
         self.prices = PlanPrices(target, binding)
-        self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1), source)
+        self.judge, self.rough = (Judge(PlanPrices(target, binding, walks, lays=False), source) for walks in (MOST_WALKS, 1))
+        self.whole = Judge(self.prices, source)
         self.refined: dict[int, Refined] = {}  # by the id of the selection, which `Refined` keeps alive
 
     def refine(self, selection: Selection) -> Selection:
@@ -44,7 +46,7 @@ class Planner:
         are judged by themselves, and kernels reach over their borders."""
         found = [self.refined.get(id(part.selection)) for part in solved.parts]
         try:
-            cost, input_cost = self.judge(solved.terms, solved.storable), self.judge(roots, frozenset())
+            cost, input_cost = self.whole(solved.terms, solved.storable), self.whole(roots, frozenset())
         except CosetError:
             return solved
         bound = sum(0.0 if each is None else each.lower_bound * part.times for each, part in zip(found, solved.parts, strict=True))
