@@ -210,7 +210,8 @@ class _Work:
         Raises:
             CosetError: no kernels can be planned for it.
         """
-        return PlanPrices(self._target(device), dict(imported.hints), numerics=self.options.numerics).seconds(imported.program)
+        numerics = self.options.numerics
+        return PlanPrices(self._target(device), dict(imported.hints), numerics=numerics, lays=False).seconds(imported.program)
 
     def part(self, imported: Imported, device: Any) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """The part as a function of tensors; an equal one that was compiled before in this process is used again.

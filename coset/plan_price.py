@@ -21,12 +21,14 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, topological
 from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, Type
 from coset.kernel_options import options_for
+from coset.layouts import ROUNDS, with_layouts
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
     Attention,
     Buffer,
     Chain,
+    Computed,
     Fold,
     Grouped,
     Kernel,
@@ -47,12 +49,15 @@ from coset.lowering.kernel import (
     values_of,
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_product
+from coset.lowering.layouts import is_multiplied_last, turned
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
 from coset.lowering.scattering import LOOP
+from coset.lowering.sectors import is_in_order, moved_sectors
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
+from coset.lowering.triton_launch import Options
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
@@ -60,7 +65,9 @@ from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of
 from coset.lowering.windows import has_windows, is_thin
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
+from coset.targets.target import Kernel as Rating
 
+ORDERED = (Pointwise, Rows, Product)  # kernels whose buffers may have other orders of dims
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 E4M3 = DTYPES["f8e4m3fn"]
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
@@ -70,7 +77,8 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 
 class PlanPrices:
     """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`), whose
-    kernels have these `numerics`. `eights`: programs may have 8-bit floats, of which products in wider floats may be."""
+    kernels have these `numerics`. `eights`: programs may have 8-bit floats, of which products in wider floats may be. `lays`: orders of
+    dims are chosen for each; else as if a library took everything as it lies, which is near to that and six times as fast."""
 
     def __init__(
         self,
@@ -80,10 +88,13 @@ class PlanPrices:
         *,
         numerics: str = NUMERICS_ORDER[0],
         eights: bool = False,
+        lays: bool = True,
     ) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.walks, self.numerics = target, target.fusion, walks, numerics
         self.options, self.eights = options_for(numerics, target), eights
+        bits = target.numbers.get("features_last")
+        self._bits = int(bits.value) if bits is not None and lays else None  # of floats that are multiplied features last
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -93,13 +104,23 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        return self.plan_seconds(plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks))
+        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks)
+        return self.plan_seconds(self.laid_out(planned))
+
+    def laid_out(self, planned: Plan, *, rounds: int = ROUNDS) -> Plan:
+        """The plan with features last where that is predicted to take less; `rounds` of `with_layouts`."""
+        self._name_sizes(planned)
+        return with_layouts(planned, self.kernel, self._gains_by_order, rounds=rounds)
 
     def plan_seconds(self, planned: Plan) -> float:
         """Of one run of a plan."""
-        for buffer in planned.buffers.values():
-            self.sizes.product(buffer.shape)  # gives a number to each symbol that has none
+        self._name_sizes(planned)
         return sum(self.kernel(planned, kernel) for kernel in planned.kernels)
+
+    def _name_sizes(self, planned: Plan) -> None:
+        """Give a number to each symbol that has none."""
+        for buffer in planned.buffers.values():
+            self.sizes.product(buffer.shape)
 
     def bytes(self, buffer: Buffer) -> int:
         """What a buffer takes of memory, rounded up as allocations are."""
@@ -108,7 +129,7 @@ class PlanPrices:
     def kernel(self, planned: Plan, kernel: Kernel) -> float:
         """Seconds of one kernel of a plan."""
         if isinstance(kernel, Library):
-            return self._library(kernel.term)
+            return self._library(kernel.term) + sum(map(self._turning, self._turned(planned, kernel)))
         if isinstance(kernel, TILING):
             name, working = self.fusion.product, self._tiling(kernel)
         elif isinstance(kernel, Recurrence):
@@ -116,7 +137,32 @@ class PlanPrices:
         else:
             name, working = self._computing(kernel)
         own = self.target.kernels[name]
-        return own.launch.value + max(working, own.moving(kernel_traffic(planned, kernel, self.sizes.binding)))
+        return own.launch.value + max(working, self._moving(own, planned, kernel))
+
+    def _moving(self, own: Rating, planned: Plan, kernel: Computed) -> float:
+        """Of the bytes that a kernel touches; where dims lie in another order those of whole sectors, by the programs that it has."""
+        if not isinstance(kernel, ORDERED) or not is_in_order(planned, kernel):
+            return own.moving(kernel_traffic(planned, kernel, self.sizes.binding))
+        moved, share = moved_sectors(planned, kernel, self.sizes.binding, self._processors)
+        return own.moving(int(moved)) / share
+
+    def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
+        """What a library lays out anew for its convolution, where the target says how it multiplies."""
+        return tuple(planned.buffers[name] for name in turned(planned, kernel, self._bits)) if self._bits is not None else ()
+
+    def _gains_by_order(self, kernel: Kernel) -> bool:
+        """True for a convolution that is done with features last, whatever it is given."""
+        return self._bits is not None and is_multiplied_last(kernel, self._bits)
+
+    def _turning(self, buffer: Buffer) -> float:
+        """Of a copy of a buffer in another order: a kernel that reads and writes it."""
+        own = self.target.kernels[self.fusion.pointwise]
+        return own.launch.value + own.moving(2 * self.bytes(buffer))
+
+    @cached_property
+    def _processors(self) -> int:
+        found = self.target.numbers.get("multiprocessors")
+        return int(found.value) if found is not None else Options().processors
 
     def work(self, planned: Plan, kernel: Kernel) -> Work:
         """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""

@@ -12,6 +12,7 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import Type
+from coset.lowering.plan import MOST_WALKS
 from coset.plan_price import Judge, PlanPrices, has_eights
 from coset.regionwise import Planned, Solved
 from coset.targets.target import Target
@@ -23,8 +24,13 @@ class Planner:
 
     def __init__(self, target: Target, binding: Mapping[str, int], program: Program, *, numerics: str, searches: bool = True) -> None:
         self.searches, source = searches, program.source
-        self.prices = PlanPrices(target, binding, numerics=numerics, eights=has_eights(program))
-        self.judge, self.rough = Judge(self.prices, source), Judge(PlanPrices(target, binding, walks=1, numerics=numerics), source)
+
+        def prices(walks: int = MOST_WALKS, *, lays: bool = False) -> PlanPrices:
+            return PlanPrices(target, binding, walks, numerics=numerics, eights=has_eights(program), lays=lays)
+
+        self.prices = prices(lays=True)
+        self.judge, self.rough = (Judge(prices(walks), source) for walks in (MOST_WALKS, 1))
+        self.whole = Judge(self.prices, source)
         self.refined: dict[int, Refined] = {}  # by the id of the selection, which `Refined` keeps alive
 
     def refine(self, selection: Selection) -> Selection:
@@ -44,7 +50,7 @@ class Planner:
         are judged by themselves, and kernels reach over their borders."""
         found = [self.refined.get(id(part.selection)) for part in solved.parts]
         try:
-            cost, input_cost = self.judge(solved.terms, solved.storable), self.judge(roots, frozenset())
+            cost, input_cost = self.whole(solved.terms, solved.storable), self.whole(roots, frozenset())
         except CosetError:
             return solved
         bound = sum(0.0 if each is None else each.lower_bound * part.times for each, part in zip(found, solved.parts, strict=True))

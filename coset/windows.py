@@ -33,7 +33,7 @@ class Planning:
         Raises:
             CosetError: as `plan`.
         """
-        return self._plan(frozenset())
+        return self._prices.laid_out(self._plan(frozenset()))
 
     def cheapest(self, by: PlanPrices) -> Plan:
         """The cheapest plan that is found `by` some prices: convolutions of one shape are all kernels or none, one shape after the other is
@@ -42,17 +42,26 @@ class Planning:
         Raises:
             CosetError: as `plan`.
         """
-        best = self.library()
+        library = best = self._plan(frozenset())
         kinds = list(dict.fromkeys(_kind(term) for term in topological(opened(self.program)) if by.may_be_windowed(term)))
         if not kinds:
-            return best
-        least, chosen = by.plan_seconds(best), frozenset[Hashable]()
+            return self._prices.laid_out(library)
+        least, chosen = self._roughly(library, by), frozenset[Hashable]()
         for change in (frozenset(kinds), *(frozenset({kind}) for kind in kinds[:MOST])):
             trial = self._plan(chosen ^ change)
-            seconds = by.plan_seconds(trial)
+            seconds = self._roughly(trial, by)
             if seconds < least:
                 best, least, chosen = trial, seconds, chosen ^ change
-        return best
+        return min((self._prices.laid_out(made) for made in (library, best)), key=by.plan_seconds)
+
+    @property
+    def _prices(self) -> PlanPrices:
+        """What orders of dims are chosen by."""
+        return PlanPrices(self.target, self.binding)
+
+    def _roughly(self, made: Plan, by: PlanPrices) -> float:
+        """Seconds where whole regions have their features last or first."""
+        return by.plan_seconds(self._prices.laid_out(made, rounds=0))
 
     def _plan(self, kinds: Set[Hashable]) -> Plan:
         def windows(term: Term) -> bool:

@@ -113,6 +113,26 @@ def reduce(writer: Writer, term: Term, x: Sequence[str]) -> str:
     return narrowed(f"fold({x[0]}, {dims}, {combiner!r}, {start})", dtype)
 
 
+def _is_max_pool(term: Term) -> bool:
+    """True for a reduction over windows that torch has as a pool."""
+    window, strides, spread, dilation, padding = (
+        term.attribute(key) for key in ("window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding")
+    )
+    rank, dtype = term.tensor.rank, term.tensor.dtype
+    outer = rank >= 3 and all(tuple(row[:2]) == plain for row, plain in (
+        (window, (1, 1)), (strides, (1, 1)), (dilation, (1, 1)), (padding, ((0, 0), (0, 0))),
+    ))  # fmt: skip
+    filled = all(isinstance(dim, int) and dim > 0 for dim in (*term.operands[0].tensor.dims[1:], *term.tensor.dims[1:]))
+    even = all(low == high and 0 <= low <= size // 2 for (low, high), size in zip(padding, window, strict=True))
+    plain = outer and filled and even and 3 <= rank <= 5 and set(spread) == {1}
+    return plain and dtype.kind == "float" and term.attribute("combiner") == "maximum"
+
+
+def is_pool(term: Term) -> bool:
+    """True for a pool of pictures, which torch does in the order in which they lie in memory."""
+    return term.op.name == "stablehlo.reduce_window" and term.tensor.rank == 4 and _is_max_pool(term)
+
+
 def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
     """torch's pools where they say the op; see the function for the rest."""
     dtype, combiner, rank = term.tensor.dtype, term.attribute("combiner"), term.tensor.rank
@@ -121,12 +141,7 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
     )
     padding = term.attribute("padding")
     _require_zero(term, dtype)
-    outer = rank >= 3 and all(tuple(row[:2]) == plain for row, plain in (
-        (window, (1, 1)), (strides, (1, 1)), (dilation, (1, 1)), (padding, ((0, 0), (0, 0))),
-    ))  # fmt: skip
-    filled = all(isinstance(dim, int) and dim > 0 for dim in (*term.operands[0].tensor.dims[1:], *term.tensor.dims[1:]))
-    even = all(low == high and 0 <= low <= size // 2 for (low, high), size in zip(padding, window, strict=True))
-    if outer and filled and even and 3 <= rank <= 5 and set(spread) == {1} and dtype.kind == "float" and combiner == "maximum":
+    if _is_max_pool(term):
         named = [("stride", strides[2:], None), ("padding", tuple(low for low, _ in padding[2:]), 0), ("dilation", dilation[2:], 1)]
         text = "".join(f", {key}={tuple_text(value)}" for key, value, plain in named if set(value) != {plain})
         return f"torch.nn.functional.max_pool{rank - 2}d({x[0]}, {tuple_text(window[2:])}{text})"

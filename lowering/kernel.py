@@ -36,7 +36,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory of one tensor: row-major without gaps, unless `strides` (in elements) say otherwise.
+    """Memory of one tensor: row-major without gaps, unless `strides` (in elements) say otherwise, or `order`: its dims from the outermost
+    in memory to the one whose elements are neighbours, without gaps.
 
     `role`: input, constant, output or temporary. A constant's `value` is the term that it is (read by reference, never copied).
     Elements below a byte have one each, unless they are `packed`: then neighbours along that dim share one, the first in its lowest bits.
@@ -49,6 +50,7 @@ class Buffer:
     strides: Shape | None = None
     value: Term | None = None
     packed: int | None = None
+    order: tuple[int, ...] | None = None
 
     @property
     def sharing(self) -> int:

@@ -45,12 +45,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Package:
-    """The files of a package: texts by name, and the constants of its weights file by name; those of `packed` share bytes along a dim."""
+    """The files of a package: texts by name, and the constants of its weights file by name; those of `packed` share bytes along a dim,
+    those of `orders` get their dims in that order in memory when they are loaded."""
 
     texts: Mapping[str, str]
     weights: Mapping[str, Constant]
     manifest: Mapping[str, Any] = field(default_factory=dict)
     packed: Mapping[str, int] = field(default_factory=dict)
+    orders: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def aten_package(program: Program, *, title: str, facts: Mapping[str, Any] | None = None) -> Package:
@@ -190,8 +192,14 @@ def _write_files(package: Package, folder: Path) -> dict[str, Any]:
 def _weights_facts(package: Package) -> list[dict[str, Any]]:
     facts = []
     for name, constant in package.weights.items():
-        fact = {"name": name, "dtype": str(constant.type.dtype), "shape": list(constant.type.static or ()), "key": constant.key}
-        facts.append(fact | ({"packed": package.packed[name]} if name in package.packed else {}))
+        fact: dict[str, Any] = {
+            "name": name,
+            "dtype": str(constant.type.dtype),
+            "shape": list(constant.type.static or ()),
+            "key": constant.key,
+        }
+        fact |= {"packed": package.packed[name]} if name in package.packed else {}
+        facts.append(fact | ({"order": list(package.orders[name])} if name in package.orders else {}))
     return facts
 
 

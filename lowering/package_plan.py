@@ -14,12 +14,14 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import DType, TupleType
 from coset.lowering.aten import IMPORTS, RESERVED, Writer, called_functions
+from coset.lowering.aten_convolutions import in_order, with_features_last
 from coset.lowering.aten_copied import copied_functions, known_functions
 from coset.lowering.aten_dims import dim_text, tuple_text
 from coset.lowering.aten_dtypes import STORED, plain, stored, to_held, to_stored
 from coset.lowering.aten_kernel import kernel_arguments, kernel_function
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Kernel, Library, Plan, stores_of
+from coset.lowering.layouts import runs_last
 from coset.lowering.memory import released
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, TILES, Package, init_text, inputs_text, interface
 from coset.lowering.renaming import renamed
@@ -39,6 +41,7 @@ OWN = (
     "Path",
     "Streams",
     "described",
+    "empty",
     "kernels",
     "start",
     "streams",
@@ -61,6 +64,7 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     kept = "DESCRIPTORS = Descriptors()\n" if "Descriptors" in host.described else ""
     called = [name for name in called_functions(functions + body) if name in known_functions()]
     runtime = ["Input", "Memory", "Model", *(["Streams"] if plan.streams else []), *(["start"] if host.emissions else [])]
+    runtime += ["empty"] * host.empties
     imports = f"from .functions import {', '.join(sorted(called))}\n" if called else ""
     if host.emissions:
         imports += "from . import kernels\n"
@@ -78,7 +82,9 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     weights = {name: term.attribute("value") for name, term in host.weights.items()}
     code = "triton" if host.emissions else "torch"
     facts = {**interface(program), **(facts or {}), "code": code, "kernels": host.launch_table(), "arena": plan.arena}
-    return Package(texts, weights, facts, {name: buffer.packed for name, buffer in plan.buffers.items() if buffer.packed is not None})
+    packed = {name: buffer.packed for name, buffer in plan.buffers.items() if buffer.packed is not None}
+    orders = {name: buffer.order for name, buffer in plan.buffers.items() if buffer.order is not None and name in weights}
+    return Package(texts, weights, facts, packed, orders)
 
 
 def _renamed(plan: Plan) -> Plan:
@@ -112,6 +118,7 @@ class _Host:
     table: list[dict[str, Any]] = field(default_factory=list)
     allocated: set[str] = field(default_factory=set)  # buffers: several kernels may store parts of one
     described: set[str] = field(default_factory=set)  # what makes descriptors
+    empties: bool = False  # memory in another order is made
 
     def write(self) -> str:
         """The text of the function `program`."""
@@ -231,12 +238,16 @@ class _Host:
         plan frees they are new, or have the memory of another."""
         buffer, plan = self.plan.buffers[name], self.plan
         ends = f"{self._shape(buffer.shape)}, "
+        order = "" if buffer.order is None else f", {tuple_text(buffer.order)}"
         if name in plan.offsets:
-            self._line(f"{name} = MEMORY.part({plan.arena}, {plan.offsets[name]}, {ends}{stored(buffer.dtype)}, device)")
+            self._line(f"{name} = MEMORY.part({plan.arena}, {plan.offsets[name]}, {ends}{stored(buffer.dtype)}, device{order})")
         elif name in plan.over:
             self._line(f"{name} = {plan.over[name]}")
         elif buffer.role == "temporary" and not plan.frees:
-            self._line(f"{name} = MEMORY.own({name!r}, {ends}{stored(buffer.dtype)}, device)")
+            self._line(f"{name} = MEMORY.own({name!r}, {ends}{stored(buffer.dtype)}, device{order})")
+        elif order:
+            self.empties = True
+            self._line(f"{name} = empty({ends}{stored(buffer.dtype)}, device{order})")
         else:
             self._line(f"{name} = torch.empty({ends}dtype={stored(buffer.dtype)}, device=device)")
 
@@ -283,10 +294,16 @@ class _Host:
         texts = []
         for name in kernel.operands:
             texts.append("None" if name is None else to_held(name, self.plan.buffers[name].dtype))
-        text = self.writer.expression(kernel.term, texts)
+        if runs_last(self.plan, kernel):
+            laid = [name is not None and self.plan.buffers[name].order is not None for name in kernel.operands]
+            text = with_features_last(self.writer, kernel.term, texts, laid)
+        else:
+            text = self.writer.expression(kernel.term, texts)
         results = [(name, self.plan.buffers[name].dtype) for name in kernel.results]
         if len(results) == 1 and not isinstance(kernel.term.type, TupleType):
-            self._line(f"{results[0][0]} = {_whole(to_stored(f'({text})', results[0][1]), text)}.contiguous()")
+            order = self.plan.buffers[results[0][0]].order
+            whole = _whole(to_stored(f"({text})", results[0][1]), text)
+            self._line(f"{results[0][0]} = {whole}.contiguous()" if order is None else f"{results[0][0]} = {in_order(whole, order)}")
         else:
             several = identifier("results", self.writer.taken)
             self._line(f"{several} = {text}")

@@ -25,6 +25,7 @@ DTYPES = {
     "U32": torch.uint32, "U16": torch.uint16, "U8": torch.uint8, "BOOL": torch.bool, "C64": torch.complex64, "C128": torch.complex128,
 }  # fmt: skip
 Dims = dict[str, int]
+Shape = tuple[int, ...]
 Size = int | str | tuple[str, Callable[[Dims], int]]  # a number, a free dim, or an expression with its function of the free dims
 
 
@@ -109,24 +110,37 @@ class Memory:
             self._kept[key] = torch.empty(size, dtype=torch.uint8, device=device)
         return self._kept[key]
 
-    def part(self, size: int, offset: int, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-        """A temporary at its place in the arena of `size` bytes."""
-        key = (size, offset, shape, dtype, device)
+    def part(self, size: int, offset: int, shape: Shape, dtype: torch.dtype, device: torch.device, order: Shape = ()) -> Tensor:
+        """A temporary at its place in the arena of `size` bytes, its dims in this `order` there."""
+        key = (size, offset, shape, dtype, device, order)
         if key not in self._kept:
             count = dtype.itemsize
             for number in shape:
                 count *= number
             whole = self.arena(size, device)
             flat = whole[offset : offset + count].view(dtype) if count else torch.empty(0, dtype=dtype, device=device)
-            self._kept[key] = flat.reshape(shape)
+            self._kept[key] = in_order(flat, shape, order)
         return self._kept[key]
 
-    def own(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    def own(self, name: str, shape: Shape, dtype: torch.dtype, device: torch.device, order: Shape = ()) -> Tensor:
         """A temporary whose size is known at the call: one for each name, as large as the last call needed."""
         found = self._kept.get(name)
         if found is None or found.shape != shape or found.device != device:
-            found = self._kept[name] = torch.empty(shape, dtype=dtype, device=device)
+            found = self._kept[name] = empty(shape, dtype, device, order)
         return found
+
+
+def empty(shape: Shape, dtype: torch.dtype, device: torch.device, order: Shape) -> Tensor:
+    """New memory, its dims in this `order`."""
+    return in_order(torch.empty(shape, dtype=dtype, device=device), shape, order)
+
+
+def in_order(memory: Tensor, shape: Shape, order: Shape) -> Tensor:
+    """Memory as a tensor of this shape, whose dims lie there in this `order` (none: as they stand)."""
+    if not order:
+        return memory.reshape(shape)
+    flat = memory.reshape(-1)  # so that the stride of a dim of 1 is that of its place, by which torch tells how a tensor lies
+    return flat.reshape([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(order))])
 
 
 def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -> None:
@@ -227,6 +241,10 @@ class Model:
         if self._weights is None:
             stored = read_weights(self.folder / "weights.safetensors")
             self._weights = {name: value.to(self.device) for name, value in stored.items()}
+            for one in self.manifest.get("weights", ()):
+                if "order" in one:  # of dims in memory
+                    value, order = self._weights[one["name"]], tuple(one["order"])
+                    self._weights[one["name"]] = in_order(value.permute(order).contiguous(), tuple(value.shape), order)
         return self._weights
 
     def __call__(self, *given: Tensor, **named: Tensor) -> Tensor | tuple[Tensor, ...]:

@@ -27,7 +27,7 @@ def described(tensor: Tensor, begin: int, shape: Dims, strides: Dims, block: Dim
     if 0 in shape:  # nothing is read, but a descriptor is of something
         tensor, begin = torch.empty(ALIGNED, dtype=tensor.dtype, device=tensor.device), 0
         shape, strides = (1,) * len(shape), (*(ALIGNED,) * (len(shape) - 1), 1)
-    base = tensor.view(-1)[begin:] if begin else tensor
+    base = tensor.as_strided((tensor.numel() - begin,), (1,), tensor.storage_offset() + begin) if begin else tensor
     if base.data_ptr() % ALIGNED:
         base = base.clone()
     return TensorDescriptor(base, list(shape), list(strides), list(block))

@@ -60,6 +60,7 @@ def _beside(plan: Plan, place: int) -> list[str]:
 def _buffer(buffer: Buffer, offset: int | None) -> str:
     place = "" if offset is None else f" at {offset}"
     steps = "" if buffer.strides is None else f" strides ({_dims(buffer.strides)})"
+    steps += "" if buffer.order is None else f" in the order ({', '.join(map(str, buffer.order))})"
     shared = "" if buffer.packed is None else f" packed along {buffer.packed}"
     return f"{buffer.role} {buffer.name}: {buffer.dtype}[{_dims(buffer.shape)}]{steps}{shared}{place}"
 

@@ -8,7 +8,7 @@ launched again stores only what is missing, into buffers of other names.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from coset.lowering.identifier import identifier
@@ -133,9 +133,14 @@ def in_place(kernel: Kernel, plan: Plan) -> Iterable[tuple[str, str]]:
             continue
         for name, found in loads.items():
             other = plan.buffers[name]
-            fits = other.role == "temporary" and (other.dtype, other.shape, other.strides) == (own.dtype, own.shape, own.strides)
+            fits = other.role == "temporary" and _form(other) == _form(own)
             if fits and name not in early and all(load.index == store.index for load in found):
                 yield store.buffer, name
+
+
+def _form(buffer: Buffer) -> Hashable:
+    """What says where the elements of a buffer lie in its memory."""
+    return buffer.dtype, buffer.shape, buffer.strides, buffer.order
 
 
 def last_stores(kernel: Kernel) -> tuple[Store, ...]:
@@ -323,7 +328,7 @@ def _opened(plan: Plan) -> Plan | None:
         behind = identifier(f"{kernel.name}_behind", {*taken, sums})
         taken |= {sums, behind}
         like = plan.buffers[place.buffer]
-        buffers[sums] = Buffer(sums, kernel.accumulator, like.shape, "temporary")
+        buffers[sums] = Buffer(sums, kernel.accumulator, like.shape, "temporary", order=like.order)
         loops: tuple[Loop, ...] = (*kernel.batch, *kernel.m, *kernel.n)
         result = {"sum": Load(sums, place.index, kernel.accumulator)}
         stores = tuple(replace(store, value=replaced(store.value, result)) for store in kernel.stores)

@@ -41,18 +41,18 @@ def kernel_traffic(plan: Plan, kernel: Kernel, binding: Mapping[str, int]) -> in
     """The bytes of one kernel: each element of a buffer that it touches once, whatever it is read for."""
     if isinstance(kernel, Library):
         return sum(_size(plan.buffers[name], binding) for name in (*reads(kernel), *writes(kernel)))
-    return _stored(plan, kernel, binding) + sum(_parts(plan, kernel, binding).values())
+    return sum(stored_bytes(plan, kernel, binding)) + sum(read_bytes(plan, kernel, binding).values())
 
 
-def _stored(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> int:
-    """Bytes that a kernel writes: an element of each store for each index of the loops that it moves along."""
+def stored_bytes(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> list[int]:
+    """Bytes that each store of a kernel writes: an element for each index of the loops that it moves along."""
     extents = {loop.name: loop.extent for loop in loops_of(kernel)}
-    total = 0
+    found = []
     for store in stores_of(kernel):
         loops = {name for dim in store.index for name in symbols(dim) & extents.keys()}
         count = prod(evaluate(extents[name], binding) for name in loops)
-        total += int(count * plan.buffers[store.buffer].dtype.bytes)
-    return total
+        found.append(int(count * plan.buffers[store.buffer].dtype.bytes))
+    return found
 
 
 def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
@@ -62,7 +62,7 @@ def _size(buffer: Buffer, binding: Mapping[str, int]) -> int:
     return int(count * buffer.dtype.bytes)
 
 
-def _parts(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> dict[str, int]:
+def read_bytes(plan: Plan, kernel: Computed, binding: Mapping[str, int]) -> dict[str, int]:
     """Bytes read of each buffer: at most one element for each index of the loops that each load moves along, and at most the whole."""
     extents = {loop.name: loop.extent for loop in loops_of(kernel)}
     moves: dict[str, set[str]] = {}  # the loops that a pick moves along
@@ -130,5 +130,5 @@ def _least_of(plan: Plan, name: str, binding: Mapping[str, int]) -> int:
         loads = [value for value in scalars(*values_of(kernel)) if isinstance(value, Load) and value.buffer == name]
         if any(not any(symbols(dim) & picks for dim in load.index) for load in loads):
             return _size(plan.buffers[name], binding)
-        most = max(most, _parts(plan, kernel, binding)[name])
+        most = max(most, read_bytes(plan, kernel, binding)[name])
     return most

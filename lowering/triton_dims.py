@@ -64,7 +64,9 @@ def strides_of(buffer: Buffer) -> Shape:
     if buffer.strides is not None:
         return buffer.strides
     extents = buffer.extents
-    return tuple(product(extents[axis + 1 :]) for axis in range(len(extents)))
+    order = range(len(extents)) if buffer.order is None else buffer.order
+    inside = {axis: product(extents[inner] for inner in order[place + 1 :]) for place, axis in enumerate(order)}
+    return tuple(inside[axis] for axis in range(len(extents)))
 
 
 def address(buffer: Buffer, index: Sequence[Dim]) -> Dim:

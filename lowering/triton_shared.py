@@ -101,7 +101,12 @@ def _begins(kernel: Kernel, plan: Plan) -> tuple[tuple[str, int], ...]:
     read = [(item.buffer, item.index) for item in scalars(*values_of(kernel)) if isinstance(item, Load)]
     for name, index in (*read, *((store.buffer, store.index) for store in stores_of(kernel))):
         buffer = plan.buffers[name]
-        if buffer.packed is not None or buffer.strides is not None or any(not isinstance(dim, int) for dim in buffer.shape):
+        if (
+            buffer.packed is not None
+            or buffer.strides is not None
+            or buffer.order is not None
+            or any(not isinstance(dim, int) for dim in buffer.shape)
+        ):
             found[name] = 0
             continue
         place = address(buffer, index)

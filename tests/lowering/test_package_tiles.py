@@ -182,3 +182,11 @@ def test_tensors_on_a_cpu_are_told_from_those_on_a_gpu(monkeypatch: pytest.Monke
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(WrongInput, match="tensors on a GPU"):
         start(None, (1,), described(torch.zeros(64, 64, dtype=torch.float32), 0, (64, 64), (64, 1), (16, 16)))
+
+
+def test_memory_in_another_order_is_seen_from_an_element_on() -> None:
+    """What lies there, as the descriptor says it: its base is the memory, not the tensor's dims."""
+    memory = torch.arange(2 * 4 * 16, dtype=torch.float16)
+    tensor = memory.reshape(2, 4, 16).permute(0, 2, 1)  # features last
+    base = described(tensor, 64, (4, 16), (16, 1), (4, 16)).base
+    assert base.data_ptr() == memory.data_ptr() + 64 * 2 and base.shape == (64,) and torch.equal(base, memory[64:])

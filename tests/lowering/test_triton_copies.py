@@ -313,6 +313,7 @@ def test_loads_that_a_descriptor_says() -> None:
     assert operand((M, add(K, 8)), (64, 72)) == 1, "from 16 bytes on"
     assert operand((3, add(M, 1), K), (4, 65, 64)) == 1, "from a row on"
     assert operand((multiply(2, M), K), (128, 64)) == 1, "every other row"
+    assert operand((3, M, K), (4, 64, 64), order=(1, 0, 2)) == operand((M, 3, K), (64, 5, 64), order=(1, 2, 0)) == 1, "in another order"
     assert operand((M, K), (symbol("m"), 64), m=symbol("m")) == 1
     assert operand((M, K), (64, multiply(8, symbol("k"))), k=multiply(8, symbol("k"))) == 1
     assert operand((M, K), (64, 64), DTYPES["f8e5m2"]) == operand((M, K), (64, 64), F32) == operand((M, K), (64, 64), I8) == 1
@@ -327,6 +328,7 @@ def test_loads_that_no_descriptor_says() -> None:
     assert operand((M, subtract(63, K)), (64, 64)) == 0
     assert operand((floordiv(M, 2), K), (32, 64)) == 0, "no sum of indices"
     assert operand((M, K), (64, 64), strides=(64, 1)) == 0, "strides of its own"
+    assert operand((M, 3, K), (64, 5, 64), order=(0, 2, 1)) == 0, "no stride of 1 in this order"
     assert operand((M, K), (64, symbol("k")), k=symbol("k")) == 0, "a stride that is not known"
     assert operand((M, K), (1, 64), m=1) == operand((M, K), (64, 1), k=1) == 0, "no side of a tile"
     assert operand((M, K), (64, 0), k=0) == operand((M, K), (64, 64), k=0) == 0, "nothing"

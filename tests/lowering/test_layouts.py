@@ -1,0 +1,142 @@
+"""Orders of dims in memory: whatever values of a program lie with their features last, it computes what it means, in NumPy, in Triton's
+interpreter and as a package in torch, whose convolutions get what lies so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import Runner
+from coset.ir.evaluate import evaluate_program
+from coset.ir.types import F32
+from coset.lowering.kernel import Library, Plan, Pointwise, Product, Rows, reads, writes
+from coset.lowering.layouts import buffers_of, features_last, is_convolution, laid_out, movable, runs_last, wanted
+from coset.lowering.plan import plan
+from coset.lowering.triton import Options, Rounding, can_emit
+from coset.rules.definition import evaluate_defined
+from tests.lowering import plan_numpy
+from tests.lowering.drawn_convolutions import Network
+from tests.lowering.triton_cases import assert_near, run
+
+EACH = Options(rounding=Rounding.EACH)
+NEAR = {"f16": 3e-2, "bf16": 2e-1, "f32": 3e-5}
+
+
+def planned(drawn: Network, *, kernels: bool) -> Plan:
+    """The plan, with kernels for what may be one or with a library's convolutions; of all or some values that may, features are last."""
+    made = plan(drawn.program, computes=can_emit, windows=(lambda term: True) if kernels else None)
+    seeds = [name for kernel in made.kernels if is_convolution(kernel) or (isinstance(kernel, Product) and kernel.windowed)
+             for name in (*reads(kernel), *writes(kernel))]  # fmt: skip
+    orders = wanted(made, seeds, movable(made))
+    if drawn.chance(0.4):
+        orders = {name: order for name, order in orders.items() if drawn.chance(0.7)}
+    return laid_out(made, orders)
+
+
+def expected(drawn: Network) -> dict[str, Any]:
+    with np.errstate(all="ignore"):
+        values = evaluate_program(drawn.program, drawn.feeds, fallback=evaluate_defined)
+    return dict(zip((name for name, _ in drawn.program.outputs), values, strict=True))
+
+
+def compare(drawn: Network, found: Any, what: str) -> None:
+    for name, value in expected(drawn).items():
+        wide = value.astype(np.float64)
+        size = float(np.max(np.abs(wide[np.isfinite(wide)]), initial=1.0))
+        near = NEAR[drawn.dtype.name]
+        assert_near(np.asarray(found[name]), value, drawn.dtype, near, absolute=near * size, what=f"{what} {name}")
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_drawn_networks_as_plans(batch: int) -> None:
+    """Kernels whose loops follow memory store each element once, of what they stored before."""
+    laid = 0
+    for seed in range(batch * 50, batch * 50 + 50):
+        drawn = Network(seed)
+        made = planned(drawn, kernels=seed % 2 == 0)
+        laid += any(buffer.order is not None for buffer in made.buffers.values())
+        with np.errstate(all="ignore"):
+            compare(drawn, plan_numpy.run(made, drawn.feeds), f"seed {seed}")
+    assert laid > 40
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_drawn_networks_in_the_interpreter(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel by kernel, in memory of the orders that the plan says, with poison around."""
+    kinds = set()
+
+    class Checking(plan_numpy._Run):
+        def kernel(self, kernel: Any) -> None:
+            if any(self.plan.buffers[name].order for name in (*reads(kernel), *writes(kernel))):
+                kinds.add(type(kernel))
+                for name, (found, wanted_) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
+                    size = float(np.max(np.abs(np.nan_to_num(wanted_.astype(np.float64), posinf=0, neginf=0)), initial=1.0))
+                    assert_near(
+                        found, wanted_, self.plan.buffers[name].dtype, 2e-5, absolute=2e-5 * size, what=f"{what} {kernel.name} {name}"
+                    )
+            super().kernel(kernel)
+
+    for seed in range(2000 + batch * 8, 2008 + batch * 8):
+        what, drawn = f"seed {seed}:", Network(seed)
+        with monkeypatch.context() as patch, np.errstate(all="ignore"):
+            patch.setattr(plan_numpy, "_Run", Checking)
+            compare(drawn, plan_numpy.run(planned(drawn, kernels=seed % 4 != 0), drawn.feeds), what)
+    assert kinds == {Pointwise, Rows, Product}
+
+
+@pytest.mark.parametrize("batch", range(4))
+def test_drawn_networks_as_packages(batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In torch, twice, as the second call finds what the first one left. A convolution that is to run with features last is given what
+    lies so, and its result lies so, without a copy of ours; no output does."""
+    torch = pytest.importorskip("torch")
+    from coset.backends.torch_loaded import LoadedPackage
+    from coset.lowering.package import write_package
+    from coset.lowering.package_plan import planned_package
+
+    seen: list[tuple[Any, ...]] = []
+
+    def watch(name: str) -> None:
+        own = getattr(torch.nn.functional, name)
+
+        def called(x: Any, w: Any, **more: Any) -> Any:
+            y = own(x, w, **more)
+            seen.append((x, w, y))
+            return y
+
+        monkeypatch.setattr(torch.nn.functional, name, called)
+
+    for name in ("conv1d", "conv2d", "conv3d"):
+        watch(name)
+    last = 0
+    for seed in range(4000 + batch * 20, 4020 + batch * 20):
+        drawn = Network(seed)
+        made = planned(drawn, kernels=False)
+        calls = [kernel for kernel in made.kernels if is_convolution(kernel)]
+        folder = tmp_path / f"p{seed}"
+        write_package(planned_package(drawn.program, made, title="layouts", triton=False), folder)
+        package = LoadedPackage(folder)
+        for _ in range(2):
+            seen.clear()
+            results = package(package.tensors(drawn.feeds))
+            assert all(result.is_contiguous() for result in results)
+            compare(drawn, package.run(drawn.feeds), f"seed {seed}")
+        assert len(seen) == 2 * len(calls)  # of both runs of the loop's last round
+        for kernel, (x, w, y) in zip(calls, seen, strict=False):
+            assert isinstance(kernel, Library)
+            if not runs_last(made, kernel):
+                continue
+            last += 1
+            assert lies_last(x), f"seed {seed} {kernel.name}"
+            if drawn.dtype is F32 and x.shape[1] > 1:  # others torch may do features first: on the CPU, or as one feature lies both ways
+                assert lies_last(y), f"seed {seed} {kernel.name}"
+            order = made.buffers[buffers_of(kernel)[1]].order
+            assert order is None or lies_last(w), f"seed {seed} {kernel.name}"
+    assert last > 20
+
+
+def lies_last(x: Any) -> bool:
+    return bool(x.permute(features_last(x.ndim)).is_contiguous())
