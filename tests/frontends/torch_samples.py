@@ -20,6 +20,11 @@ _BINARY = "add sub mul div remainder fmod eq ne lt le gt ge"
 UNARY, WHOLE, BINARY = _FLOATS.split(), _INTEGERS.split(), _BINARY.split()
 
 
+def zeros(anything: Any) -> Any:
+    """Zeros, whatever the elements are: memory that nobody wrote may hold NaN, and NaN times 0 is no 0."""
+    return ((anything == anything) & (anything != anything)).float()
+
+
 def drawn(*shape: int, dtype: Any = torch.float32) -> Any:
     """Numbers, the first of them special where there is room."""
     found = torch.randn(*shape, dtype=torch.float64) * 2
@@ -147,8 +152,8 @@ def movement() -> Iterator[Sample]:
     yield "pad", lambda x: aten.constant_pad_nd(x, [1, 2, -1, 3], 0.5), (x,)
     yield "full", lambda x: x + aten.full([6, 1], 2.5) + aten.full_like(x, 3) + aten.scalar_tensor(1.5), (x,)
     yield "full whole", lambda x: x + aten.full([3], 7, dtype=torch.int64), (whole(3),)
-    yield "empty", lambda x: x + torch.empty(5) * 0 + torch.empty_like(x) * 0, (x * 0,)
-    yield "empty strided", lambda x: x + aten.empty_strided([5], [1]).mul(0) + aten.empty_permuted([6, 5], [1, 0]) * 0, (x * 0,)
+    yield "empty", lambda x: x + zeros(torch.empty(5)) + zeros(torch.empty_like(x)), (x,)
+    yield "empty strided", lambda x: x + zeros(aten.empty_strided([5], [1])) + zeros(aten.empty_permuted([6, 5], [1, 0])), (x,)
     yield "copy", lambda x, y: aten.copy(x, y), (x, whole(5))
     yield "arange", lambda x: x + torch.arange(5) + torch.arange(0, 1, 0.2) + torch.arange(5, 0, -1), (x,)
     yield "arange far", lambda x: x + torch.arange(1.5, 10, 1.7), (calm(5),)
