@@ -14,13 +14,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import models
+from coset.egraph.limits import Limits
 from coset.frontends.onnx import import_model
 from coset.ir.program import Program
-from coset.lower import _opened, _with_gradients
+from coset.lower import searched
 from coset.lowering.kernel import Library
 from coset.lowering.layouts import turned
 from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
+from coset.task import Job
 from coset.windows import Planning
 
 MODELS = ("train_cnn", "unet_gn", "resnet50_w025", "resnet50", "mobilenetv2", "squeezenet1_1", "resnext50_w050", "inception_v3_w050")
@@ -46,9 +48,10 @@ def model(name: str, *, half: bool) -> Program:
 def _block(name: str, path: Path) -> Program:
     import torch
 
-    from benchmarks.gpu_modules import block
+    from benchmarks.gpu_modules import BLOCKS as MODULES
+    from benchmarks.gpu_modules import drawn
 
-    made = block(name, tiny=False)
+    made = drawn(name, MODULES[name], tiny=False)
     torch.onnx.export(made.module, tuple(made.inputs.values()), path, input_names=list(made.inputs), dynamo=True, verbose=False)
     return import_model(path)
 
@@ -56,7 +59,8 @@ def _block(name: str, path: Path) -> Program:
 def row(name: str, target: Target, *, half: bool) -> str:
     """One line of the table."""
     program = model(name, half=half)
-    program = _with_gradients(program, _opened(program, None, sums=True))
+    job = Job(program, target, "reassociates", Limits(), (), {}, lambda _: None)
+    program = searched(job, program, recurrences=False).program
     binding = dict.fromkeys(program.symbols(), 8)
     deaf = replace(target, numbers={key: number for key, number in target.numbers.items() if key != "features_last"})
     prices, before = PlanPrices(target, binding), PlanPrices(deaf, binding)

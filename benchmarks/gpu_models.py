@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks.gpu_modules import Attention, Block, Llama, Mlp, RmsNorm, Transformer, dlrm, mlp, trained_norms, unet
+from benchmarks.gpu_modules import Attention, Block, Bottleneck, Llama, Mlp, RmsNorm, Transformer, dlrm, mlp, rotated, trained_norms, unet
 
 
 class Bert(nn.Module):
@@ -45,30 +45,8 @@ class ViT(nn.Module):
         return self.head(self.norm(self.layers(rows))[:, 0])
 
 
-class Residual(nn.Module):
-    """A bottleneck of a ResNet, whose first one of a stage has a stride and a projection."""
-
-    def __init__(self, channels: int, inner: int, stride: int) -> None:
-        super().__init__()
-        sizes = ((channels, inner, 1, 1), (inner, inner, 3, stride), (inner, 4 * inner, 1, 1))
-        self.convolutions = nn.ModuleList(nn.Conv2d(i, o, k, s, k // 2, bias=False) for i, o, k, s in sizes)
-        self.norms = trained_norms(inner, inner, 4 * inner)
-        first = stride > 1 or channels != 4 * inner
-        self.projection = nn.Conv2d(channels, 4 * inner, 1, stride, bias=False) if first else None
-        self.beside = trained_norms(4 * inner) if first else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        y = x
-        for place, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
-            y = norm(convolution(y))
-            y = F.relu(y) if place < 2 else y
-        if self.projection is not None and self.beside is not None:
-            x = self.beside[0](self.projection(x))
-        return F.relu(x + y)
-
-
 class ResNet(nn.Module):
-    """He et al., 2016, the stride in the 3 x 3 convolution."""
+    """Stages of bottlenecks, of which the first ones halve the picture."""
 
     def __init__(self, depths: tuple[int, ...], width: int, classes: int) -> None:
         super().__init__()
@@ -77,7 +55,7 @@ class ResNet(nn.Module):
         for stage, depth in enumerate(depths):
             inner = width * 2**stage
             for place in range(depth):
-                blocks.append(Residual(channels, inner, 2 if stage and not place else 1))
+                blocks.append(Bottleneck(channels, inner, 4 * inner, 2 if stage and not place else 1))
                 channels = 4 * inner
         self.blocks, self.head = nn.Sequential(*blocks), nn.Linear(channels, classes)
 
@@ -98,17 +76,13 @@ class Decoder(nn.Module):
         self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
         self.down = nn.Linear(hidden, width, bias=False)
 
-    def turned(self, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-        low, high = x.chunk(2, -1)
-        return x * cosine + torch.cat([-high, low], -1) * sine
-
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.view(x.shape[0], 1, heads, self.size).transpose(1, 2)
 
     def forward(self, x: Tensor, keys: Tensor, values: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         y = self.first(x)
         q, k, v = self.split(self.q(y), self.heads), self.split(self.k(y), self.groups), self.split(self.v(y), self.groups)
-        q, k = self.turned(q, cosine, sine), self.turned(k, cosine, sine)
+        q, k = (rotated(y, cosine, sine) for y in (q, k))
         many = self.heads // self.groups
         wide = [torch.cat([old, new], 2).repeat_interleave(many, 1) for old, new in ((keys, k), (values, v))]
         scores = q @ wide[0].transpose(-1, -2) * self.size**-0.5

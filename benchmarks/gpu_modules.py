@@ -32,6 +32,12 @@ class Mlp(nn.Module):
         return self.down(F.gelu(self.up(x)))
 
 
+def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Heads turned by their positions (Su et al., 2021), halves beside each other."""
+    low, high = x.chunk(2, -1)
+    return x * cosine + torch.cat([-high, low], -1) * sine
+
+
 class Attention(nn.Module):
     """Softmax attention of `heads` queries on `groups` keys, with rotated positions where `rotary`."""
 
@@ -51,14 +57,10 @@ class Attention(nn.Module):
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.view(x.shape[0], x.shape[1], heads, self.size).transpose(1, 2)
 
-    def rotated(self, x: Tensor) -> Tensor:
-        low, high = x.chunk(2, -1)
-        return x * self.cosine + torch.cat([-high, low], -1) * self.sine
-
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.split(self.q(x), self.heads), self.split(self.k(x), self.groups), self.split(self.v(x), self.groups)
         if self.rotary:
-            q, k = self.rotated(q), self.rotated(k)
+            q, k = (rotated(y, self.cosine, self.sine) for y in (q, k))
         if self.groups != self.heads:
             k, v = (y.repeat_interleave(self.heads // self.groups, 1) for y in (k, v))
         scores = q @ k.transpose(-1, -2) * self.size**-0.5
@@ -112,18 +114,22 @@ def trained_norms(*channels: int) -> nn.ModuleList:
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, channels: int, inner: int) -> None:
+    """A residual block of a ResNet (He et al., 2016), the stride in the 3 x 3 convolution; a projection where sizes change."""
+
+    def __init__(self, channels: int, inner: int, outer: int, stride: int = 1) -> None:
         super().__init__()
-        sizes = ((channels, inner, 1), (inner, inner, 3), (inner, channels, 1))
-        self.convolutions = nn.ModuleList(nn.Conv2d(i, o, k, padding=k // 2, bias=False) for i, o, k in sizes)
-        self.norms = trained_norms(*(o for _, o, _ in sizes))
+        sizes = ((channels, inner, 1, 1), (inner, inner, 3, stride), (inner, outer, 1, 1))
+        self.convolutions = nn.ModuleList(nn.Conv2d(i, o, k, s, k // 2, bias=False) for i, o, k, s in sizes)
+        self.norms = trained_norms(*(o for _, o, _, _ in sizes))
+        projected = stride > 1 or channels != outer
+        self.projection = nn.Sequential(nn.Conv2d(channels, outer, 1, stride, bias=False), *trained_norms(outer)) if projected else None
 
     def forward(self, x: Tensor) -> Tensor:
         y = x
         for place, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
             y = norm(convolution(y))
             y = F.relu(y) if place < 2 else y
-        return F.relu(x + y)
+        return F.relu((x if self.projection is None else self.projection(x)) + y)
 
 
 class UNet(nn.Module):
@@ -221,7 +227,7 @@ def llama(tiny: bool) -> Block:
 
 def bottleneck(tiny: bool) -> Block:
     batch, channels, inner, size = (2, 16, 4, 5) if tiny else (64, 256, 64, 56)
-    return Block(Bottleneck(channels, inner).half(), {"x": torch.randn(batch, channels, size, size).half()})
+    return Block(Bottleneck(channels, inner, channels).half(), {"x": torch.randn(batch, channels, size, size).half()})
 
 
 def unet(tiny: bool) -> Block:

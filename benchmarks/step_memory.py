@@ -72,7 +72,7 @@ def transformer(tiny: bool) -> Case:
 
 def bottleneck(tiny: bool) -> Case:
     batch, channels, inner, size = (2, 16, 4, 8) if tiny else (64, 256, 64, 56)
-    return Case(Bottleneck(channels, inner).eval(), (torch.randn(batch, channels, size, size),))
+    return Case(Bottleneck(channels, inner, channels).eval(), (torch.randn(batch, channels, size, size),))
 
 
 def unet(tiny: bool) -> Case:

@@ -15,6 +15,8 @@ from benchmarks.gpu_report import text_of
 from coset.targets.target import get_target
 
 torch = pytest.importorskip("torch")
+from benchmarks.features_last import row  # noqa: E402
+from benchmarks.gpu_blocks import KINDS  # noqa: E402
 from benchmarks.gpu_models import MODELS, Mamba  # noqa: E402  (needs torch)
 from benchmarks.gpu_modules import drawn  # noqa: E402
 
@@ -77,6 +79,17 @@ def test_a_dry_run_of_whole_models(tmp_path: Path) -> None:
     assert all(not row["wrong"] and not row["failed"] and row["ours_over"]["compile_max"]["value"] > 0 for row in rows)
     (text,) = tmp_path.glob("*.txt")
     assert "geometric mean over max-autotune" in text.read_text()
+
+
+def test_every_program_has_a_name_and_every_name_a_program() -> None:
+    assert {kind: set(names) for kind, names in PROGRAMS.items()} == {kind: set(known) for kind, (known, _) in KINDS.items()}
+
+
+def test_the_table_of_features_last_has_a_block() -> None:
+    pytest.importorskip("onnxscript")
+    found = row("bottleneck", get_target("nvidia-h200"), half=False)
+    *_, first, last, _, before, _, after, moved, _, _ = found.split()
+    assert float(last) < float(first) and int(after) < int(before) and int(moved) > 0
 
 
 @pytest.mark.parametrize("name", PROGRAMS["models"])
