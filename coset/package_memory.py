@@ -42,7 +42,7 @@ def unlimited(task: Task, solved: Solved, *, atomics: bool = False, windows: boo
     chosen by the prices `by`, which are the target's own if none are given."""
     program, folded = finish(task, solved)
     prices = PlanPrices(task.job.target, task.binding, numerics=task.job.numerics)
-    planning = Planning(program, task.job.target, task.binding, atomics)
+    planning = Planning(program, task.job.target, task.binding, atomics, task.job.numerics)
     planned = planning.cheapest(by or prices) if windows else planning.library()
     return Planned(solved, program, folded, planned, {"default": _taken(planned, prices)})
 

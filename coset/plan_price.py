@@ -57,7 +57,6 @@ from coset.lowering.sectors import is_in_order, moved_sectors
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
-from coset.lowering.triton_launch import Options
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
@@ -143,7 +142,7 @@ class PlanPrices:
         """Of the bytes that a kernel touches; where dims lie in another order those of whole sectors, by the programs that it has."""
         if not isinstance(kernel, ORDERED) or not is_in_order(planned, kernel):
             return own.moving(kernel_traffic(planned, kernel, self.sizes.binding))
-        moved, share = moved_sectors(planned, kernel, self.sizes.binding, self._processors)
+        moved, share = moved_sectors(planned, kernel, self.sizes.binding, self.options.processors)
         return own.moving(int(moved)) / share
 
     def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
@@ -158,11 +157,6 @@ class PlanPrices:
         """Of a copy of a buffer in another order: a kernel that reads and writes it."""
         own = self.target.kernels[self.fusion.pointwise]
         return own.launch.value + own.moving(2 * self.bytes(buffer))
-
-    @cached_property
-    def _processors(self) -> int:
-        found = self.target.numbers.get("multiprocessors")
-        return int(found.value) if found is not None else Options().processors
 
     def work(self, planned: Plan, kernel: Kernel) -> Work:
         """The launch of one kernel of a plan, and its work. It needs the share of the machine in which the full rates would do as much."""

@@ -23,10 +23,10 @@ class Planner:
     chosen by the prices of single ops, and their predictions. Where it `searches` not, what was chosen stays and is only priced."""
 
     def __init__(self, target: Target, binding: Mapping[str, int], program: Program, *, numerics: str, searches: bool = True) -> None:
-        self.searches, source = searches, program.source
+        self.searches, source, eights = searches, program.source, has_eights(program)
 
         def prices(walks: int = MOST_WALKS, *, lays: bool = False) -> PlanPrices:
-            return PlanPrices(target, binding, walks, numerics=numerics, eights=has_eights(program), lays=lays)
+            return PlanPrices(target, binding, walks, numerics=numerics, eights=eights, lays=lays)
 
         self.prices = prices(lays=True)
         self.judge, self.rough = (Judge(prices(walks), source) for walks in (MOST_WALKS, 1))

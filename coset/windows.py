@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
@@ -13,6 +14,7 @@ from coset.lowering.kernel import Plan
 from coset.lowering.plan import opened, plan
 from coset.lowering.triton import can_emit
 from coset.plan_price import PlanPrices
+from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target
 
 MOST = 48  # kinds of convolutions of a program that are looked at one by one
@@ -20,12 +22,13 @@ MOST = 48  # kinds of convolutions of a program that are looked at one by one
 
 @dataclass(frozen=True)
 class Planning:
-    """What plans of one program are made for. `binding` and `atomics`: as `plan` takes them."""
+    """What plans of one program are made for. `binding` and `atomics`: as `plan` takes them; `numerics`: of its kernels."""
 
     program: Program
     target: Target
     binding: Mapping[str, int]
     atomics: bool = False
+    numerics: str = NUMERICS_ORDER[0]
 
     def library(self) -> Plan:
         """The plan in which a library does every convolution.
@@ -54,10 +57,10 @@ class Planning:
                 best, least, chosen = trial, seconds, chosen ^ change
         return min((self._prices.laid_out(made) for made in (library, best)), key=by.plan_seconds)
 
-    @property
+    @cached_property
     def _prices(self) -> PlanPrices:
         """What orders of dims are chosen by."""
-        return PlanPrices(self.target, self.binding)
+        return PlanPrices(self.target, self.binding, numerics=self.numerics)
 
     def _roughly(self, made: Plan, by: PlanPrices) -> float:
         """Seconds where whole regions have their features last or first."""

@@ -66,12 +66,11 @@ def convolution(writer: Writer, term: Term, x: Sequence[str]) -> str:
     if spatial > 3 and dtype.kind in ("float", "complex"):
         raise CosetError(f"`{term.op.name}` over {spatial} spatial dims has no torch expression", help="torch has 1 to 3")
     dynamic = len(x) == 3
-    padding: Sequence[tuple[int, int]] = () if dynamic else term.attribute("padding")
     if not dynamic and _is_torchs(term):
         return _convolution(term, x)
     strides, spread, dilation = (term.attribute(key) for key in ("strides", "lhs_dilation", "rhs_dilation"))
     groups, batches = term.attribute("feature_group_count"), term.attribute("batch_group_count")
-    amounts = f"{x[2]}.tolist()" if dynamic else tuple_text(tuple_text(pair) for pair in padding)
+    amounts = f"{x[2]}.tolist()" if dynamic else tuple_text(tuple_text(pair) for pair in term.attribute("padding"))
     text = f"strides={tuple_text(strides)}, padding={amounts}, lhs_dilation={tuple_text(spread)}, rhs_dilation={tuple_text(dilation)}"
     bits = {"float": 0, "complex": 0, "bool": 1}.get(dtype.kind, dtype.bits)
     return narrowed(f"convolution({x[0]}, {x[1]}, {text}, groups={groups}, batch_groups={batches}, bits={bits})", dtype)

@@ -68,7 +68,7 @@ def _per_thread(elements: int, warps: int, least: int, most: int) -> bool:
 
 
 def _pointwise(kernel: Pointwise, default: Choice, _: Options, sizes: Sizes) -> Iterator[Choice]:
-    if "BLOCK" in dict(default.numbers):
+    if default.get("BLOCK") is not None:
         yield from _flat(number_of(kernel.loops, sizes))
         return
     sides = (16, 32, 64, 128)
@@ -132,7 +132,7 @@ def _recurrence(kernel: Recurrence, default: Choice, _: Options, sizes: Sizes) -
 
 
 def _products(kernel: Product | Grouped, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
-    eights = dict(default.numbers).get("EIGHTS")
+    eights = default.get("EIGHTS")
     if eights is None:
         yield from _tiles(kernel, default, options, sizes, eights=False)
         return
@@ -159,7 +159,7 @@ def _tiles(kernel: Product | Grouped, default: Choice, options: Options, sizes: 
         depth = max(least, min(bytes_ * 8 // unit.bits, power_of_two(k), scales.block or bytes_ * 8))
         return _tile(unit_side(m, min(height, most)), unit_side(n, min(width, most)), depth, warps, stages, splits)
 
-    copied = "BULK" in dict(default.numbers)
+    copied = default.get("BULK") is not None
     if copied:
         stays = split and all(isinstance(loop.extent, int) for loop in kernel.k) and k > 0
         for *numbers, parts in _COPIED_PRODUCTS:
@@ -204,7 +204,7 @@ def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choic
 def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
     batch, m, keys, width = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
     splits = default["SPLITS"]
-    copied = "BULK" in dict(default.numbers)
+    copied = default.get("BULK") is not None
 
     def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0) -> Choice:
         numbers = (("BLOCK_M", height), ("BLOCK_N", block), ("SPLITS", splits))
@@ -235,7 +235,7 @@ def _gradients(kernel: Statistics | Chain, default: Choice, _: Options, sizes: S
         within = height <= unit_side(rows, 128) and block <= unit_side(keys, 128)
         return within and _per_thread(height * (block + sum(widths)), warps, 1, 192)
 
-    copied = "BULK" in dict(default.numbers)
+    copied = default.get("BULK") is not None
     for height, block, warps, stages in product((64, 128), (16, 32, 64, 128), (4, 8), (3, 2)) if copied else ():
         if fits(height, block, warps):
             yield Choice((("BLOCK_M", height), ("BLOCK_N", block), ("BULK", 1)), warps, stages)

@@ -58,8 +58,8 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     unit = unit_of(query.dtype, key.dtype, kernel.accumulator)
     if unit is query.dtype and unit is key.dtype:
         kernel = replace(kernel, query=query, key=key)
-    tiling = _by_copies(kernel, plan, options, choose_tiling(kernel, options))
-    choice = options.choice or tiling.choice
+    tiling = choose_tiling(kernel, options)
+    choice = options.choice or _by_copies(kernel, plan, options, tiling).choice
     tiling, options = tiling.chosen(choice), options.plain()
     name = "tf32" if unit is not None and unit.name == "f32" and options.tf32 else (unit or kernel.accumulator).name
     if tiling.splits == 1:

@@ -41,14 +41,13 @@ class Tiling:
     @property
     def choice(self) -> Choice:
         """As what is chosen."""
-        numbers = [("BLOCK_M", self.m), ("BLOCK_N", self.n), ("SPLITS", self.splits)]
-        return Choice((*numbers, *([] if self.bulk is None else [("BULK", self.bulk)])), self.warps, self.stages)
+        numbers = {"BLOCK_M": self.m, "BLOCK_N": self.n, "SPLITS": self.splits, "BULK": self.bulk}
+        return Choice.of(numbers, self.warps, self.stages)
 
     def chosen(self, choice: Choice) -> Tiling:
         """The tiles that `choice` says."""
         m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
-        bulk = dict(choice.numbers).get("BULK")
-        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=bulk)
+        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=choice.get("BULK"))
 
 
 def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Loop]) -> int:

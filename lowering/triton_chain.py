@@ -48,13 +48,12 @@ class Tiling:
     @property
     def choice(self) -> Choice:
         """As what is chosen."""
-        numbers = [("BLOCK_M", self.rows), ("BLOCK_N", self.block)]
-        return Choice((*numbers, *([] if self.bulk is None else [("BULK", self.bulk)])), self.warps, self.stages)
+        return Choice.of({"BLOCK_M": self.rows, "BLOCK_N": self.block, "BULK": self.bulk}, self.warps, self.stages)
 
     @staticmethod
     def chosen(choice: Choice) -> Tiling:
         """The tiles that `choice` says."""
-        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages, dict(choice.numbers).get("BULK"))
+        return Tiling(choice["BLOCK_M"], choice["BLOCK_N"], choice.warps, choice.stages, choice.get("BULK"))
 
 
 def room(loops: Sequence[Loop]) -> int:

@@ -23,6 +23,15 @@ class Choice:
         """The number of this name."""
         return dict(self.numbers)[name]
 
+    def get(self, name: str) -> int | None:
+        """The number of this name; None where the family, or this form of it, has none."""
+        return dict(self.numbers).get(name)
+
+    @staticmethod
+    def of(numbers: Mapping[str, int | None], warps: int, stages: int) -> Choice:
+        """The choice of those numbers that are given."""
+        return Choice(tuple((name, number) for name, number in numbers.items() if number is not None), warps, stages)
+
     def text(self) -> str:
         """As it is kept and shown: `BLOCK_M=64 BLOCK_N=32 warps=4 stages=3`."""
         return " ".join(f"{name}={number}" for name, number in (*self.numbers, ("warps", self.warps), ("stages", self.stages)))

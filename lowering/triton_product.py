@@ -96,7 +96,7 @@ def chosen_eights(kernel: Product | Grouped, options: Options) -> int | None:
     """1 where 8-bit floats are multiplied as such, 0 where another form was chosen, None where there is no choice."""
     if not takes_eights(kernel, options):
         return None
-    return 1 if options.choice is None else dict(options.choice.numbers).get("EIGHTS", 0)
+    return 1 if options.choice is None else options.choice.get("EIGHTS") or 0
 
 
 def copied_operands(kernel: Product, plan: Plan, options: Options, tiling: Tiling) -> int:

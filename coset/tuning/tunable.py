@@ -59,8 +59,7 @@ class Tunable:
         seen: Counter[tuple[int, int]] = Counter()
         places: list[tuple[int, int]] = []  # of each among those of its form, and among all
         for place, choice in enumerate(others):
-            numbers = dict(choice.numbers)
-            form = numbers.get("BULK", 0), numbers.get("EIGHTS", 0)
+            form = choice.get("BULK") or 0, choice.get("EIGHTS") or 0
             places.append((seen[form], place))
             seen[form] += 1
         return (self.default, *(others[place] for place in sorted(place for _, place in sorted(places)[:KEPT])))
