@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.gpu_report import text_of  # noqa: E402  (the folder must be known first)
+from benchmarks.gpu_turn import TURN  # noqa: E402
 
 Row = dict[str, Any]
 PARTS = {
@@ -69,6 +70,7 @@ class Setup:
     target: str
     only: tuple[str, ...]
     tune: bool
+    each: float
     out: Path
 
     @property
@@ -92,7 +94,7 @@ def main() -> int:
     if given.device == "cuda" and (missing := _missing_gpu()):
         print(f"{missing}. `--device cpu` tries every part out with tiny sizes.", file=sys.stderr)
         return 2
-    setup = Setup(given.device, given.target, tuple(given.only), not given.no_tune, Path(given.out))
+    setup = Setup(given.device, given.target, tuple(given.only), not given.no_tune, given.each, Path(given.out))
     document: Row = {**_machine(setup), "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]), "parts": {}}
     end = time.monotonic() + given.seconds
     kept = 0.0
@@ -116,6 +118,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--target", default="nvidia-h200", help="whose data the plans are made with")
     parser.add_argument("--seconds", type=float, default=570.0, help="for all parts together")
+    parser.add_argument("--each", type=float, default=3.0, help="seconds of timing for each row, of 5 rounds at least")
     parser.add_argument("--no-tune", action="store_true", help="do not try other tile sizes of products and attentions")
     parser.add_argument("--out", default=str(ROOT / "benchmarks" / "results"))
     parser.add_argument("--json", action="store_true")
@@ -280,26 +283,25 @@ def models(setup: Setup, allowed: float) -> Iterator[Row]:
 
 
 def _programs(kind: str, setup: Setup, allowed: float) -> Iterator[Row]:
-    """Packages are written side by side, and then timed one after the other."""
-    end = time.monotonic() + allowed
+    """A process for each program: packages are written and compiled side by side, and what is timed is timed by one after the other."""
+    end = time.monotonic() + 0.97 * allowed
     wanted = [name for name in PROGRAMS[kind] if not setup.only or name in setup.only]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        started = {name: _start(setup, f"prepare:{kind}.{name}", folder, folder / f"{name}.prepared") for name in wanted}
-        if setup.tiny:  # two cores: one after the other
-            for process in started.values():
-                process.wait()
-        facts: dict[str, Row] = {}
+        shared = {
+            TURN: os.environ.get(TURN) or str(folder / "turn"),
+            "TORCHINDUCTOR_COMPILE_THREADS": str(max(1, 2 * (os.cpu_count() or 1) // len(wanted))),
+        }
+        started = {}
+        for name in wanted:
+            started[name] = _start(setup, f"program:{kind}.{name}", folder, folder / f"{name}.rows", **shared)
+            if setup.tiny:  # two cores: one after the other
+                started[name].wait()
         for name, process in started.items():
-            rows = _finished(process, folder / f"{name}.prepared", max(1.0, (end - time.monotonic()) * 0.8))
-            facts[name] = rows[-1] if rows else {"error": "nothing was written"}
-        for place_, name in enumerate(wanted):
-            share = (end - time.monotonic()) / (len(wanted) - place_)
-            if "error" in facts[name] or share < 2:
-                yield {"block": name, **facts[name], "error": facts[name].get("error", "no time was left for it")}
-                continue
-            for row in _rows(setup, f"time:{kind}.{name}", max(share, 0.0), folder):
-                yield {"block": name, "prepared": facts[name], **row}
+            row: Row = {"block": name}
+            for found in _finished(process, folder / f"{name}.rows", max(0.1, end - time.monotonic())):
+                row |= {"problem": found["error"], "error_exit": found["error_exit"]} if "error_exit" in found else found
+            yield row
 
 
 def calibrate(setup: Setup, allowed: float) -> Iterator[Row]:
@@ -308,12 +310,13 @@ def calibrate(setup: Setup, allowed: float) -> Iterator[Row]:
     yield from _rows(setup, f"calibrate:{0.7 * allowed:.0f}", allowed, setup.out)  # the rest is for the fit
 
 
-def _start(setup: Setup, child: str, folder: Path | None, answers: Path) -> subprocess.Popen[bytes]:
-    options = ["--child", child, "--device", setup.device, "--target", setup.target, "--out", str(answers)]
+def _start(setup: Setup, child: str, folder: Path | None, answers: Path, **more: str) -> subprocess.Popen[bytes]:
+    options = ["--child", child, "--device", setup.device, "--target", setup.target, "--each", str(setup.each), "--out", str(answers)]
     options += ["--folder", str(folder)] if folder is not None else []
     options += [each for name in setup.only for each in ("--only", name)] + ([] if setup.tune else ["--no-tune"])
     with answers.with_suffix(".log").open("wb") as log:
-        return subprocess.Popen([sys.executable, "-m", "benchmarks.gpu", *options], cwd=ROOT, env=setup.environment, stdout=log, stderr=log)
+        command = [sys.executable, "-m", "benchmarks.gpu", *options]
+        return subprocess.Popen(command, cwd=ROOT, env={**setup.environment, **more}, stdout=log, stderr=log, start_new_session=True)
 
 
 def _finished(process: subprocess.Popen[bytes], answers: Path, seconds: float) -> list[Row]:
@@ -324,7 +327,7 @@ def _finished(process: subprocess.Popen[bytes], answers: Path, seconds: float) -
             log = answers.with_suffix(".log").read_text(errors="replace").strip().splitlines()
             problem = log[-1][:300] if log else f"exit status {process.returncode}"
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, 9)  # what compiles for it, too
         process.wait()
         problem = "time ran out"
     rows = [json.loads(line) for line in answers.read_text().splitlines()] if answers.exists() else []
@@ -355,7 +358,7 @@ def _child(given: argparse.Namespace) -> int:
         from coset.backends.triton_corrections import correct_interpreter
 
         correct_interpreter()
-    protocol = Protocol(rounds=2, least=1, calls=1) if tiny else Protocol(rounds=15, seconds=3.0, calls=10)
+    protocol = Protocol(rounds=2, least=1, calls=1) if tiny else Protocol(rounds=15, seconds=given.each, calls=10)
     kind, _, name = given.child.partition(":")
     if kind == "bandwidth":
         rows: Any = gpu_kernels.bandwidth(given.device, given.target, protocol, tiny=tiny, only=given.only)
@@ -367,14 +370,11 @@ def _child(given: argparse.Namespace) -> int:
         rows = gpu_irregular.irregular(given.device, given.target, protocol, tiny=tiny)
     elif kind == "tuning":
         rows = tuned(given.device, given.target, protocol, Path(given.folder), float(name), tiny=tiny)
-    elif kind == "prepare":
-        kind, _, name = name.partition(".")
-        rows = [gpu_blocks.prepare(kind, name, Path(given.folder), given.target, given.device, tiny=tiny)]
     elif kind == "calibrate":
         rows = [calibrated(given.device, given.target, Path(given.folder), float(name), tiny=tiny)]
     else:
         kind, _, name = name.partition(".")
-        rows = [gpu_blocks.timed(kind, name, Path(given.folder), given.device, protocol, tiny=tiny)]
+        rows = gpu_blocks.measured(kind, name, Path(given.folder), given.target, given.device, protocol, tiny=tiny)
     with Path(given.out).open("w") as file:
         for row in rows:
             file.write(json.dumps(row) + "\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # benchmarks/gpu.py on a machine that has torch, Triton and a GPU and reaches no package registry.
 #
-#   here, in the repository's root:      bash benchmarks/gpu.sh wheels        (downloads what such a machine lacks into .whl, 49 MiB)
+#   here, in the repository's root:      bash benchmarks/gpu.sh wheels        (downloads what such a machine lacks into .whl, 6 MiB)
 #   there, carrying .whl with the tree:  bash benchmarks/gpu.sh --out "$OUT"  (any options of benchmarks.gpu)
 #   there, for the GPU's numbers alone:   bash benchmarks/gpu.sh --part calibrate --out "$OUT"    (a target file and the profile in $OUT)
 set -euo pipefail
@@ -17,6 +17,15 @@ if [ "${1:-}" = wheels ]; then
     "$PYTHON" -m pip download --quiet --no-deps --only-binary=:all: --python-version "${WHEELS_FOR:-3.12}" --implementation cp \
         "${platforms[@]/#/--platform=}" -d .whl \
         egglog==13.2.0 lark==1.3.1 black==26.10.1 pathspec==1.1.1 platformdirs pytokens graphviz opentelemetry-api
+    if command -v strip > /dev/null; then  # egglog's symbols are nine tenths of what would travel
+        slim=$(mktemp -d)
+        for wheel in .whl/egglog-*.whl; do
+            "$PYTHON" -m zipfile -e "$wheel" "$slim"
+            find "$slim" -name '*.so' -exec strip --strip-unneeded {} +
+            rm "$wheel" && (cd "$slim" && "$PYTHON" -m zipfile -c "$OLDPWD/$wheel" ./*)
+        done
+        rm -rf "$slim"
+    fi
     du -sh .whl
     exit
 fi

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.gpu_clock import measure, synchronize
+from benchmarks.gpu_clock import measure, profiled, synchronize, tuned_in_turn
 from benchmarks.gpu_kernels import Row, loaded, seconds, shown
 from benchmarks.gpu_models import MODELS
 from benchmarks.gpu_modules import BLOCKS, Block, drawn
+from benchmarks.gpu_turn import turn
 from coset.egraph.limits import Limits
 from coset.lower import Check, Lowering, lower
 from coset.targets.target import get_target
@@ -33,15 +34,15 @@ OFFERED = ("ours", "ours_graph")
 OURS = (*OFFERED, "ours_in_turn")  # the latter: a captured graph without branches, to see what these bring
 WORSE = 4.0
 """Times the error of torch eager that ours may have (both beside the same block in f32): other roundings, not other results."""
+SHOWN = 40  # kernels of a profile
 LEAST_ERROR = 1e-5  # of norms: where eager is exact by chance
 SEARCH, TINY_SEARCH = Limits(seconds=15, nodes=40000), Limits(seconds=2, nodes=2000)
 
 
 def prepare(kind: str, name: str, folder: Path, target: str, device: str, *, tiny: bool) -> Row:
-    """Write the package of a program at `folder`/NAME and, on a GPU, fill the compilers' caches; what it took. Others prepare theirs at
-    the same time: what tunes itself by a clock must not do it now."""
-    programs, rivals = KINDS[kind]
-    rivals = tuple(name for name in rivals if name != "compile_max")
+    """Write the package of a program at `folder`/NAME and, for a GPU, compile its kernels, which takes the host's cores only; what it
+    took."""
+    programs, _ = KINDS[kind]
     made = drawn(name, programs[name], tiny=tiny)
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / f"{name}.onnx"
@@ -51,51 +52,60 @@ def prepare(kind: str, name: str, folder: Path, target: str, device: str, *, tin
     report = lower(Lowering(model, get_target(target), limits=TINY_SEARCH if tiny else SEARCH, check=Check.NONE), folder / name)
     lowered = time.perf_counter()
     if device == "cuda":
-        _variants(name, made, folder, device, rivals)
-        synchronize(device)
+        compiled(folder / name)
     codes = [kernel["code"] for kernel in report["kernels"]]
     return {
-        "export_s": exported - started, "lower_s": lowered - exported, "warm_s": time.perf_counter() - lowered,
+        "export_s": exported - started, "lower_s": lowered - exported, "compile_s": time.perf_counter() - lowered,
         "kernels": {code: codes.count(code) for code in sorted(set(codes))}, "stop": report["egraph"]["stop"],
     }  # fmt: skip
 
 
-def _variants(
-    name: str, made: Block, folder: Path, device: str, rivals: Sequence[str]
-) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
-    """Each way to run the program, called until it runs as it will; and why others do not run. On the CPU torch.compile stops before it
+def compiled(package: Path) -> None:
+    """Fill Triton's cache with the package's kernels for sizes that all are known: the program is run over tensors that have no memory, and
+    its kernels are compiled where they would be started."""
+    model = loaded(package).to("meta")
+
+    def start(kernel: Any, grid: tuple[int, ...], *arguments: Any, **numbers: Any) -> None:
+        if all(grid):
+            kernel.warmup(*arguments, grid=grid, **numbers)
+
+    model.program.__globals__["start"] = start
+    model(*(torch.empty([int(size) for size in one.shape], dtype=one.dtype, device="meta") for one in model.inputs))
+
+
+class Ways:
+    """The ways to run a program, by name; why others do not run is in `failed`. Where there is no GPU, torch.compile stops before it
     generates code."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    module = made.module.to(device)
-    inputs = tuple(value.to(device) for value in made.inputs.values())
-    gpu = device == "cuda"
 
-    def captured(*, beside: bool = True) -> Callable[..., Any]:
-        model = loaded(folder / name).to(device)
-        return model.capture(*inputs, beside=beside) if gpu else model  # type: ignore[no-any-return]
+    def __init__(self, name: str, made: Block, folder: Path, device: str) -> None:
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        self.device, self.package = device, folder / name
+        self.module = made.module.to(device)
+        self.inputs = tuple(value.to(device) for value in made.inputs.values())
+        self.programs: dict[str, Callable[[], Any]] = {}
+        self.failed: dict[str, str] = {}
 
-    ways: dict[str, Callable[[], Callable[..., Any]]] = {
-        "eager": lambda: module,
-        "compile": lambda: torch.compile(module, backend="inductor" if gpu else "aot_eager"),
-        "compile_graph": lambda: torch.compile(module, mode="reduce-overhead") if gpu else module,
-        "compile_max": lambda: torch.compile(module, mode="max-autotune") if gpu else module,
-        "ours": lambda: loaded(folder / name).to(device),
-        "ours_graph": captured,
-        "ours_in_turn": lambda: captured(beside=False),
-    }
-    found: dict[str, Callable[[], Any]] = {}
-    failed: dict[str, str] = {}
-    for key in (*rivals, *OURS):
-        try:
-            function = ways[key]()
-            run = _caller(function, inputs)
-            for _ in range(3):  # reduce-overhead records its graph at the second call
-                run()
-            synchronize(device)
-            found[key] = run
-        except Exception as error:  # a rival that does not run is a fact about it; ours is a failure of the row
-            failed[key] = f"{type(error).__name__}: {error}"[:500]
-    return found, failed
+    def add(self, keys: Sequence[str]) -> None:
+        """Make each, and call it until it runs as it will."""
+        for key in keys:
+            try:
+                run = _caller(self._function(key), self.inputs)
+                for _ in range(3):  # reduce-overhead records its graph at the second call
+                    run()
+                synchronize(self.device)
+                self.programs[key] = run
+            except Exception as error:  # a rival that does not run is a fact about it; ours is a failure of the row
+                self.failed[key] = f"{type(error).__name__}: {error}"[:500]
+
+    def _function(self, key: str) -> Callable[..., Any]:
+        gpu = self.device == "cuda"
+        modes = {"compile": {}, "compile_graph": {"mode": "reduce-overhead"}, "compile_max": {"mode": "max-autotune"}}
+        if key == "eager":
+            return self.module
+        if key in modes:
+            return torch.compile(self.module, **(modes[key] if gpu else {"backend": "aot_eager"}))  # type: ignore[call-overload,no-any-return]
+        model = loaded(self.package).to(self.device)
+        return model if key == "ours" or not gpu else model.capture(*self.inputs, beside=key == "ours_graph")  # type: ignore[no-any-return]
 
 
 def _caller(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Callable[[], Any]:
@@ -106,22 +116,48 @@ def _caller(function: Callable[..., Any], inputs: Sequence[Tensor]) -> Callable[
     return run
 
 
-def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *, tiny: bool) -> Row:
-    """The row of a program whose package lies at `folder`/NAME."""
+def measured(kind: str, name: str, folder: Path, target: str, device: str, protocol: Protocol, *, tiny: bool) -> Iterator[Row]:
+    """What is known of a program, row by row; each adds to the ones before."""
+    yield {"prepared": prepare(kind, name, folder, target, device, tiny=tiny)}
+    yield from timed(kind, name, folder, device, protocol, tiny=tiny)
+
+
+def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *, tiny: bool) -> Iterator[Row]:
+    """The row of a program whose package lies at `folder`/NAME: at first beside torch eager alone, then beside all others, which may take
+    long to compile. What other processes of this run do on the GPU waits for what is timed here."""
     known, rivals = KINDS[kind]
     made = drawn(name, known[name], tiny=tiny)
-    expected = _flat(_reference(made, device))
-    programs, failed = _variants(name, made, folder, device, rivals)
-    errors = {key: _error(_flat(run()), expected) for key, run in programs.items()}
+    with turn():
+        expected = _flat(_reference(made, device))
+        ways = Ways(name, made, folder, device)
+        ways.add(("eager", *OURS))
+        row = _row(name, ways, expected, protocol)
+        profiles = _profiles(ways, ("eager", *OFFERED[-1:]))
+    yield {**row, "profile": profiles}
+    tuned_in_turn()
+    ways.add(rivals[1:])
+    with turn():
+        row = _row(name, ways, expected, protocol)
+        profiles |= _profiles(ways, rivals[-1:])
+    yield {**row, "profile": profiles}
+
+
+def _row(name: str, ways: Ways, expected: Sequence[Tensor], protocol: Protocol) -> Row:
+    errors = {key: _error(_flat(run()), expected) for key, run in ways.programs.items()}
     allowed = max(WORSE * errors.get("eager", 0.0), LEAST_ERROR)
     wrong = [key for key in OURS if key in errors and not errors[key] <= allowed]
-    times = measure(programs, protocol, device)
-    row: Row = {"block": name, **seconds(times), "error": errors, "failed": failed, "wrong": wrong, "eager_allowed_tf32": False}
+    times = measure(ways.programs, protocol, ways.device)
+    row: Row = {"block": name, **seconds(times), "error": errors, "failed": ways.failed, "wrong": wrong, "eager_allowed_tf32": False}
     mine = min((key for key in OFFERED if key in times), key=lambda key: times[key].median, default=None)
     if mine is not None:
-        row["ours_over"] = {key: shown(ratio(times[key], times[mine])) for key in rivals if key in times}
+        row["ours_over"] = {key: shown(ratio(times[key], times[mine])) for key in times if key not in OURS}
         row["ours_is"] = mine
     return row
+
+
+def _profiles(ways: Ways, keys: Sequence[str]) -> Row:
+    """Where the time of a call goes, kernel by kernel: [times started, seconds], the most expensive first."""
+    return {key: dict(list(profiled(ways.programs[key]).items())[:SHOWN]) for key in keys if ways.device == "cuda" and key in ways.programs}
 
 
 def _reference(made: Block, device: str) -> Any:

@@ -83,10 +83,9 @@ class Decoder(nn.Module):
         y = self.first(x)
         q, k, v = self.split(self.q(y), self.heads), self.split(self.k(y), self.groups), self.split(self.v(y), self.groups)
         q, k = (rotated(y, cosine, sine) for y in (q, k))
-        many = self.heads // self.groups
-        wide = [torch.cat([old, new], 2).repeat_interleave(many, 1) for old, new in ((keys, k), (values, v))]
-        scores = q @ wide[0].transpose(-1, -2) * self.size**-0.5
-        x = x + self.o((F.softmax(scores, -1) @ wide[1]).transpose(1, 2).reshape(x.shape))
+        all_keys, all_values = (torch.cat([old, new], 2) for old, new in ((keys, k), (values, v)))
+        y = F.scaled_dot_product_attention(q, all_keys, all_values, enable_gqa=True)
+        x = x + self.o(y.transpose(1, 2).reshape(x.shape))
         y = self.second(x)
         return x + self.down(F.silu(self.gate(y)) * self.up(y)), k, v
 

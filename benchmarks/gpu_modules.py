@@ -1,6 +1,7 @@
 """The blocks of issue 4 as torch modules, with inputs: what `gpu` gives to torch, to torch.compile and, as ONNX, to coset.
 
-Each block has a size that fills a GPU and a tiny one for a dry run. Weights are drawn; attention is written out, as exporters print it.
+Each block has a size that fills a GPU and a tiny one for a dry run. Weights are drawn; attention is torch's function, which its own fused
+kernels compute, and which exporters write out.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Softmax attention of `heads` queries on `groups` keys, with rotated positions where `rotary`."""
+    """Softmax attention of `heads` queries on `groups` keys; with rotated positions, and of what came before, where `rotary`."""
 
     def __init__(self, width: int, heads: int, groups: int, *, bias: bool, rotary: int = 0) -> None:
         super().__init__()
@@ -52,7 +53,6 @@ class Attention(nn.Module):
             angles = torch.outer(torch.arange(rotary).float(), 10000.0 ** (-torch.arange(0, self.size, 2).float() / self.size))
             self.register_buffer("cosine", torch.cat([angles, angles], -1).cos())
             self.register_buffer("sine", torch.cat([angles, angles], -1).sin())
-            self.register_buffer("mask", torch.full((rotary, rotary), -1e4).triu(1))
 
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.view(x.shape[0], x.shape[1], heads, self.size).transpose(1, 2)
@@ -61,11 +61,7 @@ class Attention(nn.Module):
         q, k, v = self.split(self.q(x), self.heads), self.split(self.k(x), self.groups), self.split(self.v(x), self.groups)
         if self.rotary:
             q, k = (rotated(y, self.cosine, self.sine) for y in (q, k))
-        if self.groups != self.heads:
-            k, v = (y.repeat_interleave(self.heads // self.groups, 1) for y in (k, v))
-        scores = q @ k.transpose(-1, -2) * self.size**-0.5
-        scores = scores + self.mask if self.rotary else scores
-        y = F.softmax(scores, -1) @ v
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=bool(self.rotary), enable_gqa=self.groups != self.heads)
         return self.o(y.transpose(1, 2).reshape(x.shape))
 
 

@@ -107,7 +107,7 @@ def _block(row: Row) -> list[str]:
         under = ", ".join(f"{name} {share:.2f}" for name, share in row["under"].items()) or "none"
         return [f"  geometric mean over max-autotune: {row['geometric_mean']:.2f} of {row['of']}, goal 1.1; under 0.95: {under}"]
     if "median_s" not in row:
-        return [f"  {row.get('block', '')}: {row['error']}"]
+        return [f"  {row.get('block', '')}: {row.get('problem') or row.get('error')}"]
     times = "  ".join(f"{name} {value * 1e3:.3f}" for name, value in row["median_s"].items())
     lines = [f"  {row['block']:12s} ms: {times}"]
     if "ours_over" in row:
@@ -116,6 +116,7 @@ def _block(row: Row) -> list[str]:
     kernels = ", ".join(f"{count} {code}" for code, count in row.get("prepared", {}).get("kernels", {}).items())
     lines.append(f"    kernels: {kernels}; error beside f32: {', '.join(f'{name} {value:.1e}' for name, value in row['error'].items())}")
     lines += [f"    WRONG: {', '.join(row['wrong'])}"] if row["wrong"] else []
+    lines += [f"    not all was measured: {row['problem']}"] if "problem" in row else []
     return lines + [f"    failed: {name}: {why[:160]}" for name, why in row["failed"].items()]
 
 
