@@ -165,9 +165,9 @@ class _Reader(Values):
         return self.number(entry, SECONDS, zero=True)
 
     def rates(self, entry: Entry) -> dict[str, Rate] | None:
-        """Rates by dtype, which share their unit and their source; or those that they are `like`, multiplied by `times`."""
+        """Rates by dtype, which share their unit and their source; or one that is `times` that of its dtype in those that it is `like`."""
         if isinstance(entry.value, dict) and "like" in entry.value:
-            return self.rates_like(entry)
+            return self.rate_like(entry)
         found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
         if found is None:
             return None
@@ -175,15 +175,18 @@ class _Reader(Values):
         values = {key: self.amount(each) for key, each in found.items() if key == EVERY or key in DTYPES}
         return {key: Rate(value, unit, source) for key, value in values.items() if value is not None}
 
-    def rates_like(self, entry: Entry) -> dict[str, Rate] | None:
-        found = self.table(entry, ("like", "times", "source", "note"), ("like", "times", "source"))
+    def rate_like(self, entry: Entry) -> dict[str, Rate] | None:
+        found = self.table(entry, ("like", "dtype", "times", "source", "note"), ("like", "dtype", "times", "source"))
         if found is None:
             return None
-        other = self.named_by(found["like"], "rates", _Reader.rates)
+        other, dtype = self.named_by(found["like"], "rates", _Reader.rates), self.text(found["dtype"])
         times, source = self.amount(found["times"]), self.source(found)
-        if other is None or times is None:
+        if dtype is not None and other is not None and dtype not in other:
+            self.wrong(found["dtype"], f"there is no rate of `{dtype}` there", f"there are: {', '.join(other)}")
             return None
-        return {key: Rate(rate.value * times, rate.unit, source) for key, rate in other.items()}
+        if other is None or dtype is None or times is None:
+            return None
+        return {dtype: Rate(other[dtype].value * times, other[dtype].unit, source)}
 
     def curve(self, entry: Entry) -> Curve | None:
         """Points of its own, whose y are shares of the number that `of` names where it is there; or those of the curve that it is `like`.

@@ -170,9 +170,9 @@ def network(count: Dim = 48) -> Program:
 
 def cheap_library() -> PlanPrices:
     """Prices under which a library does everything."""
-    own, rate = H200.kernels["full"], H200.kernels["full"].rates["*"]
-    fast = replace(own, rates={"*": replace(rate, value=1e20)}, rows=None, work=None)
-    slow = replace(own, rates={"*": replace(rate, value=1e6)})
+    own, rate = H200.kernels["full"], H200.kernels["full"].rates["f32"]
+    fast = replace(own, rates={"f32": replace(rate, value=1e20)}, rows=None, work=None)
+    slow = replace(own, rates={"f32": replace(rate, value=1e6)})
     return PlanPrices(replace(H200, kernels={**H200.kernels, "full": slow, "full_library": fast}), {})
 
 
