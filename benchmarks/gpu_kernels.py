@@ -28,8 +28,10 @@ from coset.lowering.triton import can_emit, emit, module_of
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
 from coset.lowering.triton_scalars import EIGHTS
+from coset.plan_price import PlanPrices
 from coset.targets.target import get_target
 from coset.timing import Protocol, Ratio, Timing, ratio
+from coset.windows import Planning
 
 assert coset.dialects  # imported so that every op is registered
 
@@ -45,6 +47,8 @@ TILINGS = (
     (128, 256, 64, 8, 3),
     (256, 128, 64, 8, 3),
     (128, 128, 32, 4, 4),
+    (128, 128, 32, 8, 3),
+    (128, 64, 32, 4, 4),
     (64, 256, 64, 4, 4),
 )
 """(m, n, k, warps, stages) that are tried beside the chosen one where they fit the sizes: what `choose_tiling` might choose."""
@@ -67,7 +71,7 @@ def options_of(target: str) -> Options:
 
 
 class Kernels:
-    """A case planned, emitted and in the device's memory."""
+    """A case planned without a library's products, emitted and in the device's memory."""
 
     def __init__(self, case: Case, device: str, target: str, options: Options | None = None) -> None:
         self.case, self.device = case, device
@@ -111,22 +115,42 @@ class Kernels:
 
     def error(self) -> float:
         """How far the outputs are from the plan as torch functions over f32 copies of the inputs, by norms; the largest of the outputs."""
-        wide = self._reference()
-        worst = 0.0
-        for (_, buffer), expected in zip(self.plan.outputs, wide, strict=True):
-            found = self.tensors[buffer].double()
-            worst = max(worst, float((found - expected.double()).norm() / expected.double().norm()))
-        return worst if worst == worst else float("inf")
+        wide = self.reference()
+        return furthest([self.tensors[buffer] for _, buffer in self.plan.outputs], wide)
 
-    def _reference(self) -> tuple[torch.Tensor, ...]:
+    def reference(self) -> tuple[torch.Tensor, ...]:
         """The plan as torch functions."""
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place) / "reference"
-            write_package(planned_package(self.program, self.plan, title=self.case.title, triton=False), folder)
-            model = loaded(folder).to(self.device)
-            inputs = [self.tensors[buffer] for _, buffer in self.plan.inputs]
-            found = model(*inputs)
+        return packaged(self, self.plan, triton=False)()
+
+
+def furthest(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:
+    """The largest norm of a difference over the norm of what is expected; infinite where something is no number."""
+    errors = [float((one.double() - other.double()).norm() / other.double().norm()) for one, other in zip(found, expected, strict=True)]
+    return max(error if error == error else float("inf") for error in errors)
+
+
+def packaged(kernels: Kernels, made: Plan, *, triton: bool) -> Callable[[], tuple[torch.Tensor, ...]]:
+    """A plan of a case as a package, which is called with the same inputs."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "package"
+        write_package(planned_package(kernels.program, made, title=kernels.case.title, triton=triton, options=kernels.options), folder)
+        model = loaded(folder).to(kernels.device)  # all of it is in memory then
+    inputs = [kernels.tensors[buffer] for _, buffer in kernels.plan.inputs]
+
+    def run() -> tuple[torch.Tensor, ...]:
+        found = model(*inputs)
         return found if isinstance(found, tuple) else (found,)
+
+    return run
+
+
+def by_library(kernels: Kernels, target: str) -> Callable[[], tuple[torch.Tensor, ...]] | None:
+    """A case as it is planned where products may be a library's, as a whole; None where none is."""
+    machine = get_target(target)
+    planned = Planning(kernels.program, machine, {}).cheapest(PlanPrices(machine, {}))
+    if not any(isinstance(kernel, Library) for kernel in planned.kernels):
+        return None
+    return packaged(kernels, planned, triton=kernels.device == "cuda")
 
 
 def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only: Sequence[str] = ()) -> Iterator[Row]:
@@ -158,7 +182,8 @@ def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only:
 
 def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: bool) -> Iterator[Row]:
     """One row for each product with bias, GELU and residual, beside cuBLAS's product alone (of f32 without tf32), and for products of 8-bit
-    floats with scales beside cuBLAS's same, without its fast sums; those are multiplied as f16, too."""
+    floats with scales beside cuBLAS's same, without its fast sums; those are multiplied as f16, too. Where the plan leaves a product to a
+    library, ours is the whole plan, and our own kernel is beside it."""
     torch.backends.cuda.matmul.allow_tf32 = False
     for case in TINY_PRODUCTS if tiny else PRODUCTS:
         kernels = Kernels(case, device, target)
@@ -169,6 +194,10 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
             programs["ours"]()
             synchronize(device)
             error = kernels.error()
+            given = by_library(kernels, target)
+            if given is not None:
+                error = max(error, furthest(given(), kernels.reference()))
+                programs |= {"own": programs["ours"], "ours": captured(given, device)}
             refused: dict[str, str] = {}
             forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
             if any(emission.unit == case.dtype and case.dtype in EIGHTS for emission in kernels.emissions):
@@ -193,7 +222,9 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
             row["pointers_share_of_cublas"] = shown(ratio(times["cublas"], times["pointers"]))
         if "f16" in programs:
             row["f16_share_of_cublas"] = shown(ratio(times["cublas"], times["f16"]))
-        tried = [name for name in programs if name not in ("cublas", "ours", "pointers", "f16")]
+        if "own" in programs:
+            row["own_share_of_cublas"] = shown(ratio(times["cublas"], times["own"]))
+        tried = [name for name in programs if name not in ("cublas", "ours", "own", "pointers", "f16")]
         if tried:
             best = min(tried, key=lambda name: times[name].median)
             row["best_tiling"] = {"tiling": best, "share_of_cublas": shown(ratio(times["cublas"], times[best]))}

@@ -66,6 +66,8 @@ def _matmul(row: Row) -> list[str]:
     lines = [f"  {row['case']:34s} {row['median_s']['ours'] * 1e6:10.1f} {rates}  {_ratio(row['share_of_cublas'])}{reached}{wrong}"]
     if "pointers_share_of_cublas" in row:
         lines.append(f"    by pointers instead of bulk copies: {_ratio(row['pointers_share_of_cublas'])}")
+    if "own_share_of_cublas" in row:
+        lines.append(f"    by our own kernel instead of a library's: {_ratio(row['own_share_of_cublas'])}")
     if "f16_share_of_cublas" in row:
         lines.append(f"    multiplied as f16: {_ratio(row['f16_share_of_cublas'])}")
     if "best_tiling" in row:

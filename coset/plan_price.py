@@ -23,6 +23,7 @@ from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, 
 from coset.kernel_options import options_for
 from coset.layouts import ROUNDS, with_layouts
 from coset.lowering.contraction import dot
+from coset.lowering.full_products import is_made_behind, may_be_librarys
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -48,7 +49,7 @@ from coset.lowering.kernel import (
     scalars,
     values_of,
 )
-from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_product
+from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_light, is_product, wide
 from coset.lowering.layouts import is_multiplied_last, turned
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
@@ -60,7 +61,7 @@ from coset.lowering.triton import can_emit
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
-from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of
+from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of, narrowest, unit_of
 from coset.lowering.windows import has_windows, is_thin
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
@@ -98,12 +99,14 @@ class PlanPrices:
         self.pricer = Pricer(target, self.sizes.binding)
 
     def seconds(self, program: Program) -> float:
-        """Of one run of the program, as it would be lowered with a library's convolutions: which are kernels is chosen of one program.
+        """Of one run of the program, as it would be lowered with a library's convolutions, and with the products of a library that pay by
+        themselves: of one program more is tried.
 
         Raises:
             CosetError: as `plan`.
         """
-        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks)
+        binding, libraries = self.sizes.binding, self.is_librarys
+        planned = plan(program, self.target, binding=binding, computes=can_emit, libraries=libraries, walks=self.walks)
         return self.plan_seconds(self.laid_out(planned))
 
     def laid_out(self, planned: Plan, *, rounds: int = ROUNDS) -> Plan:
@@ -168,7 +171,7 @@ class PlanPrices:
 
     def _launch(self, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
-            name = self._form(kernel.term).kernel
+            name = (self.fusion.library if is_product(kernel.term) else None) or self._form(kernel.term).kernel
         elif isinstance(kernel, TILING):
             name = self.fusion.product
         else:
@@ -198,7 +201,41 @@ class PlanPrices:
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
         dtype = term.operands[0].tensor.dtype
         dtype = self._narrow(E4M3 if self.eights and dtype.name in HOLDING else dtype)
-        return self.target.kernels[self.fusion.product].launch.value + self._product(sides, dtype.name)
+        ways = (False, True) if dtype is F32 and self._is_full(F32, F32, F32) else (False,)  # f32 may be narrower numbers
+        least = min(self._own(full).launch.value + self._product(sides, dtype.name, full) for full in ways)
+        return min(least, self._librarys(term)) if self.may_be_librarys(term) else least
+
+    def may_be_librarys(self, term: Term) -> bool:
+        """True for a product that a plan may do sooner by a library: of f32 in full, on a target that says how soon these are done."""
+        return self.fusion.library is not None and not self.options.tf32 and may_be_librarys(term)
+
+    def is_librarys(self, term: Term) -> bool:
+        """True for one that a library does sooner though what stands behind it becomes a kernel, and what stands in front of an operand
+        where that is in memory for no other reason."""
+        if not self.may_be_librarys(term):
+            return False
+        passed = [term.type, *(each.type for each in term.operands if is_light(each) and not is_made_behind(each))]
+        beside = self.target.kernels[self.fusion.pointwise]
+        passes = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in passed)
+        own = self._own(full=True)
+        return self._librarys(term) + passes < own.launch.value + max(
+            self._product(self._sides(term), F32.name, full=True), own.moving(self._touched(term))
+        )
+
+    def _sides(self, term: Term) -> Sides:
+        types = tuple(operand.type for operand in term.operands)
+        return CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, self.sizes)
+
+    def _librarys(self, term: Term) -> float:
+        """Of a product of f32 by a library."""
+        assert self.fusion.library is not None
+        kernel, sides = self.target.kernels[self.fusion.library], self._sides(term)
+        working = kernel.multiplying(F32.name, sides.flops(kernel.tiles), min(sides.rows, sides.columns))
+        return kernel.launch.value + max(working, kernel.moving(self._touched(term)))
+
+    def _touched(self, term: Term) -> float:
+        """The bytes of an op's operands and its result."""
+        return sum(map(self.sizes.bytes, (term.type, *(each.type for each in term.operands))))
 
     def may_be_windowed(self, term: Term) -> bool:
         """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
@@ -208,7 +245,7 @@ class PlanPrices:
         if is_thin(term):
             return True
         types = tuple(operand.type for operand in term.operands)
-        sides = CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, self.sizes)
+        sides = self._sides(term)
         own, beside = (self.target.kernels[name] for name in (self.fusion.product, self.fusion.pointwise))
         saved = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in (types[0], term.type))
         return own.launch.value + self._convolving(sides, term.tensor.dtype.name) < self._library(term) + saved
@@ -216,7 +253,8 @@ class PlanPrices:
     def _convolving(self, sides: Sides, dtype: str) -> float:
         """Of the sums of a kernel over windows, which reach a share of what plain products do, and fill their tiles as these do."""
         tiled = Sides(sides.batch, sides.rows, sides.depth, sides.columns)
-        return self._product(tiled, dtype) / self.target.numbers["windows"].value
+        full = dtype == F32.name and self._is_full(F32, F32, F32)
+        return self._product(tiled, dtype, full) / self.target.numbers["windows"].value
 
     # ------------------------------------------------------------ kernels
 
@@ -244,10 +282,10 @@ class PlanPrices:
         programs, height, width = self._programs(kernel), choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"]
         turns = math.ceil(programs / (processors * max(1, WARPS_AT_ONCE // choice.warps)))
         waiting = self._number("round") + len(chained(kernel)) * self._number("exchange")
-        own = self.target.kernels[self.fusion.product]
         working = read_again(kernel, width) / self._number("cached")
         for each in kernel.dots:
-            rate = own.rate(each.rhs.dtype.name)
+            full = self._is_full(each.lhs.dtype, each.rhs.dtype, wide(each.dtype))
+            rate = self._own(full).rate(each.rhs.dtype.name)
             working += 0.0 if rate is None else 2 * height * width * width / (rate.value / processors * self._number("round_share"))
         return self._count([kernel.round]) * (waiting * turns + working * max(1.0, programs / processors))
 
@@ -296,7 +334,16 @@ class PlanPrices:
         if isinstance(kernel, Grouped):
             batch = min(batch, rows)
             rows /= max(batch, 1.0)
-        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype)
+        full = self._is_full(narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype, kernel.accumulator)
+        return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype, full)
+
+    def _is_full(self, lhs: DType, rhs: DType, accumulator: DType) -> bool:
+        """True where operands of these dtypes are multiplied as f32 in full, of which the target says what that takes."""
+        return self.fusion.full is not None and not self.options.tf32 and unit_of(lhs, rhs, accumulator) is F32
+
+    def _own(self, full: bool) -> Rating:
+        """The numbers of our kernels of products, of those in full."""
+        return self.target.kernels[self.fusion.full if full and self.fusion.full is not None else self.fusion.product]
 
     def _narrow(self, dtype: DType) -> DType:
         """What 8-bit floats are multiplied as; any other dtype itself."""
@@ -309,8 +356,10 @@ class PlanPrices:
         if kernel.seen is not None:
             middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in kernel.m}
             keys = min(keys, max(1.0, self.sizes.number(dims.substitute(kernel.seen, middle))))
-        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name
-        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name
+        query, key, value = (narrowest(each).dtype for each in (kernel.query, kernel.key, kernel.value))
+        full = [self._is_full(*each, kernel.accumulator) for each in ((query, key), (value, value))]
+        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name, full[0]
+        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name, full[1]
         return self._products([compared, weighed]) + self._exponentials(batch * rows * keys)
 
     def _retracing(self, kernel: Statistics | Chain) -> float:
@@ -324,28 +373,36 @@ class PlanPrices:
             low, high = (None if end is None else self.sizes.number(dims.substitute(end, middle)) for end in (kernel.low, kernel.high))
             seen = min(whole, whole if high is None else high) - max(0, low or 0)
             summed *= min(1.0, max(1.0, seen) / max(whole, 1.0))
-        products = [(Sides(batch, rows, self._count(dot.k), summed), dot.rhs.dtype.name) for dot in kernel.dots]
-        if isinstance(kernel, Chain):
-            products += [(Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name) for each in kernel.sums]
+        products = []
+        for one in kernel.dots:
+            full = self._is_full(narrowest(one.lhs).dtype, narrowest(one.rhs).dtype, kernel.accumulator)
+            products.append((Sides(batch, rows, self._count(one.k), summed), one.rhs.dtype.name, full))
+        for each in kernel.sums if isinstance(kernel, Chain) else ():
+            value = narrowest(each.value).dtype
+            full = self._is_full(value, value, kernel.accumulator)
+            products.append((Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name, full))
         return self._products(products) + self._exponentials(batch * rows * summed)
 
     def _exponentials(self, count: float) -> float:
         functions = self.target.kernels[self.fusion.rows].rate(F32.name)
         return count / functions.value if functions is not None else 0.0
 
-    def _product(self, sides: Sides, dtype: str) -> float:
-        return self._products([(sides, dtype)])
+    def _product(self, sides: Sides, dtype: str, full: bool) -> float:
+        return self._products([(sides, dtype, full)])
 
-    def _products(self, products: Sequence[tuple[Sides, str]]) -> float:
-        """Of the products of one kernel. What share of its rate a kernel reaches is told by its work, and all products of a kernel are its
-        work: programs that begin once and wait once for memory do one after the other, as they would do a longer sum."""
-        own = self.target.kernels[self.fusion.product]
-        works = [sides.flops(own.tiles) for sides, _ in products]
-        whole = sum(works)
-        shares = [work / whole if whole else 0.0 for work in works]
-        return sum(share * own.multiplying(dtype, whole, sides.rows) for share, (sides, dtype) in zip(shares, products, strict=True))
+    def _products(self, products: Sequence[tuple[Sides, str, bool]]) -> float:
+        """Of the products of one kernel, in full or not. What share of its rate a kernel reaches is told by its work, and all products of a
+        kernel are its work: programs that begin once and wait once for memory do one after the other, as they would do a longer sum."""
+        works = [sides.flops(self._own(full).tiles) for sides, _, full in products]
+        whole, seconds = sum(works), 0.0
+        for work, (sides, dtype, full) in zip(works, products, strict=True):
+            rows = min(sides.rows, sides.columns) if full else sides.rows
+            seconds += work / whole * self._own(full).multiplying(dtype, whole, rows) if whole else 0.0
+        return seconds
 
     def _library(self, term: Term) -> float:
+        if is_product(term):
+            return self._librarys(term)
         types = tuple(operand.type for operand in term.operands)
         read = tuple(self.sizes.bytes(type) for type in types)
         form, fixed = self._form(term), (False,) * len(types)

@@ -47,7 +47,8 @@ from coset.lowering.windows import place_sum, place_windows
 
 class Grouper:
     """The walk over `order` (operands before users). `light` are the terms that kernels compute anywhere, `required` those that must be in
-    memory; `binding` are numbers for the dim symbols, for estimates only; `attentions` are those that are kernels.
+    memory; `binding` are numbers for the dim symbols, for estimates only; `attentions` are those that are kernels; a library does the
+    products that it is `given`.
 
     Raises:
         Unattended: by `run`; one of them is none."""
@@ -61,8 +62,10 @@ class Grouper:
         limits: Limits,
         attentions: Attentions,
         loops: Mapping[Term, Recurring],
+        given: Set[Term],
     ) -> None:
         self.limits, self.binding, self.light, self.attentions, self.loops = limits, binding, light, attentions, loops
+        self.given = given
         self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required))
         self.home, self.position = self.found.home, self.found.position
         self.opened = 0
@@ -105,7 +108,7 @@ class Grouper:
             place_recurrence(self, term)
         elif is_fold(term):
             self._fold(term)
-        elif is_product(term):
+        elif is_product(term) and term not in self.given:
             self._product(term)
         elif term.op.name == WINDOWED:
             place_windows(self, term)

@@ -22,12 +22,13 @@ from coset.lowering.attention import Attentions, Found, attending, attends, shar
 from coset.lowering.attention_gradients import Unattended
 from coset.lowering.emission import emit
 from coset.lowering.emission_body import Emission
+from coset.lowering.full_products import Libraries
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Held, Kernel, Library, Plan, writes
-from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain
+from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain, is_product
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
@@ -59,12 +60,13 @@ def plan(
     limits: Limits | None = None,
     computes: Computes | None = None,
     windows: Windows | None = None,
+    libraries: Libraries | None = None,
     atomics: bool = False,
     walks: int = MOST_WALKS,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
-    convolutions are kernels over windows. None: none, a library does all.
+    convolutions are kernels over windows. None: none, a library does all. `libraries` says which products are a library's. None: none.
     `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `walks`: how often terms are grouped at most.
 
     Raises:
@@ -80,7 +82,7 @@ def plan(
     while True:
         roots, attended = attending(kept, written)
         try:
-            return _planned(program, roots, attended, limits, binding or {}, computes, walks)
+            return _planned(program, roots, attended, limits, binding or {}, computes, libraries, walks)
         except Unattended as found:
             written |= found.numbers
 
@@ -116,6 +118,7 @@ def _planned(
     limits: Limits,
     binding: Mapping[str, int],
     computes: Computes | None,
+    libraries: Libraries | None,
     walks: int,
 ) -> Plan:
     """The plan of primitive terms. What turned out to be worth storing when all users were known is stored from the start the next time:
@@ -131,10 +134,12 @@ def _planned(
         raise Unattended({needed.number})
     light = {term for term in order if is_light(term) and (computes is None or _is_computed(term, computes))}
     loops = recurring_in(order, lambda term: computes is None or _is_computed(term, computes))
-    required, brings = _required(roots, order, light, loops), introduced(order, program.inputs, light)
+    own = Attentions(attended)
+    given = {term for term in order if libraries is not None and is_product(term) and term not in own and libraries(term)}
+    required, brings = _required(roots, order, light, loops, given), introduced(order, program.inputs, light)
     found: list[Plan] = []
     for _ in range(1 if attended.gradients else walks):  # kernels of gradients keep the group that they were placed in
-        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended), loops)
+        grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended), loops, given)
         grouper.found.brings |= brings
         try:
             grouping = grouper.run()
@@ -194,11 +199,11 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
-def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term], loops: Container[Term]) -> set[Term]:
-    """The terms that must be in memory: outputs, and what a library reads."""
+def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term], loops: Container[Term], given: Container[Term]) -> set[Term]:
+    """The terms that must be in memory: outputs, and what a library reads, which does the products that it is `given`."""
     required = set(roots)  # tokens too: what has an effect is done
     for term in order:
-        if is_library(term, light) and term not in loops:
+        if (is_library(term, light) and term not in loops) or term in given:
             required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
     return required
 

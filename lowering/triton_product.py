@@ -44,6 +44,7 @@ from coset.lowering.triton_tiling import (
     copied_unit,
     for_copies,
     for_windows,
+    in_full,
     is_eight,
     multiplied,
     takes_eights,
@@ -72,6 +73,8 @@ def emit_product(kernel: Product, plan: Plan, options: Options, comment: list[st
         tiling = for_windows(tiling, kernel.k[-1].extent)
     elif copied_unit(unit, options):
         tiling = _by_copies(kernel, plan, options, tiling, (m, n, k, batch), scales)
+    elif unit is F32:
+        tiling = in_full(tiling, (m, n, k, batch), held_bits(kernel, unit)[:2], options)
     choice = options.choice or tiling.choice()
     tiling, options = tiling.chosen(choice, k), options.plain()
     name = unit_name(lhs.dtype, rhs.dtype, unit or kernel.accumulator, options)

@@ -18,6 +18,8 @@ SPLIT_DEPTH = 1024  # k of one part at least, where k is split
 SPLITS = 32  # parts at most
 SIDE_COPIED = 64  # of a tile at least, where copies are the default: rows of a wgmma (PTX ISA, 9.7.15); below, memory is what is waited for
 STAGES_COPIED = 4
+FULL = (128, 128)  # of f32 in full: 22.7 TFLOP/s where 64 x 64 had 13.9 (4096 cubed with bias, GELU and residual, on an H200, 2026-11-26),
+STAGES_FULL = 4  # though some registers spill: 264 B of a thread (Triton 3.6; 568 by 3.9)
 _BARRIERS = 1024  # B of shared memory for barriers, and what the driver takes for a second program of a processor
 
 
@@ -216,6 +218,17 @@ def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: Options)
     if best is None:
         return tiling
     return replace(tiling, m=best.m, n=best.n, warps=best.warps, resident=best.resident, parts=best.parts)
+
+
+def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int], options: Options) -> Tiling:
+    """These tiles of f32 in full, larger where such fill the machine and shared memory is known to hold them: a thread reads fewer operands
+    for each of its sums. `sizes` and `bits` as above."""
+    m, n, _, _ = sizes
+    held = (STAGES_FULL - 1) * tiling.k * (FULL[0] * bits[0] + FULL[1] * bits[1]) // 8  # the last stage multiplies
+    wide = (unit_side(m, FULL[0]), unit_side(n, FULL[1])) == FULL and _fills(sizes, FULL, options.processors)
+    if not wide or tiling.splits > 1 or held > options.bulk:
+        return tiling
+    return replace(tiling, m=FULL[0], n=FULL[1], warps=4, stages=STAGES_FULL)
 
 
 def _fills(sizes: tuple[Dim, Dim, Dim, Dim], sides: tuple[int, int], programs: int) -> bool:

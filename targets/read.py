@@ -22,6 +22,7 @@ UNITS = {
 }  # fmt: skip  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
+FULL = ("full", "library")  # those of products that no matrix unit does, where they have numbers of their own
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
 }  # fmt: skip
@@ -164,13 +165,28 @@ class _Reader(Values):
         return self.number(entry, SECONDS, zero=True)
 
     def rates(self, entry: Entry) -> dict[str, Rate] | None:
-        """Rates by dtype, which share their unit and their source."""
+        """Rates by dtype, which share their unit and their source; or one that is `times` that of its dtype in those that it is `like`."""
+        if isinstance(entry.value, dict) and "like" in entry.value:
+            return self.rate_like(entry)
         found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
         if found is None:
             return None
         unit, source = self.unit(found["unit"], WORK), self.source(found)
         values = {key: self.amount(each) for key, each in found.items() if key == EVERY or key in DTYPES}
         return {key: Rate(value, unit, source) for key, value in values.items() if value is not None}
+
+    def rate_like(self, entry: Entry) -> dict[str, Rate] | None:
+        found = self.table(entry, ("like", "dtype", "times", "source", "note"), ("like", "dtype", "times", "source"))
+        if found is None:
+            return None
+        other, dtype = self.named_by(found["like"], "rates", _Reader.rates), self.text(found["dtype"])
+        times, source = self.amount(found["times"]), self.source(found)
+        if dtype is not None and other is not None and dtype not in other:
+            self.wrong(found["dtype"], f"there is no rate of `{dtype}` there", f"there are: {', '.join(other)}")
+            return None
+        if other is None or dtype is None or times is None:
+            return None
+        return {dtype: Rate(other[dtype].value * times, other[dtype].unit, source)}
 
     def curve(self, entry: Entry) -> Curve | None:
         """Points of its own, whose y are shares of the number that `of` names where it is there; or those of the curve that it is `like`.
@@ -414,14 +430,15 @@ class _Reader(Values):
         return Storing(growth.value if growth else 1.0, int(small.value) if small else 0, kept)
 
     def fusion(self, entry: Entry) -> Fusion | None:
-        found = self.table(entry, FUSED, FUSED)
+        found = self.table(entry, {*FUSED, *FULL}, FUSED)
         names = {} if found is None else {key: self.kernel_name(each) for key, each in found.items()}
         if found is None or None in names.values():
             return None
-        product = self.document.sections["kernels"].get(str(names["product"]))
-        if product is not None and isinstance(product.value, dict) and "rates" not in product.value:
-            self.wrong(found["product"], f"`{names['product']}` has no rates", "products are priced by their FLOP")
-        return Fusion(*(str(names[key]) for key in FUSED))
+        for key in ("product", *FULL):
+            product = self.document.sections["kernels"].get(str(names.get(key)))
+            if product is not None and isinstance(product.value, dict) and "rates" not in product.value:
+                self.wrong(found[key], f"`{names[key]}` has no rates", "products are priced by their FLOP")
+        return Fusion(*(str(names[key]) for key in FUSED), *(names.get(key) for key in FULL))
 
     def sessions(self, entry: Entry) -> Sessions | None:
         found = self.table(entry, {"levels", "disabled", "alone", "stacked"}, ("levels", "alone"))

@@ -146,11 +146,14 @@ class Storing:
 @dataclass(frozen=True)
 class Fusion:
     """Where ops share kernels (`lowering/plan.py`): the names of the kernels whose numbers price a whole one of each kind. What libraries
-    run is priced by its form."""
+    run is priced by its form. `full`: of products of f32 in full, where no matrix unit does them; None: they are priced as `product`.
+    `library`: of such products alone, by a library; None: it does none. Both depend on the shorter side of the result, not on its rows."""
 
     pointwise: str
     rows: str
     product: str
+    full: str | None = None
+    library: str | None = None
 
 
 @dataclass(frozen=True)

@@ -74,20 +74,20 @@ def test_costly_functions_count_beside_the_bytes() -> None:
 
 
 def test_an_epilogue_costs_nothing_but_what_it_reads() -> None:
-    a, b, row = x_("a", 512, 256), x_("b", 256, 512), x_("row", 512)
+    a, b, row = x_("a", 64, 32), x_("b", 32, 64), x_("row", 64)
     product = matmul(a, b)
-    with_bias = make("stablehlo.add", (product, broadcast(row, (512, 512), (1,))))
-    own = A100.kernels["matmul"]
-    sizes = 4 * (512 * 256 * 2 + 512 * 512)
-    work = own.multiplying("f32", 2 * 512 * 256 * 512, 512)
+    with_bias = make("stablehlo.add", (product, broadcast(row, (64, 64), (1,))))
+    own = A100.kernels["full"]
+    sizes = 4 * (64 * 32 * 2 + 64 * 64)
+    work = own.multiplying("f32", 2 * 64 * 32 * 64, 64)
     assert prices().seconds(program_of(product)) == pytest.approx(own.launch.value + max(work, own.moving(sizes)))
-    assert prices().seconds(program_of(with_bias)) == pytest.approx(own.launch.value + max(work, own.moving(sizes + 4 * 512)))
+    assert prices().seconds(program_of(with_bias)) == pytest.approx(own.launch.value + max(work, own.moving(sizes + 4 * 64)))
 
 
 def test_a_kernel_needs_the_share_of_the_machine_that_its_bytes_and_its_work_fill() -> None:
     """Of the longer one's rate; what a kernel takes is its launch and its work."""
     a, b = x_("a", 512, 256), x_("b", 256, 512)
-    own = A100.kernels["matmul"]
+    own = A100.kernels["full"]
     assert own.bandwidth is not None and (rate := own.rate("f32")) is not None
     planned = plan(program_of(matmul(a, b)), A100)
     work = prices().work(planned, planned.kernels[0])
@@ -116,7 +116,7 @@ def test_a_scatter_moves_its_updates_and_its_result() -> None:
 def test_a_grouped_product_works_on_the_rows_of_each_group() -> None:
     x, w, group = x_("x", 1 << 14, 512), x_("w", 8, 512, 1024), input_term("group", TensorType(I32, (1 << 14,)))
     grouped = make("kernel.grouped_product", (x, w, group), {"ascending": True})
-    own, clamp = A100.kernels["matmul"], A100.kernels["fused"]
+    own, clamp = A100.kernels["full"], A100.kernels["fused"]
     work = own.multiplying("f32", 2 * 512 * 1024 * (1 << 14), 1 << 11)
     keys = clamp.launch.value + clamp.moving(2 * 4 * (1 << 14))
     assert prices().seconds(program_of(grouped)) == pytest.approx(keys + own.launch.value + work)
@@ -153,9 +153,9 @@ def test_what_ops_add_to_any_program_is_no_more_than_a_program_takes(name: str) 
 def test_the_least_of_a_product_is_its_launch_and_its_work() -> None:
     a, b = x_("a", 512, 256), x_("b", 256, 512)
     term = matmul(a, b)
-    own = A100.kernels["matmul"]
+    library = A100.kernels["full_library"]
     found = prices().least(term.op, term.attributes, term.type, (a.type, b.type))
-    assert found == pytest.approx(own.launch.value + own.multiplying("f32", 2 * 512 * 256 * 512, 512))
+    assert found == pytest.approx(library.launch.value + library.multiplying("f32", 2 * 512 * 256 * 512, 512))
     thin = matmul(x_("row", 1, 256), b)  # a sum along rows, which may share a kernel
     assert prices().least(thin.op, thin.attributes, thin.type, tuple(o.type for o in thin.operands)) == 0
 

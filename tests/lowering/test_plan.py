@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
+from coset.lowering.full_products import Libraries
 from coset.lowering.kernel import Library, Plan, reads, writes
 from coset.lowering.kinds import Limits
 from coset.lowering.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
@@ -40,9 +42,9 @@ MODELS = (
 )  # fmt: skip
 
 
-def check(program: Program, feeds: Mapping[str, Any], *, limits: Limits | None = None) -> Plan:
+def check(program: Program, feeds: Mapping[str, Any], *, limits: Limits | None = None, libraries: Libraries | None = None) -> Plan:
     """The plan of `program`, after it has given the program's values and kept its own laws."""
-    found = plan(program, limits=limits)
+    found = plan(program, limits=limits, libraries=libraries)
     expected = evaluate_program(program, feeds, fallback=evaluate_defined)
     results = run(found, feeds)
     assert list(results) == [name for name, _ in program.outputs]
@@ -87,10 +89,15 @@ def laws(found: Plan) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_s_plan_gives_its_values(name: str) -> None:
+    check(*imported(name))
+
+
+def imported(name: str) -> tuple[Program, Mapping[str, Any]]:
+    """A built model and values of its inputs."""
     found = [model for model in models.built() if model.name == name]
     if not found:
         pytest.skip(f"{name} is not built: python -m benchmarks.models")
-    check(import_model(found[0].path), models.feeds(found[0]))
+    return import_model(found[0].path), models.feeds(found[0])
 
 
 @pytest.mark.parametrize("start", range(0, 400, 50))
@@ -145,6 +152,21 @@ def test_plans_under_tight_limits_give_the_values_too() -> None:
 def test_a_case_gives_its_values_and_reads_as_its_golden(name: str) -> None:
     text = show(check(*CASES[name]()))
     read_as_golden(name, text)
+
+
+@pytest.mark.parametrize("name", ["mlp", "bert_2l_d128_dyn", "llama_2l_dyn", "dlrm", "train_mlp"])
+def test_a_model_s_plan_with_a_librarys_products_gives_its_values(name: str) -> None:
+    """Every second product, or all of them; those of an attention, or of a loop that is a kernel, stay there."""
+    program, feeds = imported(name)
+    places = itertools.count()
+    for libraries in (lambda _: True, lambda _: next(places) % 2 == 0):
+        found = check(program, feeds, libraries=libraries)
+        assert any(isinstance(kernel, Library) and kernel.term.op.name == "stablehlo.dot_general" for kernel in found.kernels)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_with_a_librarys_products_gives_its_values(name: str) -> None:
+    check(*CASES[name](), libraries=lambda _: True)
 
 
 @pytest.mark.parametrize("name", sorted(LEAN))

@@ -300,7 +300,7 @@ def test_prices_are_those_of_8_bits() -> None:
     case = block_scaled(8192, 8192, 8192)
     kernel, plan = case.made(case.lhs, case.rhs)  # type: ignore[attr-defined]
     flop, target = 2 * 8192.0**3, get_target("nvidia-h200")
-    for numerics, rate in (("approx", 1979e12), ("reassociates", 989e12), ("exact", 67e12)):
+    for numerics, rate in (("approx", 1979e12), ("reassociates", 989e12), ("exact", 0.34 * 67e12)):
         prices = PlanPrices(target, {}, numerics=numerics)
         assert prices.kernel(plan, kernel) - prices._launch(kernel) == pytest.approx(flop / rate, rel=0.01)
 

@@ -24,7 +24,7 @@ from coset.targets import target as registry
 from coset.targets.document import HERE
 from coset.targets.ops import check_ops
 from coset.targets.place import place_of
-from coset.targets.target import EVERY, Form, Fusion, get_target
+from coset.targets.target import EVERY, Form, Fusion, Rate, get_target
 
 assert coset.dialects
 MINE = """\
@@ -105,6 +105,19 @@ def test_a_file_is_a_target(tmp_path: Path) -> None:
 def test_kernels_that_ops_share_are_priced_by_those_that_it_names(tmp_path: Path) -> None:
     assert get_target(written(tmp_path, MINE)).fusion is None
     assert get_target(written(tmp_path, instead("\n[sources]", FUSION + "\n[sources]"))).fusion == Fusion("function", "reduce", "matmul")
+    more = FUSION.replace("}", ', full = "matmul", library = "matmul" }')
+    assert get_target(written(tmp_path, instead("\n[sources]", more + "\n[sources]"))).fusion == Fusion(
+        "function", "reduce", "matmul", "matmul", "matmul"
+    )
+
+
+def test_a_rate_is_a_share_of_another(tmp_path: Path) -> None:
+    text = (HERE / "nvidia-h200.toml").read_text()
+    half = '[rates]\nfull = { like = "products", dtype = "f32", times = 0.5, source = "as told" }\n'
+    found = get_target(written(tmp_path, f"{text}\n{half}")).kernels["full"].rates
+    assert found == {"f32": Rate(33.5e12, "FLOP/s", "as told")}
+    with pytest.raises(CosetError, match="no rate of `i4`"):
+        get_target(written(tmp_path, f"{text}\n{half.replace('f32', 'i4')}"))
 
 
 def test_another_name_of_a_target() -> None:

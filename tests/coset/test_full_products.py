@@ -1,0 +1,216 @@
+"""Products of f32 in full: which a library does, by the price of the whole plan; what stays in our kernels; and that both give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coset.dialects.hub_terms import broadcast, convert, dot, splat
+from coset.ir.dims import Dim, symbol
+from coset.ir.program import Program
+from coset.ir.term import Term, input_term, make
+from coset.ir.types import BF16, F16, F32, F64, I8, DType, TensorType
+from coset.lowering.full_products import may_be_librarys
+from coset.lowering.kernel import Library, Plan, Product
+from coset.lowering.plan import plan
+from coset.lowering.triton_launch import Options
+from coset.lowering.triton_product import emit_product
+from coset.plan_price import PlanPrices, draft
+from coset.targets.target import get_target
+from coset.windows import Planning
+
+H200 = get_target("nvidia-h200")
+
+
+def x_(name: str, *shape: Dim, dtype: DType = F32) -> Term:
+    return input_term(name, TensorType(dtype, shape))
+
+
+def matmul(lhs: Term, rhs: Term) -> Term:
+    batch = tuple(range(lhs.tensor.rank - 2))
+    return dot(lhs, rhs, lhs_batch=batch, rhs_batch=batch, lhs_contract=(len(batch) + 1,), rhs_contract=(len(batch),))
+
+
+def active(y: Term, name: str = "bias") -> Term:
+    """With a bias and a ReLU behind it."""
+    shape = y.tensor.dims
+    biased = make("stablehlo.add", (y, broadcast(x_(name, shape[-1], dtype=y.tensor.dtype), shape, (len(shape) - 1,))))
+    return make("stablehlo.maximum", (biased, splat(0, y.tensor.dtype, shape)))
+
+
+def made(*roots: Term, target: str = "nvidia-h200", numerics: str = "exact", binding: dict[str, int] | None = None) -> Plan:
+    machine, binding = get_target(target), binding or {}
+    return Planning(draft(roots), machine, binding, numerics=numerics).cheapest(PlanPrices(machine, binding, numerics=numerics))
+
+
+def kinds(planned: Plan) -> list[str]:
+    return ["library" if isinstance(each, Library) else "own" if isinstance(each, Product) else "other" for each in planned.kernels]
+
+
+# ------------------------------------------------------------ which
+
+
+def test_much_work_is_a_librarys_and_little_is_ours() -> None:
+    assert kinds(made(active(matmul(x_("x", 4096, 4096), x_("w", 4096, 4096))))) == ["library", "other"]
+    assert kinds(made(active(matmul(x_("x", 64, 64), x_("w", 64, 64))))) == ["own"]
+    assert kinds(made(active(matmul(x_("x", 1 << 20, 16), x_("w", 16, 64))))) == ["own"]  # it waits for memory
+
+
+def test_many_small_matrices_are_one_call() -> None:
+    """As the interactions of DLRM."""
+    x = x_("x", 8192, 27, 64)
+    turned = dot(x, x, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
+    assert kinds(made(turned)) == ["library"]
+
+
+def test_a_free_batch_is_a_librarys_for_the_size_that_is_given() -> None:
+    y = active(matmul(x_("x", symbol("n"), 256), x_("w", 256, 256)))
+    assert kinds(made(y, binding={"n": 8192})) == ["library", "other"]
+    assert kinds(made(y, binding={"n": 16})) == ["own"]
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, F64], ids=str)
+def test_what_matrix_units_multiply_is_ours(dtype: DType) -> None:
+    assert kinds(made(active(matmul(x_("x", 4096, 4096, dtype=dtype), x_("w", 4096, 4096, dtype=dtype))))) == ["own"]
+
+
+def test_tf32_is_ours() -> None:
+    y = active(matmul(x_("x", 4096, 4096), x_("w", 4096, 4096)))
+    assert kinds(made(y, numerics="approx")) == ["own"] != kinds(made(y, numerics="reassociates"))
+
+
+def test_matrix_cores_that_multiply_f32_keep_it() -> None:
+    assert kinds(made(active(matmul(x_("x", 4096, 4096), x_("w", 4096, 4096))), target="amd-mi300x")) == ["own"]
+
+
+def test_both_operands_from_half_precision_are_multiplied_as_that() -> None:
+    x, w = (convert(x_(name, 4096, 4096, dtype=F16), F32) for name in "xw")
+    assert not may_be_librarys(matmul(x, w)) and kinds(made(active(matmul(x, w)))) == ["own"]
+    assert may_be_librarys(matmul(x, x_("v", 4096, 4096)))
+    assert may_be_librarys(matmul(*(convert(x_(name, 64, 64, dtype=I8), F32) for name in "xw")))
+
+
+@pytest.mark.parametrize(("shapes", "axes", "fits"), [
+    (((8, 4), (4, 6)), ((), (1,), (), (0,)), True), (((4, 8), (6, 4)), ((), (0,), (), (1,)), True),
+    (((2, 3, 8, 4), (2, 3, 4, 6)), ((0, 1), (3,), (0, 1), (2,)), True), (((8, 4, 5), (4, 5, 6)), ((), (1, 2), (), (0, 1)), True),
+    (((8, 4, 5), (5, 4, 6)), ((), (1, 2), (), (1, 0)), False), (((8, 4, 5), (4, 6)), ((), (1,), (), (0,)), False),
+    (((8, 2, 4), (2, 4, 6)), ((1,), (2,), (0,), (1,)), False), (((2, 3, 4, 5), (3, 2, 5, 6)), ((0, 1), (3,), (1, 0), (2,)), False),
+])  # fmt: skip
+def test_operands_are_matrices_where_no_copy_is_needed(
+    shapes: tuple[tuple[int, ...], ...], axes: tuple[tuple[int, ...], ...], fits: bool
+) -> None:
+    names = ("lhs_batch", "lhs_contract", "rhs_batch", "rhs_contract")
+    term = dot(x_("x", *shapes[0]), x_("w", *shapes[1]), **dict(zip(names, axes, strict=True)))
+    assert may_be_librarys(term) == fits
+
+
+def test_no_plan_is_dearer_than_one_without_a_library() -> None:
+    """Layers of several sizes, of which some pay."""
+    x = x_("x", 2048, 16)
+    y = x
+    for place, width in enumerate((1024, 64, 512, 8, 2048)):
+        last = y.tensor.dims[-1]
+        y = active(matmul(y, x_(f"w{place}", last, width)), f"b{place}")
+    prices, planned = PlanPrices(H200, {}), made(y)
+    assert {"own", "library"} <= set(kinds(planned))
+    assert prices.plan_seconds(planned) < prices.plan_seconds(plan(draft([y]), H200))
+
+
+def test_prices_are_those_that_were_measured() -> None:
+    """The products of DLRM and a large one on an H200, us; what stands beside them is in some. Within a half."""
+    own: dict[tuple[int, ...], float] = {
+        (1, 8192, 415, 256): 178,
+        (1, 8192, 256, 64): 33,
+        (8192, 27, 64, 27): 166,
+        (1, 4096, 4096, 4096): 6029,
+    }
+    library: dict[tuple[int, ...], float] = {(1, 8192, 415, 256): 50, (8192, 27, 64, 27): 53, (1, 4096, 4096, 4096): 2724}
+    prices = PlanPrices(H200, {})
+    for measured, libraries in ((own, lambda _: False), (library, lambda _: True)):
+        for (batch, rows, depth, columns), microseconds in measured.items():
+            planned = plan(draft([matmul(x_("x", batch, rows, depth), x_("w", batch, depth, columns))]), H200, libraries=libraries)
+            assert prices.plan_seconds(planned) * 1e6 == pytest.approx(microseconds, rel=0.5)
+
+
+# ------------------------------------------------------------ what is written
+
+
+def test_large_tiles_where_they_fill_the_machine_and_are_held() -> None:
+    def sides(rows: int, options: Options, *, scaled: bool = False) -> tuple[int, int]:
+        x, w = x_("x", rows, 1024), x_("w", 1024, 4096)
+        if scaled:
+            x = make("stablehlo.multiply", (x, x_("s", rows, 1024)))
+        planned = plan(draft([matmul(x, w)]))
+        (kernel,) = planned.kernels
+        assert isinstance(kernel, Product)
+        choice = emit_product(kernel, planned, options, []).choice
+        assert choice is not None
+        return choice["BLOCK_M"], choice["BLOCK_N"]
+
+    full = Options(bulk=232448)
+    assert sides(4096, full) == (128, 128) and sides(256, full) == (64, 64) and sides(4096, Options()) == (64, 64)
+    assert sides(4096, replace(full, bulk=100000)) == (128, 128) != sides(4096, replace(full, bulk=100000), scaled=True)
+
+
+def network(count: Dim = 48) -> Program:
+    """A turned weight, a chain, a batched product of a value with itself, and a bias that is an output's last."""
+    x, w, v, b = x_("x", count, 24), x_("w", 32, 24), x_("v", 32, 40), x_("b", 40)
+    y = active(dot(x, w, lhs_contract=(1,), rhs_contract=(1,)))
+    z = matmul(y, v)
+    biased = make("stablehlo.add", (z, broadcast(b, z.tensor.dims, (1,))))
+    cubes = x_("c", 5, 6, 8)
+    both = dot(cubes, cubes, lhs_batch=(0,), rhs_batch=(0,), lhs_contract=(2,), rhs_contract=(2,))
+    inputs = (x, w, v, b, x_("bias", 32), cubes)
+    return Program(inputs, (("y", biased), ("z", make("stablehlo.tanh", (both,)))))
+
+
+def cheap_library() -> PlanPrices:
+    """Prices under which a library does everything."""
+    own, rate = H200.kernels["full"], H200.kernels["full"].rates["f32"]
+    fast = replace(own, rates={"f32": replace(rate, value=1e20)}, rows=None, work=None)
+    slow = replace(own, rates={"f32": replace(rate, value=1e6)})
+    return PlanPrices(replace(H200, kernels={**H200.kernels, "full": slow, "full_library": fast}), {})
+
+
+@pytest.mark.parametrize("count", [48, symbol("n")], ids=str)
+def test_a_library_gives_the_same(count: Dim, tmp_path: Path) -> None:
+    """A package whose products are a library's, and the rest Triton's interpreter's, beside the evaluator; a dim may be free."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from coset.ir.evaluate import evaluate_program
+    from coset.lower import in_a_child
+    from coset.lowering.package import write_package
+    from coset.lowering.package_plan import planned_package
+
+    program = network(count)
+    planned = Planning(program, H200, {"n": 48}).cheapest(cheap_library())
+    assert kinds(planned).count("library") == 3 and "own" not in kinds(planned)
+    write_package(planned_package(program, planned, title="products"), tmp_path / "package")
+    text = (tmp_path / "package" / "model.py").read_text()
+    assert text.count(" @ ") == 3 and ".mT" in text
+    generator = np.random.default_rng(3)
+    sizes = [tuple(20 if not isinstance(dim, int) else dim for dim in term.tensor.dims) for term in program.inputs]
+    sizes = sizes if count != 48 else [term.tensor.static or () for term in program.inputs]
+    feed = {str(term.attribute("name")): generator.standard_normal(shape).astype(np.float32)
+            for term, shape in zip(program.inputs, sizes, strict=True)}  # fmt: skip
+    with in_a_child(tmp_path / "package", True) as package:
+        found = package.run(feed)
+    for (name, _), value in zip(program.outputs, evaluate_program(program, feed), strict=True):
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4)
+
+
+def test_lowered_and_compared(tmp_path: Path) -> None:
+    """A layer of much work is a library's in the package of `coset lower`, which says so; code of torch functions runs it too."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    from coset.lower import Lowering, lower
+
+    program = draft([active(matmul(x_("x", 1024, 512), x_("w", 512, 512)))])
+    report = lower(Lowering(program, H200), tmp_path / "package")
+    codes: Callable[[str], list[str]] = lambda key: [kernel[key] for kernel in report["kernels"]]  # noqa: E731
+    assert codes("code") == ["library", "triton"] and report["check"]["ok"]
+    assert report["cost"]["output"] == pytest.approx(report["memory"]["default"]["seconds"])
+    assert lower(Lowering(program, H200, code="torch"), tmp_path / "torch")["check"]["ok"]
