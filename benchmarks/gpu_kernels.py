@@ -154,7 +154,8 @@ def by_library(kernels: Kernels, target: str) -> Callable[[], tuple[torch.Tensor
 
 
 def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only: Sequence[str] = ()) -> Iterator[Row]:
-    """One row for each pointwise or normalization group: bytes that it must move over its time, as a share of what a copy reaches."""
+    """One row for each pointwise or normalization group: bytes that it must move over its time, as a share of what a copy reaches. The
+    copy is not captured: in a graph it is done by another engine, 2.76 TB/s instead of 4.25 on an H200."""
     count = 4096 if tiny else COPY_ELEMENTS
     source, sink = torch.randn(count, device=device), torch.empty(count, device=device)
     copy_bytes = 2 * 4 * count
@@ -167,7 +168,7 @@ def bandwidth(device: str, target: str, protocol: Protocol, *, tiny: bool, only:
             run()
             synchronize(device)
             error = kernels.error()
-            times = measure({"copy": captured(lambda: sink.copy_(source), device), "ours": run}, protocol, device)
+            times = measure({"copy": lambda: sink.copy_(source), "ours": run}, protocol, device)
         floor = least(kernels.plan)
         against = scaled(ratio(times["copy"], times["ours"]), floor / copy_bytes)
         yield {
