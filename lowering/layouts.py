@@ -13,6 +13,7 @@ from coset.ir.dims import Dim, Shape, symbols
 from coset.lowering.aten_contractions import is_pool
 from coset.lowering.aten_convolutions import is_laid_out
 from coset.lowering.digits import by_digits
+from coset.lowering.facing import faced
 from coset.lowering.kernel import (
     Computed,
     Kernel,
@@ -155,7 +156,7 @@ def laid_out(plan: Plan, orders: Mapping[str, Order]) -> Plan:
     if not orders:
         return plan
     buffers = {name: replace(buffer, order=orders.get(name)) for name, buffer in plan.buffers.items()}
-    return replace(plan, buffers=buffers, kernels=tuple(followed(kernel, orders) for kernel in plan.kernels))
+    return replace(plan, buffers=buffers, kernels=tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels))
 
 
 def opened(kernel: Kernel) -> Kernel:

@@ -22,6 +22,7 @@ from coset.lowering.attention import Attentions, Found, attending, attends, shar
 from coset.lowering.attention_gradients import Unattended
 from coset.lowering.emission import emit
 from coset.lowering.emission_body import Emission
+from coset.lowering.facing import faced
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
@@ -233,7 +234,7 @@ class _Builder:
         emission = Emission(self.names, self.results, home, light, position, attended, traced, self.loops)
         emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
         self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
-        kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
+        kernels = [replace(faced(kernel, self.buffers), name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
         made_by = [groups[place] for _, place in placed]
         apart = self._apart(made_by, kernels, [emitted[place][1] for _, place in placed])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))
