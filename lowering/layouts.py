@@ -165,14 +165,15 @@ def opened(kernel: Kernel) -> Kernel:
 
 
 def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
-    """A kernel with loops in the order in which it writes, or where it folds, reads memory."""
-    if not isinstance(kernel, Pointwise | Rows) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
+    """A kernel with loops in the order in which it writes, or where it folds or multiplies, reads memory."""
+    if not isinstance(kernel, Pointwise | Rows | Product) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
         return kernel
-    kernel = by_digits(kernel)
+    if isinstance(kernel, Pointwise | Rows):
+        kernel = by_digits(kernel)
     first = accesses(kernel)
-    if isinstance(kernel, Rows):
-        folded = [(value.buffer, value.index) for fold in kernel.folds for value in scalars(fold.value) if isinstance(value, Load)]
-        first = [*folded, *first]
+    if isinstance(kernel, Rows | Product):
+        folded = [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else [kernel.lhs, kernel.rhs]
+        first = [*((value.buffer, value.index) for value in scalars(*folded) if isinstance(value, Load)), *first]
     else:
         first = first[: len(kernel.stores)]
     leading = next(((index, orders[name]) for name, index in first if name in orders), None)
@@ -183,6 +184,8 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     def by_rank(loops: Sequence[Loop]) -> tuple[Loop, ...]:
         return tuple(_sorted(loops, [ranks.get(loop.name) for loop in loops]))
 
+    if isinstance(kernel, Product):
+        return replace(kernel, k=by_rank(kernel.k))
     if isinstance(kernel, Rows):
         return replace(kernel, rows=by_rank(kernel.rows), columns=by_rank(kernel.columns))
     return replace(kernel, loops=by_rank(kernel.loops))
