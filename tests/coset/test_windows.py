@@ -21,7 +21,7 @@ from coset.plan_price import PlanPrices
 from coset.targets.target import Target, get_target
 from coset.window_price import gathered, lies_beside, padded
 from coset.windows import Planning
-from tests.lowering.test_triton_pools import of_pictures
+from tests.lowering.test_triton_pools import of_pictures, pool
 from tests.lowering.test_triton_windows import SAME, convolution, op, simple
 
 H200 = get_target("nvidia-h200")
@@ -209,3 +209,17 @@ def test_windows_side_by_side_are_a_product(window: tuple[int, ...], tmp_path: P
     report = lower(Lowering(program, H200, check=Check.INTERPRETED), tmp_path / "package")
     assert [kernel["name"] for kernel in report["kernels"]] == ["k0_dot_add"] and report["check"]
     assert "patches_as_product" in str(report["rules"])
+
+
+@pytest.mark.parametrize(
+    ("window", "low", "dilation", "goes"), [(3, 1, 1, True), (3, 2, 1, True), (2, 2, 1, False), (3, 1, 2, False), (3, -1, 1, False)]
+)
+def test_a_rectified_pool_is_rectified_behind(window: int, low: int, dilation: int, goes: bool, tmp_path: Path) -> None:
+    """Of fewer elements: where no window is of padding alone, which is less than zero."""
+    from coset.lower import Check, Lowering, lower
+
+    x = input_term("x", TensorType(F16, (2, 8, 20, 20)))
+    moved = {"window_strides": (1, 1, 2, 2), "window_dilations": (1, 1, dilation, 1), "padding": ((0, 0), (0, 0), (low, 0), (0, 0))}
+    y = pool(op("maximum", x, splat(0, F16, x.tensor.dims)), "maximum", (1, 1, window, 2), **moved)
+    report = lower(Lowering(Program((x,), (("y", y),)), H200, check=Check.TORCH), tmp_path / "package")
+    assert ("rectified_maximum_pool" in str(report["rules"])) == goes
