@@ -220,7 +220,7 @@ class PlanPrices:
         """Of the sums of a kernel over windows, which reach a share of what plain products do, and fill their tiles as these do; or of the
         loads that are counted by `gathered`, where these take longer."""
         tiled = Sides(sides.batch, sides.rows, sides.depth, sides.columns)
-        rate = self._number("gathered") * self._number("multiprocessors")
+        rate = self._number("gathered") * self.options.processors
         loading = gathered(tiled, features, dtype, beside=beside) / rate
         return max(self._product(tiled, dtype.name) / self._number("windows"), loading)
 
@@ -234,7 +234,7 @@ class PlanPrices:
         """
         found = self.target.numbers.get(name)
         if found is None:
-            why = f"the target `{self.target.name}` has no number `{name}`, by which kernels that go through rounds are priced"
+            why = f"the target `{self.target.name}` has no number `{name}`, by which some of its kernels are priced"
             raise CosetError(why, help="give it in [numbers], as targets/bases/gpu.toml does")
         return found.value
 

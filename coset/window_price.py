@@ -13,7 +13,6 @@ from coset.ir.types import DType, TensorType
 from coset.lowering.index_arithmetic import linear
 from coset.lowering.kernel import Load, Plan, Product, scalars
 from coset.lowering.triton_dims import address
-from coset.lowering.windows import is_thin
 
 _VECTOR = 128  # bits of one load at most
 _TILE = 128  # columns of a tile at most: windows are read anew for each
@@ -37,11 +36,11 @@ def lies_beside(plan: Plan, kernel: Product) -> bool:
 
 
 def padded(term: Term, multiple: int) -> tuple[TensorType, ...]:
-    """The operands of a convolution with so many more features that each group has a multiple; as they are where each feature has a window
-    of its own, or their number is not known."""
+    """The operands of a convolution with so many more features that there is a multiple; as they are where their number is not known, and
+    in groups, of which nothing was measured."""
     x, w = (operand.tensor for operand in term.operands)
-    features, groups = w.dims[1], term.attribute("feature_group_count")
-    if is_thin(term) or not isinstance(features, int) or features % multiple == 0:
+    features = w.dims[1]
+    if term.attribute("feature_group_count") > 1 or not isinstance(features, int) or features % multiple == 0:
         return x, w
     wide = ceil(features / multiple) * multiple
-    return tuple(replace(tensor, shape=(tensor.dims[0], count, *tensor.dims[2:])) for tensor, count in ((x, groups * wide), (w, wide)))
+    return tuple(replace(tensor, shape=(tensor.dims[0], wide, *tensor.dims[2:])) for tensor in (x, w))

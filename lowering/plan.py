@@ -3,7 +3,8 @@
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
 `grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
 puts launches together, `emission` writes each kernel as scalar expressions, `parts` stores what is put together from others in its place,
-`memory` places temporaries in one arena, and `packing` puts several constants below a byte into one.
+`facing` says which operand of a product is on the left, `memory` places temporaries in one arena, and `packing` puts several constants
+below a byte into one.
 """
 
 from __future__ import annotations

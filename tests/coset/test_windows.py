@@ -178,17 +178,15 @@ def test_features_lie_side_by_side_where_they_are_last() -> None:
 
 
 def test_a_library_adds_features_until_there_is_a_multiple() -> None:
-    def takes(channels: int, dtype: DType, groups: int = 1) -> float:
-        program = simple((64, channels * groups, 56, 56), (64, channels, 3, 3), dtype, feature_group_count=groups)
-        return PlanPrices(H200, {}).seconds(program)
+    def takes(channels: int, dtype: DType) -> float:
+        return PlanPrices(H200, {}).seconds(simple((64, channels, 56, 56), (64, channels, 3, 3), dtype))
 
-    assert takes(3, F16) > takes(8, F16) > takes(8, F32) / 100
+    assert takes(3, F16) > takes(8, F16)
     assert takes(3, F32) < takes(8, F32)
-    assert takes(12, F16, 2) > takes(16, F16, 2)
-    x, w = padded(only_convolution(simple((2, 24, 9, 9), (16, 12, 3, 3), F16, feature_group_count=2)), 8)
-    assert (x.dims, w.dims) == ((2, 32, 9, 9), (16, 16, 3, 3))
-    thin = only_convolution(simple((2, 12, 9, 9), (12, 1, 3, 3), F16, feature_group_count=12))
-    assert padded(thin, 8) == tuple(operand.tensor for operand in thin.operands)
+    x, w = padded(only_convolution(simple((2, 12, 9, 9), (16, 12, 3, 3), F16)), 8)
+    assert (x.dims, w.dims) == ((2, 16, 9, 9), (16, 16, 3, 3))
+    grouped = only_convolution(simple((2, 12, 9, 9), (12, 1, 7, 7), F16, feature_group_count=12))
+    assert padded(grouped, 8) == tuple(operand.tensor for operand in grouped.operands)
 
 
 def test_a_pool_that_is_written_out_saves_a_kernel() -> None:
