@@ -15,6 +15,7 @@ from coset.extract.work import CONTRACTIONS, Sizes
 from coset.extract.work import Product as Sides
 from coset.fold import computed, fallback_for, fold
 from coset.ir import dims
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program, tensors_in
@@ -62,10 +63,11 @@ from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
 from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of, narrowest, unit_of
-from coset.lowering.windows import has_windows, is_thin
+from coset.lowering.windows import has_windows, is_small_pool, is_thin
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
 from coset.targets.target import Kernel as Rating
+from coset.window_price import gathered, lies_beside, padded
 
 ORDERED = (Pointwise, Rows, Product)  # kernels whose buffers may have other orders of dims
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
@@ -133,7 +135,7 @@ class PlanPrices:
         if isinstance(kernel, Library):
             return self._library(kernel.term) + sum(map(self._turning, self._turned(planned, kernel)))
         if isinstance(kernel, TILING):
-            name, working = self.fusion.product, self._tiling(kernel)
+            name, working = self.fusion.product, self._tiling(planned, kernel)
         elif isinstance(kernel, Recurrence):
             name, working = self.fusion.rows, self._recurring(kernel)
         else:
@@ -239,22 +241,26 @@ class PlanPrices:
 
     def may_be_windowed(self, term: Term) -> bool:
         """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
-        work takes at most so much longer as the kernels before and behind it, which it may take in."""
-        if not has_windows(term) or "windows" not in self.target.numbers:
+        work takes at most so much longer as the kernels before and behind it, which it may take in. Pools have nearly no work."""
+        if "windows" not in self.target.numbers or not (has_windows(term) or is_small_pool(term)):
             return False
-        if is_thin(term):
+        if is_small_pool(term) or is_thin(term):
             return True
         types = tuple(operand.type for operand in term.operands)
         sides = self._sides(term)
         own, beside = (self.target.kernels[name] for name in (self.fusion.product, self.fusion.pointwise))
         saved = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in (types[0], term.type))
-        return own.launch.value + self._convolving(sides, term.tensor.dtype.name) < self._library(term) + saved
+        features = term.operands[1].tensor.dims[1]
+        return own.launch.value + self._convolving(sides, features, term.tensor.dtype, beside=True) < self._library(term) + saved
 
-    def _convolving(self, sides: Sides, dtype: str) -> float:
-        """Of the sums of a kernel over windows, which reach a share of what plain products do, and fill their tiles as these do."""
+    def _convolving(self, sides: Sides, features: Dim, dtype: DType, *, beside: bool) -> float:
+        """Of the sums of a kernel over windows, which reach a share of what plain products do, and fill their tiles as these do; or of the
+        loads that are counted by `gathered`, where these take longer."""
         tiled = Sides(sides.batch, sides.rows, sides.depth, sides.columns)
-        full = dtype == F32.name and self._is_full(F32, F32, F32)
-        return self._product(tiled, dtype, full) / self.target.numbers["windows"].value
+        rate = self._number("gathered") * self.options.processors
+        loading = gathered(tiled, features, dtype, beside=beside) / rate
+        full = dtype is F32 and self._is_full(F32, F32, F32)
+        return max(self._product(tiled, dtype.name, full) / self._number("windows"), loading)
 
     # ------------------------------------------------------------ kernels
 
@@ -266,7 +272,7 @@ class PlanPrices:
         """
         found = self.target.numbers.get(name)
         if found is None:
-            why = f"the target `{self.target.name}` has no number `{name}`, by which kernels that go through rounds are priced"
+            why = f"the target `{self.target.name}` has no number `{name}`, by which some of its kernels are priced"
             raise CosetError(why, help="give it in [numbers], as targets/bases/gpu.toml does")
         return found.value
 
@@ -318,19 +324,20 @@ class PlanPrices:
         seen = self._count((*kernel.rows, *kernel.updates)) if kernel.form == LOOP else 0.0
         return self._count(kernel.columns) * (self._count(kernel.rows) + self._count(kernel.updates)) + seen
 
-    def _tiling(self, kernel: Product | Grouped | Attention | Statistics | Chain) -> float:
+    def _tiling(self, planned: Plan, kernel: Product | Grouped | Attention | Statistics | Chain) -> float:
         """Of a kernel of products."""
         if isinstance(kernel, Product | Grouped):
-            return self._multiplying(kernel)
+            return self._multiplying(planned, kernel)
         return self._attending(kernel) if isinstance(kernel, Attention) else self._retracing(kernel)
 
-    def _multiplying(self, kernel: Product | Grouped) -> float:
+    def _multiplying(self, planned: Plan, kernel: Product | Grouped) -> float:
         """Of a grouped product as if all groups had equally many rows."""
+        if isinstance(kernel, Product) and kernel.windowed:
+            sides = Sides(self._count(kernel.batch), self._count(kernel.m), self._count(kernel.k), self._count(kernel.n))
+            return self._convolving(sides, kernel.k[-1].extent, kernel.lhs.dtype, beside=lies_beside(planned, kernel))
         kernel, _ = without_scales(kernel, self.options)
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
         dtype = (self._narrow(eights_of(kernel)[0].dtype) if are_eights(kernel) else kernel.lhs.dtype).name
-        if isinstance(kernel, Product) and kernel.windowed:
-            return self._convolving(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype)
         if isinstance(kernel, Grouped):
             batch = min(batch, rows)
             rows /= max(batch, 1.0)
@@ -403,10 +410,20 @@ class PlanPrices:
     def _library(self, term: Term) -> float:
         if is_product(term):
             return self._librarys(term)
-        types = tuple(operand.type for operand in term.operands)
+        given = tuple(operand.type for operand in term.operands)
+        types, adding = self._widened(term) if term.op.name == "stablehlo.convolution" else (given, 0.0)
         read = tuple(self.sizes.bytes(type) for type in types)
         form, fixed = self._form(term), (False,) * len(types)
-        return self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=fixed)
+        return adding + self.pricer.seconds(form, term.op, term.attributes, term.type, types, read=read, fixed=fixed)
+
+    def _widened(self, term: Term) -> tuple[tuple[Type, ...], float]:
+        """The operands of a convolution as a library multiplies them, with features that it adds to them, and the seconds of that."""
+        given, bits = tuple(operand.type for operand in term.operands), self.target.numbers.get("features_last")
+        if bits is None or term.tensor.dtype.bits > bits.value:
+            return given, 0.0
+        own, made = self.target.kernels[self.fusion.pointwise], padded(term, int(self._number("channels")))
+        pairs = [(old, new) for old, new in zip(given, made, strict=True) if old != new]
+        return made, sum(own.launch.value + own.moving(self.sizes.bytes(old) + self.sizes.bytes(new)) for old, new in pairs)
 
     def _form(self, term: Term) -> Form:
         types = tuple(operand.type for operand in term.operands)

@@ -16,18 +16,18 @@ from coset.lowering.group import SCAN, SCATTER, TILED, Group
 from coset.lowering.index_values import folded
 from coset.lowering.indexing import ALTERNATIVES, Index, Source, sources
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Pick, Result, Scalar, Store
-from coset.lowering.kinds import SUMMED, is_arithmetic, wide
+from coset.lowering.kinds import FOLDED, SUMMED, is_arithmetic, wide
 from coset.lowering.picking import PICKED, Start, clamped, known_place, picked_sources, starts
 from coset.lowering.recurrence_places import Recurring
 
 HEAVY = frozenset(
     {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.scatter", "stablehlo.sort", "kernel.first_sorted",
-     "kernel.grouped_product", "kernel.windowed_product", SUMMED}
+     "kernel.grouped_product", "kernel.windowed_product", SUMMED, FOLDED}
 )  # fmt: skip
 SHORT = {
     "dot_general": "dot", "broadcast_in_dim": "broadcast", "exponential": "exp", "maximum": "max", "minimum": "min", "multiply": "mul",
     "reduce_window": "scan", "subtract": "sub", "divide": "div", "concatenate": "concat", "negate": "neg",
-    "windowed_product": "conv", "windowed_sum": "conv",
+    "windowed_product": "conv", "windowed_sum": "conv", "windowed_fold": "pool",
 }  # fmt: skip
 
 
@@ -183,6 +183,8 @@ class Body:
             return Apply(term.op, tuple(values), term.tensor.dtype, term.attributes) if known is None else known
         if term.op.name == SUMMED:
             return _summed(values, term.tensor.dtype)
+        if term.op.name == FOLDED:
+            return _folded(term.attribute("combiner"), values, term.tensor.dtype)
         if len(values) == 1:
             return values[0]
         assert term.op.name in ALTERNATIVES or term.op.name in PICKED
@@ -204,6 +206,13 @@ def _summed(values: Sequence[Scalar], dtype: DType) -> Scalar:
     half = len(factors) // 2
     parts = [Apply(get_op("stablehlo.multiply"), pair, inner) for pair in zip(factors[:half], factors[half:], strict=True)]
     return converted(reduce(lambda total, part: Apply(get_op("stablehlo.add"), (total, part), inner), parts), dtype)
+
+
+def _folded(combiner: str, values: Sequence[Scalar], dtype: DType) -> Scalar:
+    """`values` one after the other, added up in f32 at least."""
+    inner = wide(dtype) if combiner == "add" else dtype
+    op = get_op(f"stablehlo.{combiner}")
+    return converted(reduce(lambda total, value: Apply(op, (total, value), inner), (converted(value, inner) for value in values)), dtype)
 
 
 def _dims(term: Term, index: Index) -> Scalar:

@@ -23,8 +23,8 @@ from coset.lowering.kinds import (
     FREE,
     LEAVES,
     NOTHING,
-    SUMMED,
     WINDOWED,
+    WRITTEN_OUT,
     Limits,
     cost_of,
     is_arithmetic,
@@ -42,7 +42,7 @@ from coset.lowering.recurrence_places import Recurring, place_recurrence, result
 from coset.lowering.scanning import place_scan
 from coset.lowering.scattering import ATOMIC, place_scatter
 from coset.lowering.sorting import place_sort
-from coset.lowering.windows import place_sum, place_windows
+from coset.lowering.windows import place_windows, place_written_out
 
 
 class Grouper:
@@ -90,8 +90,8 @@ class Grouper:
                 index = home.at[term.operands[0]] if home.kind == SORT else ()
                 self.add(home, term, result_index(self, term) if home.kind == RECURRENCE else index)
             return
-        if term.op.name == SUMMED:
-            place_sum(self, term)
+        if term.op.name in WRITTEN_OUT:
+            place_written_out(self, term)
         elif term in self.light:
             self._light(term)
         elif term in self.attentions:

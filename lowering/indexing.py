@@ -5,7 +5,7 @@ An index is one dim for each dim of a tensor, over a kernel's loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product as iterated
 
@@ -108,6 +108,8 @@ def sources(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
         return move(term, index, extents)
     if name == "kernel.windowed_sum":
         return _windows(term, index)
+    if name == "kernel.windowed_fold":
+        return tuple(Source(0, element) for element in _window(term, index, term.attribute("window")))
     rank = len(index)
     return tuple(Source(i, index if operand.tensor.rank == rank else ()) for i, operand in enumerate(term.operands))
 
@@ -190,10 +192,17 @@ def _pad(term: Term, index: Index, extents: Extents) -> tuple[Source, ...]:
 def _windows(term: Term, index: Index) -> tuple[Source, ...]:
     """The elements of a window, then those of its weights."""
     at, feature, *place = index
+    window = [dim for dim in term.operands[1].tensor.dims[2:] if isinstance(dim, int)]
+    taps = iterated(*map(range, window))
+    elements = (Source(0, (at, feature, *element)) for element in _window(term, place, window))
+    return (*elements, *(Source(1, (feature, 0, *tap)) for tap in taps))
+
+
+def _window(term: Term, place: Sequence[Dim], window: Sequence[int]) -> Iterator[Index]:
+    """Where the elements of the window at a place are."""
     moves = list(zip(place, term.attribute("strides"), term.attribute("dilations"), strict=True))
-    taps = list(iterated(*(range(dim) for dim in term.operands[1].tensor.dims[2:] if isinstance(dim, int))))
-    elements = [(at, feature, *(add(multiply(i, s), k * d) for k, (i, s, d) in zip(tap, moves, strict=True))) for tap in taps]
-    return (*(Source(0, element) for element in elements), *(Source(1, (feature, 0, *tap)) for tap in taps))
+    for tap in iterated(*map(range, window)):
+        yield tuple(add(multiply(i, s), k * d) for k, (i, s, d) in zip(tap, moves, strict=True))
 
 
 def _none(_: Term, __: Index, ___: Extents) -> tuple[Source, ...]:

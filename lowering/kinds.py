@@ -40,6 +40,8 @@ WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
 WINDOWED = "kernel.windowed_product"  # a convolution that is one
 STATISTICAL = tuple(f"kernel.softmax_{word}" for word in ("top", "share", "slope"))  # of each row, of gradients of attention
 SUMMED = "kernel.windowed_sum"  # one whose sums are written out
+FOLDED = "kernel.windowed_fold"  # a pool, which is written out
+WRITTEN_OUT = frozenset({SUMMED, FOLDED})
 LEAVES = frozenset({"builtin.input", "builtin.constant", "builtin.parameter"})
 NOTHING = frozenset({"builtin.absent", "builtin.token"})
 FREE = frozenset({"stablehlo.iota", "builtin.dims"})  # made from indices and numbers of the host
@@ -77,7 +79,7 @@ def is_light(term: Term) -> bool:
         return False
     if term.op.name == "stablehlo.bitcast_convert":
         return term.tensor.rank == term.operands[0].tensor.rank
-    return term.op.has("elementwise") or term.op.name in FREE or term.op.name == SUMMED
+    return term.op.has("elementwise") or term.op.name in FREE or term.op.name in WRITTEN_OUT
 
 
 def is_arithmetic(term: Term) -> bool:
@@ -105,8 +107,9 @@ def cost_of(term: Term) -> int:
         return 4 if merges_and_splits(term.tensor.dims, term.operands[0].tensor.dims) else 16
     if name in MOVEMENTS:
         return 0
-    if name == SUMMED:  # each element is read where it is inside
-        return 4 * prod(dim for dim in term.operands[1].tensor.dims[2:] if isinstance(dim, int))
+    if name in WRITTEN_OUT:  # each element is read where it is inside
+        window = term.attribute("window") if name == FOLDED else term.operands[1].tensor.dims[2:]
+        return 4 * prod(dim for dim in window if isinstance(dim, int))
     return 0 if term.operands and all(is_splat(operand) is not None for operand in term.operands) else 1
 
 
@@ -190,7 +193,7 @@ def narrow_cut(
     for _ in range(limits.product_scalars + 4):
         if top not in light or (top in required and top is not term) or top.op.name in FREE:
             return None
-        if top.op.name in PICKED or top.op.name == SUMMED:
+        if top.op.name in PICKED or top.op.name in WRITTEN_OUT:
             return None
         large = [x for x in dict.fromkeys(top.operands) if 8 * bytes_of(x, binding) > size and is_splat(x) is None]
         work += limits.product_scalars + 1 if tiled and is_costly(top) else cost_of(top)

@@ -13,6 +13,7 @@ from coset.ir.dims import Dim, Shape, symbols
 from coset.lowering.aten_contractions import is_pool
 from coset.lowering.aten_convolutions import is_laid_out
 from coset.lowering.digits import by_digits
+from coset.lowering.facing import faced
 from coset.lowering.kernel import (
     Computed,
     Kernel,
@@ -155,7 +156,7 @@ def laid_out(plan: Plan, orders: Mapping[str, Order]) -> Plan:
     if not orders:
         return plan
     buffers = {name: replace(buffer, order=orders.get(name)) for name, buffer in plan.buffers.items()}
-    return replace(plan, buffers=buffers, kernels=tuple(followed(kernel, orders) for kernel in plan.kernels))
+    return replace(plan, buffers=buffers, kernels=tuple(faced(followed(kernel, orders), buffers) for kernel in plan.kernels))
 
 
 def opened(kernel: Kernel) -> Kernel:
@@ -164,14 +165,15 @@ def opened(kernel: Kernel) -> Kernel:
 
 
 def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
-    """A kernel with loops in the order in which it writes, or where it folds, reads memory."""
-    if not isinstance(kernel, Pointwise | Rows) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
+    """A kernel with loops in the order in which it writes, or where it folds or multiplies, reads memory."""
+    if not isinstance(kernel, Pointwise | Rows | Product) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
         return kernel
-    kernel = by_digits(kernel)
+    if isinstance(kernel, Pointwise | Rows):
+        kernel = by_digits(kernel)
     first = accesses(kernel)
-    if isinstance(kernel, Rows):
-        folded = [(value.buffer, value.index) for fold in kernel.folds for value in scalars(fold.value) if isinstance(value, Load)]
-        first = [*folded, *first]
+    if isinstance(kernel, Rows | Product):
+        folded = [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else [kernel.lhs, kernel.rhs]
+        first = [*((value.buffer, value.index) for value in scalars(*folded) if isinstance(value, Load)), *first]
     else:
         first = first[: len(kernel.stores)]
     leading = next(((index, orders[name]) for name, index in first if name in orders), None)
@@ -182,6 +184,8 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     def by_rank(loops: Sequence[Loop]) -> tuple[Loop, ...]:
         return tuple(_sorted(loops, [ranks.get(loop.name) for loop in loops]))
 
+    if isinstance(kernel, Product):
+        return replace(kernel, k=by_rank(kernel.k))
     if isinstance(kernel, Rows):
         return replace(kernel, rows=by_rank(kernel.rows), columns=by_rank(kernel.columns))
     return replace(kernel, loops=by_rank(kernel.loops))

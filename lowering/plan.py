@@ -3,7 +3,8 @@
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
 `grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
 puts launches together, `emission` writes each kernel as scalar expressions, `parts` stores what is put together from others in its place,
-`memory` places temporaries in one arena, and `packing` puts several constants below a byte into one.
+`facing` says which operand of a product is on the left, `memory` places temporaries in one arena, and `packing` puts several constants
+below a byte into one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from coset.lowering.attention import Attentions, Found, attending, attends, shar
 from coset.lowering.attention_gradients import Unattended
 from coset.lowering.emission import emit
 from coset.lowering.emission_body import Emission
+from coset.lowering.facing import faced
 from coset.lowering.full_products import Libraries
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
@@ -238,7 +240,7 @@ class _Builder:
         emission = Emission(self.names, self.results, home, light, position, attended, traced, self.loops)
         emitted = [emit(emission, group, self.stored.live[group]) for group in groups]
         self.buffers, placed, places = stored_in_parts(self.buffers, [kernel for kernel, _ in emitted], self.limits, self.numbers)
-        kernels = [replace(kernel, name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
+        kernels = [replace(faced(kernel, self.buffers), name=f"k{number}_{kernel.name}") for number, (kernel, _) in enumerate(placed)]
         made_by = [groups[place] for _, place in placed]
         apart = self._apart(made_by, kernels, [emitted[place][1] for _, place in placed])
         ends = tuple((name, self.names[term]) for (name, _), term in zip(self.program.outputs, self.roots, strict=False))

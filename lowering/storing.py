@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from coset.ir.term import CONSTANT, Term
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping
 from coset.lowering.grouping import Grouper
-from coset.lowering.kinds import FREE, LEAVES, SUMMED, bytes_of, is_arithmetic, narrow_cut
+from coset.lowering.kinds import FREE, LEAVES, WRITTEN_OUT, bytes_of, is_arithmetic, narrow_cut
 
 
 @dataclass
@@ -85,8 +85,8 @@ class Storer:
 
     def _is_better_stored(self, term: Term, home: Group | None, readers: list[Group]) -> bool:
         """Compare the bytes moved: `term` written once and read by each of `readers`, or what it is made from read by each of them."""
-        if term.op.name == SUMMED:
-            return self._choose(term, True, "it is a sum over windows")
+        if term.op.name in WRITTEN_OUT:
+            return self._choose(term, True, "it goes through windows")
         found = self._frontier(term)
         if found is None:
             return self._choose(term, True, "it is made from too much to be computed again")
@@ -139,7 +139,7 @@ class Storer:
             home = self.grouping.home.get(top)
             near = near and home is None
             known = any(group is not home for group in self.needs.get(top, {}))
-            if top not in self.grouping.light or top in self.grouping.required or known or top.op.name == SUMMED:
+            if top not in self.grouping.light or top in self.grouping.required or known or top.op.name in WRITTEN_OUT:
                 found.append(top)
             elif top.op.name not in FREE:
                 work += is_arithmetic(top)

@@ -66,7 +66,7 @@ def _infinite(choice: Choose, other: Scalar | None) -> Choose | None:
 def _most(score: Scalar) -> float | None:
     """How large the magnitude of a finite score can be: of a product, scaled by numbers; None where that is not seen."""
     if isinstance(score, Result):
-        return float(ml_dtypes.finfo(score.dtype.numpy).max) if score.dtype.kind == "float" else None
+        return float(ml_dtypes.finfo(score.dtype.numpy).max) if score.dtype.kind == "float" else None  # type: ignore[no-untyped-call]
     if not isinstance(score, Apply):
         return None
     if score.op.name == "stablehlo.convert" and score.dtype.kind == "float" and score.dtype.bits >= score.operands[0].dtype.bits:

@@ -11,8 +11,11 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
+from coset.dialects.hub_terms import transpose
 from coset.ir.evaluate import evaluate_program
-from coset.ir.types import F32
+from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import F32, TensorType
 from coset.lowering.kernel import Library, Plan, Pointwise, Product, Rows, reads, writes
 from coset.lowering.layouts import buffers_of, features_last, is_convolution, laid_out, movable, runs_last, wanted
 from coset.lowering.plan import plan
@@ -140,3 +143,22 @@ def test_drawn_networks_as_packages(batch: int, tmp_path: Path, monkeypatch: pyt
 
 def lies_last(x: Any) -> bool:
     return bool(x.permute(features_last(x.ndim)).is_contiguous())
+
+
+def test_sums_follow_what_they_read(interpreter: Runner) -> None:
+    """A product of patches sums over features, then over the places of a patch; where features are last, these are summed inside."""
+    x, w = (input_term(name, TensorType(F32, shape)) for name, shape in (("x", (2, 24, 12, 12)), ("w", (40, 24, 2, 3))))
+    patches = make("stablehlo.reshape", (x,), {"shape": (2, 24, 6, 2, 4, 3)})
+    sides = {"lhs_batch": (), "rhs_batch": (), "lhs_contract": (1, 3, 5), "rhs_contract": (1, 2, 3)}
+    y = transpose(make("stablehlo.dot_general", (patches, w), sides), (0, 3, 1, 2))
+    program = Program((x, w), (("y", y),))
+    made = plan(program, computes=can_emit)
+    last = laid_out(made, {"x": (0, 2, 3, 1), "y": (0, 2, 3, 1)})
+    (before,), (kernel,) = made.kernels, last.kernels
+    assert isinstance(before, Product) and isinstance(kernel, Product)
+    assert [[loop.extent for loop in each.k] for each in (before, kernel)] == [[24, 2, 3], [2, 3, 24]]
+    draw = np.random.default_rng(0)
+    values = {"x": draw.normal(size=(2, 24, 12, 12)).astype(np.float32), "w": draw.normal(size=(40, 24, 2, 3)).astype(np.float32)}
+    (wanted_,) = evaluate_program(program, values)
+    assert_near(plan_numpy.run(last, values)["y"], wanted_, F32, 2e-5, absolute=1e-4)
+    assert_near(run(kernel, last, values, {}, interpreter, EACH)["y"][0], wanted_, F32, 2e-5, absolute=1e-4)
