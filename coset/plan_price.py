@@ -103,7 +103,8 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, walks=self.walks)
+        exact = self.numerics == "exact"
+        planned = plan(program, self.target, binding=self.sizes.binding, computes=can_emit, exact=exact, walks=self.walks)
         return self.plan_seconds(self.laid_out(planned))
 
     def laid_out(self, planned: Plan, *, rounds: int = ROUNDS) -> Plan:

@@ -71,7 +71,8 @@ class Planning:
             return _kind(term) in kinds
 
         wanted = windows if kinds else None
-        return plan(self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, atomics=self.atomics)
+        exact = self.numerics == "exact"
+        return plan(self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, atomics=self.atomics, exact=exact)
 
 
 def _kind(term: Term) -> Hashable:
