@@ -66,8 +66,8 @@ def plan(
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
     convolutions are kernels over windows. None: none, a library does all.
-    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `exact`: sums are of what the program says, in any
-    order. `walks`: how often terms are grouped at most.
+    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `exact`: sums are of what the program says, in
+    any order. `walks`: how often terms are grouped at most.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
