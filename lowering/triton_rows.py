@@ -12,13 +12,14 @@ from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.index_arithmetic import linear
-from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, Store, extents_of, reads, scalars, writes
 from coset.lowering.kinds import TILE, TILE_ALONG_ROWS, WHOLE_ROW
+from coset.lowering.rereading import again_bytes, warps_for
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
+from coset.lowering.triton_online import Exponentials, Online, Squares, walks
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
@@ -38,7 +39,7 @@ class Tiles:
     @property
     def warps(self) -> int:
         """Warps of 32 threads so that each thread has 8 to 16 elements."""
-        return min(16, max(4, self.rows * self.columns // 512))
+        return min(16 if self.whole else 32, max(4, self.rows * self.columns // 512))
 
     @property
     def choice(self) -> Choice:
@@ -55,8 +56,9 @@ def power_of_two(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool) -> Tiles:
-    """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them."""
+def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool, again: int = 0) -> Tiles:
+    """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them. `again`: bytes of
+    each element that are read again, of rows that are gone over several times."""
     some = power_of_two(rows) if isinstance(rows, int) else 1024
     if along_rows:
         height, width = TILE_ALONG_ROWS
@@ -69,6 +71,8 @@ def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool)
         while height > 1 and isinstance(rows, int) and rows < 2 * height * options.processors:
             height //= 2
         return Tiles(height, width, True)
+    if again and isinstance(rows, int) and isinstance(columns, int):
+        return Tiles(1, TILE // 4 * warps_for(rows, columns * again, options), False)
     return Tiles(1, TILE, False)
 
 
@@ -102,7 +106,9 @@ class _Writer:
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
         along = lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding)
-        tiles = choose_tiles(self.count, self.length, options, along_rows=along)
+        tiles = choose_tiles(
+            self.count, self.length, options, along_rows=along, again=again_bytes(kernel, plan, contracts=options.contracts)
+        )
         self.choice = options.choice or tiles.choice
         self.tiles = tiles.chosen(self.choice)
         extents = extents_of(kernel)
@@ -111,12 +117,13 @@ class _Writer:
         self.body = Body(plan, options, wide=wide)
         self.online: dict[str, Online] = {}
         self.shares: dict[DType, str] = {}
+        self.taken = 0  # walks over the columns
         self.scope = Scope(_BOTH if self.tiles.whole else _ROW)
         masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
         masks.append(self._mask("column_mask", self.length, self.tiles.columns))
         axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
         self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
-        for name in ("rows", "columns", "row_mask", "column_mask", "start", "BLOCK_ROWS", "BLOCK_COLUMNS"):
+        for name in ("rows", "columns", "row_mask", "column_mask", "start", "back", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
         self.space.number(self.rows, "rows", _ROW)
         self.space.number(self.columns, "columns", _COLUMN)
@@ -138,7 +145,8 @@ class _Writer:
             for fold in self.kernel.folds:
                 self.space.results[fold.name] = self._folded(fold, self._part(fold))
         else:
-            for folds in self._passes():
+            passes, self.online = walks(self.kernel.folds, contracts=self.body.options.contracts)
+            for folds in passes:
                 self._pass(folds)
         for store in self.kernel.row_stores:
             self.space.store(store, _ROW)
@@ -163,7 +171,14 @@ class _Writer:
 
     def _element_stores(self) -> None:
         for store in self.kernel.element_stores:
-            self.space.store(store, _BOTH)
+            self.space.store(store, _BOTH, passing=self._is_passing(store))
+
+    def _is_passing(self, store: Store) -> bool:
+        """True where a cache should not keep what is stored: it holds rows that are read again, and less than there is of this."""
+        cache = self.body.options.cache
+        if self.tiles.whole or not cache or not isinstance(self.count, int) or not isinstance(self.length, int):
+            return False
+        return self.count * self.length * self.body.plan.buffers[store.buffer].dtype.bytes > cache
 
     # ------------------------------------------------------------ folds
 
@@ -189,25 +204,19 @@ class _Writer:
             return self.space.line(rounded, result.axes, f"{fold.name}_{fold.dtype}")
         return result
 
-    def _passes(self) -> list[list[Fold]]:
-        """The folds by the pass that makes them: after those of the folds that they need, or in the same one."""
-        level: dict[str, int] = {}
-        for fold in self.kernel.folds:
-            together = online(fold, self.kernel.folds) if self.body.options.contracts else None
-            if together is not None:
-                self.online[fold.name] = together
-            needed = max((level[name] for name in results_in(fold.value)), default=-1)
-            level[fold.name] = max(needed, 0) if together is not None else needed + 1
-        return [[fold for fold in self.kernel.folds if level[fold.name] == at] for at in sorted(set(level.values()))]
-
     def _begin(self) -> None:
+        """Begin a walk over the columns, to where the one before it came from: a cache has what was read last."""
         inner = Scope(_BOTH)
         self.space.enter(inner)
+        self.taken += 1
+        if self.taken % 2 == 0:
+            inner.lines.append(f"start = (tl.cdiv({self.body.text(self.length)}, BLOCK_COLUMNS) - 1) * BLOCK_COLUMNS - back")
         self._columns(inner, "start + ")
 
     def _end(self) -> None:
         inner = self.space.leave()
-        self.scope.lines.append(f"for start in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
+        place = "back" if self.taken % 2 == 0 else "start"
+        self.scope.lines.append(f"for {place} in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
         self.scope.lines += [f"    {line}" for line in inner.lines]
 
     def _pass(self, folds: list[Fold]) -> None:
@@ -219,7 +228,8 @@ class _Writer:
         kinds = {self.online[name].fold.dtype for name in parts if isinstance(self.online[name], Squares)}
         self.shares = {kind: self.body.name("share") for kind in sorted(kinds, key=str)}
         for kind, name in self.shares.items():  # of the mean so far, that of this step's value
-            inner.lines.append(f"{name} = 1.0 / tl.cast(start // BLOCK_COLUMNS + 1, {TYPES[kind.name]})")
+            place = "back" if self.taken % 2 == 0 else "start"
+            inner.lines.append(f"{name} = 1.0 / tl.cast({place} // BLOCK_COLUMNS + 1, {TYPES[kind.name]})")
         for name, names in parts.items():  # before the largest so far is replaced
             self._step(self.online[name], names)
         for fold in folds:

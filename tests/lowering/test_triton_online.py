@@ -44,7 +44,7 @@ def variance(rows: Dim, columns: Dim, dtype: DType) -> tuple[Rows, Plan]:
 
 
 def passes(kernel: Rows, made: Plan, options: Options | None = None) -> int:
-    return emit(kernel, made, options=options).source.count("for start in range(")
+    return emit(kernel, made, options=options).source.count(" in range(0, ")
 
 
 def test_passes_over_a_long_row() -> None:
