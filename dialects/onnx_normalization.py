@@ -14,7 +14,7 @@ from coset.dialects.onnx_ops import RULES as EARLIER
 from coset.ir import dims
 from coset.ir.errors import require
 from coset.ir.term import Term, absent, make
-from coset.ir.types import F32, DType
+from coset.ir.types import DType
 from coset.rules.definition import load_definitions
 
 assert EARLIER  # the definitions mention onnx.ReduceMean
@@ -71,12 +71,7 @@ def _rms_normalization(node: Node) -> Built:
 
 @definition("InstanceNormalization")
 def _instance_normalization(node: Node) -> Built:
-    """Of narrow floats in f32: sums of an image, and how many elements it has, are beyond what f16 holds."""
-    x = node.operands[0]
-    wide = F32 if x.tensor.dtype.kind == "float" and x.tensor.dtype.bits < 32 else x.tensor.dtype
-    operands = tuple(convert(term, wide) for term in node.operands)
-    result = make("onnx.InstanceNormalization", operands, {"epsilon": node.attributes.get("epsilon", _EPSILON)})
-    return convert(result, x.tensor.dtype)
+    return make("onnx.InstanceNormalization", node.operands, {"epsilon": node.attributes.get("epsilon", _EPSILON)})
 
 
 @definition("GroupNormalization")
