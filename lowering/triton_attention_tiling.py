@@ -18,9 +18,10 @@ from coset.lowering.triton_values import plain_loads
 SPLIT_KEYS = 256  # keys of one part at least, where keys are split
 SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not known
 STAGES_COPIED = 3
-_COPIED = ((128, (128, 128, 8)), (256, (128, 64, 8)))
-"""Queries, keys and warps where queries and values have room for so many elements at most. torch's flex attention takes 128 by 128 on an
-H100 for f16 (torch/_inductor/kernel/flex_attention.py, `_h100_default_config`; for 64 elements with 4 warps, which spill on sm_100)."""
+_COPIED = ((64, (64, 128, 4, 2)), (128, (64, 64, 4, STAGES_COPIED)), (256, (128, 64, 8, STAGES_COPIED)))
+"""Queries, keys, warps and stages at most where queries and values have room for so many elements at most. Of 64 and 128 elements what was
+the fastest of 13 forms on an H200 (benchmarks/results/gpu-nvidia-h200-2026-11-26.txt): several small programs of a processor, one of which
+multiplies while others take exponentials; three of them for 64 elements, which a third stage would leave no room for."""
 BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
 
 
@@ -99,14 +100,14 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
 def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, *, plain: bool) -> Tiling:
     """These tiles with keys and values read by bulk copies, as far as shared memory holds them; larger ones where both are, and `plain`: as
     they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
-    tiles = [tiling]
+    tiles = [replace(tiling, stages=STAGES_COPIED)]
     if plain and max(held.query, held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
         larger = _larger(tiling, kernel, options)
-        tiles = [larger, replace(larger, n=max(16, larger.n // 2)), tiling]
+        tiles = [larger, replace(larger, n=max(16, larger.n // 2)), *tiles]
     for tile in tiles:
         for resident in (1,) if tile.warps == 8 else (2, 1):
             room = (options.bulk + _RESERVED) // resident - _RESERVED - BARRIERS
-            stages = min(STAGES_COPIED, held.stages(tile, room))
+            stages = min(tile.stages, held.stages(tile, room))
             if stages >= 2:
                 return replace(tile, bulk=int(tile.m >= SIDE_COPIED), stages=stages)
     return replace(tiling, bulk=0)
@@ -116,8 +117,8 @@ def _larger(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
     """Tiles whose keys need no registers for their places."""
     batch, m, keys = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
     width = max(tiling.d, tiling.e)
-    rows, block, warps = next(tile for most, tile in _COPIED if width <= most)
+    rows, block, warps, stages = next(tile for most, tile in _COPIED if width <= most)
     few = isinstance(m, int) and isinstance(batch, int) and batch * -(-m // rows) * tiling.splits < options.processors
     if few or not isinstance(m, int) or unit_side(m, rows) < rows:
         rows, warps = SIDE_COPIED, 4
-    return replace(tiling, m=rows, n=unit_side(keys, block), warps=warps)
+    return replace(tiling, m=rows, n=unit_side(keys, block), warps=warps, stages=stages)

@@ -17,10 +17,8 @@ _NARROW = {"f16": "f16", "bf16": "bf16", "f8e4m3fn": "f8", "f8e5m2": "f8"}
 SPLIT_DEPTH = 1024  # k of one part at least, where k is split
 SPLITS = 32  # parts at most
 SIDE_COPIED = 64  # of a tile at least, where copies are the default: rows of a wgmma (PTX ISA, 9.7.15); below, memory is what is waited for
-WIDE = (128, 256)  # the largest tile that registers hold (Triton's tutorial 09 has it for f16 on this architecture)
-PARTS = 4  # of such a tile when it is stored: what GELU and a residual need of registers then fits (compiled ahead of time)
 STAGES_COPIED = 4
-_BARRIERS = 2048  # B of shared memory for barriers, and what the driver takes for a program
+_BARRIERS = 1024  # B of shared memory for barriers, and what the driver takes for a second program of a processor
 
 
 @dataclass(frozen=True)
@@ -67,6 +65,36 @@ class Tiling:
         assert isinstance(k, int), "sums of unknown length are not split"
         chunk = -(-k // (splits * tiling.k)) * tiling.k
         return replace(tiling, splits=-(-k // chunk), chunk=chunk)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A tile of m by n whose operands are bulk copies. `rate`: the share of what the fastest form multiplies in a second, while it
+    multiplies. `parts`: of a tile when it is stored: what GELU and a residual need of registers then fits (compiled ahead of time)."""
+
+    m: int
+    n: int
+    warps: int
+    resident: int
+    parts: int
+    rate: float
+
+    def steps(self, m: int, n: int, depth: float, batch: int, processors: int) -> float:
+        """The time of a product on so many processors, in what the largest tile takes for a step of `STEP` bytes of k. Each processor
+        multiplies its tiles one after the other, and what is done to a sum waits for its last product and the next product for it: two
+        programs of a processor begin and end together, so that neither hides what the other waits for."""
+        tiles = -(-_tiles(m, n, batch, (self.m, self.n)) // (self.resident * processors))
+        return tiles * self.resident * self.m * self.n / AREA * (depth / self.rate + FINISHING)
+
+
+AREA, STEP = 128 * 256, 128  # elements of the largest tile; bytes of k
+FINISHING = 10.0  # steps that it takes to finish such a tile
+FORMS = (Form(128, 256, 8, 1, 4, 1.0), Form(128, 128, 8, 1, 2, 0.89), Form(64, 64, 4, 2, 1, 0.5))
+IN_TWO_SUMS = (Form(128, 128, 4, 2, 2, 1.0), Form(64, 64, 4, 2, 1, 0.6))
+"""What is tried, of 8-bit floats whose sums f32 takes on the latter. Measured on an H200 (docs/gpu-findings.md): a step of the largest
+takes 0.63 us, of 128 by 128 by 8 warps 0.355 us, of two of 4 warps beside each other 0.69 us; finishing a tile of the largest 4.2 us with
+a bias, 9.8 us with bias, GELU and residual, half as long where it is half as large. In two sums two programs of 4 warps take 0.83 of the
+time of one of 8 warps."""
 
 
 def unit_of(lhs: DType, rhs: DType, accumulator: DType) -> DType | None:
@@ -160,13 +188,12 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
     """These tiles with operands read by bulk copies, as far as shared memory holds them; larger ones where such fill the machine and the
     operands are `plain`: multiplied as they are read. `sizes`: m, n, k, batch; `bits`: of what shared memory holds for an element of each
     operand, and of the widest result."""
-    m, n, k, _ = sizes
+    k = sizes[2]
     if min(tiling.m, tiling.n) < SIDE_COPIED:
         return replace(tiling, bulk=0)
-    held = tiling.unit is not None and (tiling.unit.bits == 16 or (is_eight(tiling.unit) and options.eights == 0))  # with one sum of f32
-    fitting = plain and tiling.splits == 1 and held
-    if fitting and (unit_side(m, WIDE[0]), unit_side(n, WIDE[1])) == WIDE and _fills(sizes, WIDE, options.processors):
-        tiling = replace(tiling, m=WIDE[0], n=WIDE[1], warps=8, parts=PARTS)
+    held = tiling.unit is not None and (tiling.unit.bits == 16 or is_eight(tiling.unit))
+    if plain and tiling.splits == 1 and held and _are_known(sizes):
+        tiling = _fastest(tiling, sizes, options)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
     stored = tiling.m * tiling.n // tiling.parts * bits[2] // 8
     for resident in (1,) if tiling.warps == 8 else (2, 1):
@@ -176,6 +203,19 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
             stays = several and isinstance(k, int) and k > 0  # where k is split tiles are few
             return replace(tiling, bulk=1, resident=resident if stays else 0, stages=stages)
     return replace(tiling, bulk=0)
+
+
+def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> Tiling:
+    """The form that takes the least time for known sizes."""
+    m, n, k, batch = sizes
+    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int) and tiling.unit is not None
+    depth = (k if isinstance(k, int) else 16 * tiling.k) * tiling.unit.bits / (8 * STEP)
+    forms = IN_TWO_SUMS if is_eight(tiling.unit) and options.eights != 0 else FORMS
+    fitting = [form for form in forms if form.m <= 2 * m and form.n <= 2 * n]
+    best = min(fitting, key=lambda form: form.steps(m, n, depth, batch, options.processors), default=None)
+    if best is None:
+        return tiling
+    return replace(tiling, m=best.m, n=best.n, warps=best.warps, resident=best.resident, parts=best.parts)
 
 
 def _fills(sizes: tuple[Dim, Dim, Dim, Dim], sides: tuple[int, int], programs: int) -> bool:

@@ -417,11 +417,11 @@ def wide(width: int, *, keys: Dim = 4096, length: Dim = 4096, dtype: DType = F16
 
 
 def test_the_default_of_targets_with_copies() -> None:
-    large = {"BLOCK_M": 128, "BLOCK_N": 128, "SPLITS": 1, "BULK": 1, "warps": 8, "stages": 3}
-    assert default(wide(64)) == default(wide(128)) == default(wide(128, mask="causal")) == default(wide(80)) == large
-    assert default(wide(256)) == {**large, "BLOCK_N": 64, "stages": 2}
-    assert default(wide(64, length=symbol("n"))) == {**large, "BLOCK_M": 64, "warps": 4}
-    assert default(replace(wide(64), batch=(4,)))["BLOCK_M"] == 64, "fewer programs than processors"
+    small = {"BLOCK_M": 64, "BLOCK_N": 64, "SPLITS": 1, "BULK": 1, "warps": 4, "stages": 3}
+    assert default(wide(128)) == default(wide(128, mask="causal")) == default(wide(80)) == small
+    assert default(wide(64)) == default(wide(64, length=symbol("n"))) == {**small, "BLOCK_N": 128, "stages": 2}
+    assert default(wide(256)) == {**small, "BLOCK_M": 128, "warps": 8, "stages": 2}
+    assert default(replace(wide(256), batch=(2,)))["BLOCK_M"] == 64, "fewer programs than processors"
     assert default(wide(64, keys=40))["BLOCK_N"] == 64
     token = default(wide(64, length=1))
     assert token["BULK"] == 0 and token["BLOCK_M"] == 16 and token["stages"] == 3, "memory is what is waited for"

@@ -526,6 +526,17 @@ def linear(m: Dim, n: int, k: int) -> tuple[Product, Plan]:
     return kernel, Plan({name: Buffer(name, F16, shape, "input") for name, shape in shapes.items()}, (kernel,), (), ())
 
 
+@pytest.mark.parametrize(("sizes", "tile"), [
+    ((8192, 8192, 8192), (128, 256, 1)), ((2048, 14336, 4096), (128, 256, 1)), ((8192, 768, 768), (128, 128, 1)),
+    ((512, 4096, 4096), (128, 128, 0)), ((2048, 1024, 4096), (128, 128, 0)), ((256, 256, 256), (64, 64, 0)),
+])  # fmt: skip
+def test_tiles_leave_few_processors_idle(sizes: tuple[int, int, int], tile: tuple[int, int, int]) -> None:
+    """192 tiles of 128 by 256 on 132 processors take as long as 264; 128 by 128 take three rounds of half the work instead of two."""
+    kernel, plan = matmul(*sizes, F16)
+    choice = emit(kernel, plan, options=HOPPER).choice
+    assert choice is not None and (choice["BLOCK_M"], choice["BLOCK_N"], choice["RESIDENT"]) == tile
+
+
 def test_a_linear_layer_reads_as_its_golden() -> None:
     read_as_golden("triton_copied_linear", kernel_source(*linear(4000, 4096, 1024), options=HOPPER))
 

@@ -28,6 +28,7 @@ pytest.importorskip("triton", reason="Triton is not installed")
 E4M3, E5M2 = DTYPES["f8e4m3fn"], DTYPES["f8e5m2"]
 FULL, SHORT = Options(eights=0), Options(eights=128)
 FORMS = {"full": FULL, "short": SHORT, "full by copies": replace(FULL, bulk=232448), "short by copies": replace(SHORT, bulk=232448)}
+SPILLED = 16  # B: two sums of 128 x 128 in the registers of four warps, which are faster on an H200 than those of eight without spills
 PAIRS = [(E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E5M2, E4M3)]
 
 
@@ -305,7 +306,7 @@ def test_products_compile_to_matrix_units_of_8_bits(
             record_property(
                 f"{left} {right} {bulk}", f"{emission.choice.text()}: {compiled.registers} registers, {compiled.shared} B shared"
             )
-            assert compiled.spilled == 0 and compiled.shared <= 232448
+            assert compiled.spilled <= SPILLED and compiled.shared <= 232448
             assert instruction.format(left.name[2:6].rstrip("f"), right.name[2:6].rstrip("f")) in compiled.text
             assert "mma.sync" not in compiled.text and ("cp.async.bulk.tensor" in compiled.text) == bool(bulk)
             if turned == "w" and bulk and target == "sm_90":
