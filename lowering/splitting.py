@@ -17,7 +17,7 @@ from coset.dialects.hub_tensors import identity
 from coset.dialects.hub_terms import broadcast, convert, is_splat, reshape, splat
 from coset.ir.dims import Dim, Shape, add, evaluate, floordiv, multiply, product, subtract
 from coset.ir.term import Term, make, rewritten
-from coset.ir.types import BOOL, F32, F64, DType
+from coset.ir.types import BOOL, F32, F64, I32, DType
 from coset.lowering.indexing import aligned
 from coset.lowering.kinds import Limits, is_fold
 
@@ -226,10 +226,16 @@ def _inside(cut: _Cut) -> Term:
 
 def _counts(cut: _Cut, dtype: DType, shape: Shape) -> Term:
     """How many elements each part has."""
-    known = product(cut.cut[axis] for axis in cut.inner)
-    if cut.missing == 0 and isinstance(known, int):
-        return splat(float(known), dtype, shape)
-    return cut.folded(convert(_inside(cut), dtype), "add")
+    lines, others = cut.shape[cut.axis], product(cut.shape[axis] for axis in cut.axes if axis != cut.axis)
+    if not (isinstance(lines, int) and isinstance(cut.length, int) and isinstance(others, int)):
+        return cut.folded(convert(_inside(cut), dtype), "add")
+    if cut.missing == 0:
+        return splat(float(cut.length * others), dtype, shape)
+    begun = make("stablehlo.iota", (), {"shape": shape, "dtype": I32, "dimension": cut.outer})
+    begun = make("stablehlo.multiply", (begun, splat(cut.length, I32, shape)))
+    left = make("stablehlo.subtract", (splat(lines, I32, shape), begun))
+    own = make("stablehlo.clamp", (splat(0, I32, shape), left, splat(cut.length, I32, shape)))
+    return make("stablehlo.multiply", (convert(own, dtype), splat(float(others), dtype, shape)))
 
 
 # ---------------------------------------------------------------- where rows are cut

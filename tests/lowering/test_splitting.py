@@ -7,19 +7,25 @@ import numpy as np
 import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
+from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_terms import convert, reshape
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import F16, F32, F64, DType
+from coset.lowering import kinds
 from coset.lowering.kernel import Pointwise, Rows
 from coset.lowering.kinds import Limits
+from coset.lowering.layouts import laid_out
 from coset.lowering.plan import plan
 from coset.lowering.splitting import split
 from coset.targets.target import get_target
 from tests.lowering import plan_numpy
 from tests.lowering.plan_cases import along, fold, like, op, softmax_of, x_
+from tests.lowering.triton_cases import assert_near, run
 from tests.sampled import sampled
+
+pytest.importorskip("triton", reason="Triton is not installed")
 
 Array = np.ndarray
 EAGER = Limits(step_bytes=1 << 40, launch_bytes=0)  # whatever is longer than a tile is split
@@ -96,6 +102,39 @@ def test_drawn_rows_in_parts(family: str, batch: int) -> None:
             near = np.abs(found - expected) <= absolute + 256 * unit * scale
             near |= np.isnan(found) & np.isnan(expected)
         assert np.all(near | (found == expected)), (seed, family, found, expected)
+
+
+@pytest.mark.parametrize("order", [None, (0, 2, 3, 1)])
+@pytest.mark.parametrize("side", [24, 23])
+def test_kernels_of_a_normalization_in_parts(
+    side: int, order: tuple[int, ...] | None, interpreter: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of groups of channels, with features first and last; lines that parts share equally and others."""
+    x = x_("x", F16, 2, 8, side, side)
+    groups = reshape(convert(x, F32), (2, 2, 4 * side * side))
+    total = fold(groups, "add", 2)
+    off = op("subtract", groups, along(op("divide", total, like(4 * side * side, total)), groups, 2))
+    spread = op("rsqrt", op("add", fold(op("multiply", off, off), "add", 2), like(1e-3, total)))
+    y = convert(reshape(op("multiply", off, along(spread, off, 2)), x.tensor.dims), F16)
+    monkeypatch.setattr(kinds, "WHOLE_ROW", 1024)
+    monkeypatch.setattr(kinds, "TILE", 256)
+    made = plan(Program((x,), (("y", y),)), limits=Limits(step_bytes=1 << 20, launch_bytes=0))
+    made = laid_out(made, {"x": order, "y": order}) if order is not None else made
+    assert [type(kernel) for kernel in made.kernels] == [Rows, Rows, Pointwise]
+    values = (np.random.default_rng(3).normal(size=(2, 8, side, side)) + 5).astype(np.float16)
+
+    class Checking(plan_numpy._Run):
+        def kernel(self, kernel: Rows | Pointwise) -> None:  # type: ignore[override]
+            for name, (found, expected) in run(kernel, self.plan, self.memory, self.binding, interpreter).items():
+                assert_near(found, expected, self.plan.buffers[name].dtype, 2e-5, 1e-5, what=f"{kernel.name} {name}")
+            super().kernel(kernel)
+
+    monkeypatch.setattr(plan_numpy, "_Run", Checking)
+    found = plan_numpy.run(made, {"x": values})["y"].astype(np.float64)
+    wide = values.astype(np.float64).reshape(2, 2, -1)
+    wide -= wide.mean(2, keepdims=True)
+    expected = (wide / np.sqrt((wide**2).sum(2, keepdims=True) + 1e-3)).reshape(values.shape)
+    np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-5)
 
 
 def test_what_is_split() -> None:
