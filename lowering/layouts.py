@@ -23,6 +23,7 @@ from coset.lowering.kernel import (
     Pointwise,
     Product,
     Rows,
+    loops_of,
     reads,
     scalars,
     stores_of,
@@ -167,14 +168,10 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     """A kernel with loops in the order in which it writes, or where it folds, reads memory."""
     if not isinstance(kernel, Pointwise | Rows) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
         return kernel
-    kernel = by_digits(kernel)
-    first = accesses(kernel)
-    if isinstance(kernel, Rows):
-        folded = [(value.buffer, value.index) for fold in kernel.folds for value in scalars(fold.value) if isinstance(value, Load)]
-        first = [*folded, *first]
-    else:
-        first = first[: len(kernel.stores)]
-    leading = next(((index, orders[name]) for name, index in first if name in orders), None)
+    leading = _leading(kernel, orders)
+    if leading is not None and any(sum(loop.name in symbols(dim) for dim in leading[0]) > 1 for loop in loops_of(kernel)):
+        kernel = by_digits(kernel)  # one loop moves along several dims
+        leading = _leading(kernel, orders)
     if leading is None:
         return kernel
     ranks = _ranks(*leading)
@@ -185,3 +182,14 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     if isinstance(kernel, Rows):
         return replace(kernel, rows=by_rank(kernel.rows), columns=by_rank(kernel.columns))
     return replace(kernel, loops=by_rank(kernel.loops))
+
+
+def _leading(kernel: Pointwise | Rows, orders: Mapping[str, Order]) -> tuple[Shape, Order] | None:
+    """The index that a kernel's loops are to follow, and the order of its dims in memory."""
+    first = accesses(kernel)
+    if isinstance(kernel, Rows):
+        folded = [(value.buffer, value.index) for fold in kernel.folds for value in scalars(fold.value) if isinstance(value, Load)]
+        first = [*folded, *first]
+    else:
+        first = first[: len(kernel.stores)]
+    return next(((index, orders[name]) for name, index in first if name in orders), None)
