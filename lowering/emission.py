@@ -30,6 +30,7 @@ from coset.lowering.kernel import (
 from coset.lowering.kinds import WINDOWED, wide
 from coset.lowering.scanning import prefix_of
 from coset.lowering.sorting import results_of
+from coset.lowering.visible import ends_of, hidden
 
 
 def emit(emission: Emission, group: Group, live: set[Term]) -> tuple[Kernel, frozenset[Term]]:
@@ -75,13 +76,15 @@ def _attention(emission: Emission, group: Group) -> tuple[Kernel, frozenset[Term
     body = Body(emission, group, names)
     batch, m, n, keys, k = by_role(group, "bmnsk")
     query, key = (body.scalar(operand, index) for operand, index in zip(dot.operands, group.reads[dot], strict=True))
-    score = body.scalar(weights.operands[0], group.at[dot])
+    score = hidden(body.scalar(weights.operands[0], group.at[dot]), keys, body.extents)
     value = body.scalar(result.operands[1], *group.reads[result])
     names[result] = "sum"
     body.used |= {dot, weights, result}
     stores = tuple(body.stores().values())
     words = tuple(map(word, body.known()))
     safe, seen = weights.attribute("safe"), attended.seen(group.at[dot])
+    if seen is None and len(keys) == 1:
+        _, seen = ends_of(score, keys, keys, body.extents, safe=safe)
     accumulator, picks = wide(result.tensor.dtype), tuple(body.picks.values())
     sides, dtype = (query, key, score, value), dot.tensor.dtype
     kernel = Attention("attention", batch, m, n, keys, k, *sides, dtype, accumulator, safe, seen, stores, words, picks)

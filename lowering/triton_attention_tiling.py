@@ -101,7 +101,7 @@ def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, 
     """These tiles with keys and values read by bulk copies, as far as shared memory holds them; larger ones where both are, and `plain`: as
     they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
     tiles = [replace(tiling, stages=STAGES_COPIED)]
-    if plain and max(held.query, held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
+    if plain and max(held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
         larger = _larger(tiling, kernel, options)
         tiles = [larger, replace(larger, n=max(16, larger.n // 2)), *tiles]
     for tile in tiles:

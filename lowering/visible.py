@@ -7,13 +7,80 @@ for NaN and infinities in what is there, and for scores that overflow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import ml_dtypes
 
 from coset.ir.dims import Dim, add, substitute, subtract, symbols
 from coset.lowering.index_arithmetic import Extents, is_natural, linear, range_of
 from coset.lowering.kernel import Apply, Choose, Loop, Number, Result, Scalar, scalars
 
 LOW = -1e30  # scores that models fill with where they mean -inf; f16 holds none but -inf
+WEIGHTLESS = 1024.0  # e to the minus this is 0 in every dtype
+_SCALING = {"stablehlo.multiply", "stablehlo.divide", "stablehlo.negate"}
 Ends = tuple[Dim | None, Dim | None]
+
+
+def hidden(score: Scalar, keys: Sequence[Loop], extents: Extents) -> Scalar:
+    """`score` with -inf in place of a finite fill that leaves no weight: the largest score that is filled is less than the least one that
+    is not by so much that its exponential is 0, for what a product gives is no larger than its dtype holds and its factor is known. Each
+    row must see a key. The lowest f16 is such a fill, which models add to scores that are scaled."""
+    found = _hidden(score)
+    if found is None:
+        return score
+    conditions, _ = _conditions(found, extents)
+    return found if conditions and _sees_a_key(conditions, keys, extents) else score
+
+
+def _hidden(score: Scalar) -> Scalar | None:
+    """The same without a look at rows; None where there is no such fill."""
+    if isinstance(score, Apply) and score.op.name == "stablehlo.convert" and score.dtype.kind == score.operands[0].dtype.kind == "float":
+        found = _hidden(score.operands[0])
+        return None if found is None else replace(score, operands=(found,))
+    if isinstance(score, Choose):
+        return _infinite(score, None)
+    if isinstance(score, Apply) and score.op.name == "stablehlo.add":
+        for mask, other in (score.operands, score.operands[::-1]):
+            if isinstance(mask, Choose) and (found := _infinite(mask, other)) is not None:
+                return found
+    return None
+
+
+def _infinite(choice: Choose, other: Scalar | None) -> Choose | None:
+    """A choice between a fill and scores, or between a fill and 0 where `other` is added, as one between -inf and scores."""
+    for kept, fill in ((choice.inside, choice.outside), (choice.outside, choice.inside)):
+        if not isinstance(fill, Number) or not isinstance(fill.value, (int, float)) or fill.dtype.kind != "float":
+            continue
+        zero = isinstance(kept, Number) and kept.value == 0
+        if other is not None and not zero:
+            continue
+        seen = kept if other is None else other
+        most = _most(seen)
+        if most is None or not fill.value + (most if other is not None else 0.0) < -most - WEIGHTLESS or fill.value == float("-inf"):
+            continue
+        lowest = Number(float("-inf"), choice.dtype)
+        return replace(choice, inside=seen, outside=lowest) if kept is choice.inside else replace(choice, inside=lowest, outside=seen)
+    return None
+
+
+def _most(score: Scalar) -> float | None:
+    """How large the magnitude of a finite score can be: of a product, scaled by numbers; None where that is not seen."""
+    if isinstance(score, Result):
+        return float(ml_dtypes.finfo(score.dtype.numpy).max) if score.dtype.kind == "float" else None
+    if not isinstance(score, Apply):
+        return None
+    if score.op.name == "stablehlo.convert" and score.dtype.kind == "float" and score.dtype.bits >= score.operands[0].dtype.bits:
+        return _most(score.operands[0])
+    if score.op.name not in _SCALING:
+        return None
+    numbers = [abs(each.value) for each in score.operands if isinstance(each, Number) and isinstance(each.value, (int, float))]
+    others = [each for each in score.operands if not isinstance(each, Number)]
+    most = _most(others[0]) if len(others) == 1 else None
+    if most is None or (score.op.name == "stablehlo.divide" and (score.operands[0] is not others[0] or 0 in numbers)):
+        return None
+    for number in numbers:
+        most = most / number if score.op.name == "stablehlo.divide" else most * number
+    return most
 
 
 def ends_of(score: Scalar, summed: Sequence[Loop], keys: Sequence[Loop], extents: Extents, *, safe: bool) -> Ends:

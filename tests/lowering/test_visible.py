@@ -11,6 +11,7 @@ from coset.ir.op import get_op
 from coset.ir.types import BOOL, F16, F32, I32, DType
 from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Number, Result, Scalar
 from coset.lowering.visible import ends_of
+from coset.lowering.visible import hidden as with_infinite_fill
 
 ROW, KEY, PART = Loop("loop:m0", 40), Loop("loop:s0", 56), Loop("loop:s1", 4)
 DOT = Result("dot0", F32)
@@ -99,3 +100,28 @@ def test_of_an_infinite_and_a_low_mask_both_must_leave_a_key() -> None:
 def test_a_window_has_two_ends() -> None:
     near = Choose((Bound(subtract(KEY.index, ROW.index), -8, 40),), DOT, Number(INFINITE, F32), F32)
     assert ends_of(causal(near, INFINITE), (KEY,), (KEY,), MANY, safe=True) == (add(ROW.index, -8), LAST)
+
+
+DOT16, LOWEST = Result("dot", F16), -65504.0
+LESS = apply("multiply", Number(0.125, F16), DOT16, dtype=F16)
+ZERO = Number(0.0, F16)
+WIDE = Choose((Bound(subtract(add(ROW.index, KEY.index), 200), 0, 40),), ZERO, Number(LOWEST, F16), F16)  # no row sees a key
+
+
+@pytest.mark.parametrize(("score", "expected"), [
+    (apply("add", LESS, causal(ZERO, LOWEST, dtype=F16), dtype=F16), causal(LESS, INFINITE, dtype=F16)),
+    (apply("add", causal(ZERO, LOWEST, dtype=F16), LESS, dtype=F16), causal(LESS, INFINITE, dtype=F16)),
+    (apply("convert", apply("add", LESS, causal(ZERO, LOWEST, dtype=F16), dtype=F16)), apply("convert", causal(LESS, INFINITE, dtype=F16))),
+    (causal(LESS, LOWEST, dtype=F16), causal(LESS, INFINITE, dtype=F16)),
+    (apply("add", SCALED, causal(Number(0.0, F32), -3.4e38)), None),  # half of what f32 holds, twice
+    (apply("add", apply("divide", DOT, Number(8.0, F32)), causal(Number(0.0, F32), -3.4e38)),
+     causal(apply("divide", DOT, Number(8.0, F32)), INFINITE)),
+    (apply("add", DOT16, causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),  # a product of 65,504 would be 0 there
+    (apply("add", LESS, causal(ZERO, -1e4, dtype=F16), dtype=F16), None),  # 8,188 below another
+    (apply("add", LESS, causal(Number(1.0, F16), LOWEST, dtype=F16), dtype=F16), None),  # what is seen would be another number
+    (apply("add", Load("bias", (KEY.index,), F16), causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),
+    (apply("add", apply("divide", Number(1.0, F16), DOT16, dtype=F16), causal(ZERO, LOWEST, dtype=F16), dtype=F16), None),
+    (apply("add", LESS, WIDE, dtype=F16), None),
+])  # fmt: skip
+def test_a_finite_fill_that_leaves_no_weight_is_infinite(score: Scalar, expected: Scalar | None) -> None:
+    assert with_infinite_fill(score, [KEY], MANY) == (score if expected is None else expected)
