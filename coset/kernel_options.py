@@ -26,9 +26,16 @@ def options_for(numerics: str, target: Target) -> Options:
         rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
         tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
         processors=int(processors.value) if processors is not None else Options().processors,
+        cache=_cache(target),
         bulk=_bulk(target),
         eights=eights_for(numerics, target),
     )
+
+
+def _cache(target: Target) -> int:
+    """Bytes of L2, where it is one for the whole chip."""
+    capability, cache = (target.numbers.get(name) for name in ("compute_capability", "l2"))
+    return int(cache.value) if capability is not None and cache is not None else 0
 
 
 def _bulk(target: Target) -> int:

@@ -81,4 +81,5 @@ class Loops:
 
     def _planned(self, roots: Sequence[Term]) -> Plan:
         assert self.prices is not None
-        return plan(draft(roots), self.prices.target, binding=self.prices.sizes.binding, computes=can_emit)
+        exact = self.prices.numerics == "exact"
+        return plan(draft(roots), self.prices.target, binding=self.prices.sizes.binding, computes=can_emit, exact=exact)

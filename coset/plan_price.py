@@ -50,10 +50,11 @@ from coset.lowering.kernel import (
     scalars,
     values_of,
 )
-from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, is_convolution_gradient, is_light, is_product, wide
+from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, WHOLE_ROW, is_convolution_gradient, is_light, is_product, wide
 from coset.lowering.layouts import is_multiplied_last, turned
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
+from coset.lowering.rereading import WARPS, fetched_again
 from coset.lowering.scattering import LOOP
 from coset.lowering.sectors import is_in_order, moved_sectors
 from coset.lowering.streams import Work
@@ -107,8 +108,8 @@ class PlanPrices:
         Raises:
             CosetError: as `plan`.
         """
-        binding, libraries = self.sizes.binding, self.is_librarys
-        planned = plan(program, self.target, binding=binding, computes=can_emit, libraries=libraries, walks=self.walks)
+        binding, libraries, exact = self.sizes.binding, self.is_librarys, self.numerics == "exact"
+        planned = plan(program, self.target, binding=binding, computes=can_emit, libraries=libraries, exact=exact, walks=self.walks)
         return self.plan_seconds(self.laid_out(planned))
 
     def laid_out(self, planned: Plan, *, rounds: int = ROUNDS) -> Plan:
@@ -145,10 +146,17 @@ class PlanPrices:
 
     def _moving(self, own: Rating, planned: Plan, kernel: Computed) -> float:
         """Of the bytes that a kernel touches; where dims lie in another order those of whole sectors, by the programs that it has."""
+        again = self._again(planned, kernel) if isinstance(kernel, Rows) else 0
         if not isinstance(kernel, ORDERED) or not is_in_order(planned, kernel):
-            return own.moving(kernel_traffic(planned, kernel, self.sizes.binding))
+            return own.moving(kernel_traffic(planned, kernel, self.sizes.binding) + again)
         moved, share = moved_sectors(planned, kernel, self.sizes.binding, self.options.processors)
-        return own.moving(int(moved)) / share
+        return own.moving(int(moved) + again) / share
+
+    def _again(self, planned: Plan, kernel: Rows) -> int:
+        """The bytes that a kernel over long rows reads twice, though as few rows are under way as programs of many warps make it."""
+        if self._count(kernel.columns) <= WHOLE_ROW:
+            return 0
+        return int(fetched_again(kernel, planned, WARPS[-1], self.options, self.sizes.binding))
 
     def _turned(self, planned: Plan, kernel: Library) -> tuple[Buffer, ...]:
         """What a library lays out anew for its convolution, where the target says how it multiplies."""

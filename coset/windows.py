@@ -95,8 +95,9 @@ class Planning:
 
         wanted = windows if kinds else None
         return plan(
-            self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, libraries=libraries, atomics=self.atomics
-        )
+            self.program, self.target, binding=self.binding, computes=can_emit, windows=wanted, libraries=libraries, atomics=self.atomics,
+            exact=self.numerics == "exact",
+        )  # fmt: skip
 
 
 def _kind(term: Term) -> Hashable:

@@ -218,7 +218,8 @@ class Grouper:
         for loop in group.loops.values():
             count = evaluate(loop.extent, self.binding)
             rows, columns = (rows, columns * count) if loop.name in group.columns else (rows * count, columns)
-        return rows <= self.limits.few_rows and columns >= self.limits.long_row
+        last = next((loop.name for loop in reversed(group.loops.values()) if evaluate(loop.extent, self.binding) > 1), "")
+        return self.limits.parts(rows, columns, along_rows=last not in group.columns) > 1
 
     def _weight(self, term: Term) -> int:
         """The scalars that computing a floating `term` takes: by the tree, and where that is large, by counting each term once."""

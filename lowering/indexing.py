@@ -24,7 +24,7 @@ def _factors(shape: Shape) -> list[int]:
     return [axis for axis, dim in enumerate(shape) if dim != 1]
 
 
-def _aligned(left: Shape, right: Shape) -> list[tuple[list[int], list[int]]]:
+def aligned(left: Shape, right: Shape) -> list[tuple[list[int], list[int]]]:
     """The dims of two shapes with equally many elements in groups that have equally many: (axes of left, axes of right)."""
     cuts: list[dict[Dim, int]] = []
     for shape in (left, right):
@@ -50,7 +50,7 @@ def reshaped(index: Index, shape: Shape, other: Shape, extents: Extents) -> Inde
     result: list[Dim] = [0] * len(other)
     if 0 in shape or 0 in other:
         return tuple(result)
-    for mine, theirs in _aligned(shape, other):
+    for mine, theirs in aligned(shape, other):
         if len(mine) == len(theirs) == 1:
             result[theirs[0]] = index[mine[0]]
             continue
@@ -67,7 +67,7 @@ def reshaped(index: Index, shape: Shape, other: Shape, extents: Extents) -> Inde
 
 def merges_and_splits(shape: Shape, other: Shape) -> bool:
     """True for a reshape that makes each dim from several, or several from one: no element's place mixes dims."""
-    return all(len(mine) <= 1 or len(theirs) <= 1 for mine, theirs in _aligned(shape, other))
+    return all(len(mine) <= 1 or len(theirs) <= 1 for mine, theirs in aligned(shape, other))
 
 
 def strides_of(shape: Shape) -> Shape:

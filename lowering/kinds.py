@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
 
 from coset.dialects.hub_terms import is_splat
 from coset.ir.dims import product
@@ -31,11 +31,31 @@ class Limits:
     tile: int = 128
     launch_bytes: int = 2 << 20  # what a launch costs, as memory traffic (about 2 us)
     search: int = 128  # kernels looked at to see that one does not wait for another
-    long_row: int = 1 << 15  # a row so long is not held by one program ..
-    few_rows: int = 32  # .. and where there are so few of them, the rest of the machine would wait
+    step_bytes: int = 1 << 20  # what memory brings while a program that goes along a row waits for its tile (about 1 us)
+    contracts: bool = True  # sums about what a fold gives may be made of sums about what it gives of parts: they round otherwise
+    long_row: int = 1 << 15  # a cumulative reduction along a row so long is a library's ..
+    few_rows: int = 32  # .. where there are so few of them
     atomics: bool = False  # sums of floats may be added into memory in any order, so that two runs differ in their last bits
 
+    def parts(self, rows: int, columns: int, *, along_rows: bool) -> int:
+        """Of how many parts each row of a reduction is best made: 1, unless its programs, one for each row (or for each tile of rows, where
+        neighbours in memory are neighbours `along_rows`), would so long wait for memory, step by step, that launches of programs for parts
+        and for what is made of them take less."""
+        height, width = (min(rows, TILE_ALONG_ROWS[0]), TILE_ALONG_ROWS[1]) if along_rows else (1, TILE)
+        programs = -(-rows // height)
+        steps = -(-columns // width) if along_rows or columns > WHOLE_ROW else 1
+        busy = self.step_bytes / (TILE * F32.bytes)  # programs that keep memory busy
+        parts = min(steps, ceil(2 * busy / programs))
+        if parts < 2:
+            return 1
+        moved = rows * columns * F32.bytes
+        alone, beside = (max(moved, each * self.step_bytes) for each in (steps, -(-steps // parts)))
+        return parts if alone - beside > 2 * self.launch_bytes else 1
 
+
+WHOLE_ROW = 8192  # elements of a row that one program holds
+TILE = 2048  # elements of a tile of rows
+TILE_ALONG_ROWS = (64, 32)  # rows and columns of a tile at most, where neighbours in memory are neighbouring rows
 WEIGHTS = "kernel.softmax"  # of an attention that is one kernel
 WINDOWED = "kernel.windowed_product"  # a convolution that is one
 STATISTICAL = tuple(f"kernel.softmax_{word}" for word in ("top", "share", "slope"))  # of each row, of gradients of attention

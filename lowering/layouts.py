@@ -24,6 +24,7 @@ from coset.lowering.kernel import (
     Pointwise,
     Product,
     Rows,
+    loops_of,
     reads,
     scalars,
     stores_of,
@@ -168,15 +169,11 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     """A kernel with loops in the order in which it writes, or where it folds or multiplies, reads memory."""
     if not isinstance(kernel, Pointwise | Rows | Product) or not orders.keys() & {*reads(kernel), *writes(kernel)}:
         return kernel
-    if isinstance(kernel, Pointwise | Rows):
-        kernel = by_digits(kernel)
-    first = accesses(kernel)
-    if isinstance(kernel, Rows | Product):
-        folded = [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else [kernel.lhs, kernel.rhs]
-        first = [*((value.buffer, value.index) for value in scalars(*folded) if isinstance(value, Load)), *first]
-    else:
-        first = first[: len(kernel.stores)]
-    leading = next(((index, orders[name]) for name, index in first if name in orders), None)
+    leading = _leading(kernel, orders)
+    several = leading is not None and any(sum(loop.name in symbols(dim) for dim in leading[0]) > 1 for loop in loops_of(kernel))
+    if several and isinstance(kernel, Pointwise | Rows):
+        kernel = by_digits(kernel)  # one loop moves along several dims
+        leading = _leading(kernel, orders)
     if leading is None:
         return kernel
     ranks = _ranks(*leading)
@@ -189,3 +186,14 @@ def followed(kernel: Kernel, orders: Mapping[str, Order]) -> Kernel:
     if isinstance(kernel, Rows):
         return replace(kernel, rows=by_rank(kernel.rows), columns=by_rank(kernel.columns))
     return replace(kernel, loops=by_rank(kernel.loops))
+
+
+def _leading(kernel: Pointwise | Rows | Product, orders: Mapping[str, Order]) -> tuple[Shape, Order] | None:
+    """The index that a kernel's loops are to follow, and the order of its dims in memory."""
+    first = accesses(kernel)
+    if isinstance(kernel, Rows | Product):
+        folded = [fold.value for fold in kernel.folds] if isinstance(kernel, Rows) else [kernel.lhs, kernel.rhs]
+        first = [*((value.buffer, value.index) for value in scalars(*folded) if isinstance(value, Load)), *first]
+    else:
+        first = first[: len(kernel.stores)]
+    return next(((index, orders[name]) for name, index in first if name in orders), None)

@@ -64,19 +64,21 @@ def plan(
     windows: Windows | None = None,
     libraries: Libraries | None = None,
     atomics: bool = False,
+    exact: bool = False,
     walks: int = MOST_WALKS,
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
     convolutions are kernels over windows. None: none, a library does all. `libraries` says which products are a library's. None: none.
-    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `walks`: how often terms are grouped at most.
+    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `exact`: sums are of what the program says, in
+    any order. `walks`: how often terms are grouped at most.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
     """
     _require_ranks(program.terms())
     limits = _limits(target, limits)
-    limits = replace(limits, atomics=limits.atomics or atomics)
+    limits = replace(limits, atomics=limits.atomics or atomics, contracts=limits.contracts and not exact)
     kept = _in_rows(opened(program), program.inputs, limits, binding or {})
     if windows is not None:
         kept = over_windows(kept, windows)
@@ -176,8 +178,9 @@ def _limits(target: Target | None, limits: Limits | None) -> Limits:
     """The limits given, or the defaults with what the target's data say of a launch."""
     if limits is not None or target is None:
         return limits or Limits()
-    launch, rate = target.numbers.get("launch"), target.numbers.get("bandwidth")
-    return replace(Limits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else Limits()
+    launch, step, rate = (target.numbers.get(name) for name in ("launch", "step", "bandwidth"))
+    found = replace(Limits(), launch_bytes=int(launch.value * rate.value)) if launch and rate else Limits()
+    return replace(found, step_bytes=int(step.value * rate.value)) if step and rate else found
 
 
 def _require_ranks(terms: Iterable[Term]) -> None:

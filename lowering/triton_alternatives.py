@@ -88,10 +88,12 @@ def _rows(kernel: Rows | Scan, default: Choice, _: Options, sizes: Sizes) -> Ite
     free = any(not isinstance(loop.extent, int) for loop in columns)
     whole = not free and number_of(columns, sizes) <= default["BLOCK_COLUMNS"]
     many = default["BLOCK_ROWS"] > 1  # and short pieces of columns: neighbours in memory are neighbouring rows
-    widths = (default["BLOCK_COLUMNS"],) if whole else (16, 32, 64) if many else (512, 1024, 2048, 4096)
+    wide = default["BLOCK_COLUMNS"]
+    widths = (wide,) if whole else (16, 32, 64) if many else tuple(dict.fromkeys((512, 1024, 2048, 4096, wide // 2, wide)))
+    some = tuple(dict.fromkeys((*_WARPS, default.warps)))
     heights = _HEIGHTS if whole else (4, 16, 32, 64, 128) if many else (1, 2, 4)
     most = power_of_two(number_of(kernel.rows, sizes))
-    for height, width, warps in product(heights, widths, _WARPS):
+    for height, width, warps in product(heights, widths, some):
         area = height * width
         if height <= most and area <= _TILE and _per_thread(area, warps, 1 if width < 64 else 2, 32 if width < WHOLE_ROW else 64):
             yield Choice((("BLOCK_ROWS", height), ("BLOCK_COLUMNS", width)), warps)

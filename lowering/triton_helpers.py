@@ -102,6 +102,25 @@ def hyperbolic_tangent(x):
     return with_sign(-below / (below + 2.0), x)
 ''',
     '''
+def error_function(x):
+    """erf(x) in f32, to 2 units in the last place: below 1 a polynomial, beyond it 1 less a power of two of ever smaller exponent."""
+    square = x * x
+    near = 0.004917559213936329 + square * -0.000563145091291517
+    near = -0.026711318641901016 + square * near
+    near = 0.11280180513858795 + square * near
+    near = -0.37612324953079224 + square * near
+    near = 0.12837912142276764 + square * near
+    near = x + x * near
+    size = tl.abs(x)
+    left = 0.02139783464372158 + size * -0.0016695174854248762
+    left = -0.12811093032360077 + size * left
+    left = -0.94386887550354 + size * left
+    left = -1.612386703491211 + size * left
+    left = -0.003778661135584116 + size * left
+    far = (1.0 - tl.exp2(left)).to(tl.int32, bitcast=True) | (x.to(tl.int32, bitcast=True) & -2147483648)
+    return tl.where(size < 1.0, near, far.to(tl.float32, bitcast=True))
+''',
+    '''
 def logistic(x):
     """1 / (1 + exp(-x)) without overflow."""
     small = tl.exp(-tl.abs(x))

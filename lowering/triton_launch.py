@@ -29,6 +29,7 @@ class Options:
     rounding: Rounding = Rounding.STORES
     tf32: bool = False
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
+    cache: int = 0  # bytes of a cache that all of these share; 0: none is counted on
     splits: bool = True
     choices: Choices | None = field(default=None, hash=False)
     choice: Choice | None = None  # for the kernel at hand; a part of it that is a kernel of its own has none

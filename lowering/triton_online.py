@@ -8,7 +8,7 @@ the squared distance. Neither subtracts large numbers from each other. Rounding 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from coset.ir.types import F32, F64, DType
@@ -54,6 +54,20 @@ def online(fold: Fold, folds: Iterable[Fold]) -> Online | None:
         if off is not None and _is_free(off[0]) and _is_of_rows(off[1]):
             return Squares(fold, *off)
     return None
+
+
+def walks(folds: Sequence[Fold], *, contracts: bool) -> tuple[list[list[Fold]], dict[str, Online]]:
+    """The folds by the walk over a row that makes them: behind those of the folds that they need, or (`contracts`) in the same one, and how
+    these are made."""
+    together: dict[str, Online] = {}
+    level: dict[str, int] = {}
+    for fold in folds:
+        found = online(fold, folds) if contracts else None
+        if found is not None:
+            together[fold.name] = found
+        needed = max((level[name] for name in results_in(fold.value)), default=-1)
+        level[fold.name] = max(needed, 0) if found is not None else needed + 1
+    return [[fold for fold in folds if level[fold.name] == at] for at in sorted(set(level.values()))], together
 
 
 def _difference(value: Scalar, dtype: DType) -> tuple[Scalar, Scalar] | None:

@@ -32,6 +32,7 @@ from coset.lowering.kernel import (
     Statistics,
     loops_of,
 )
+from coset.lowering.rereading import fetched_again
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import number_of
@@ -63,7 +64,7 @@ def predicted(kernel: Computed, plan: Plan, choice: Choice, options: Options, ta
         share = _multiplying(kernel, choice, options, target, sizes)
     elif isinstance(kernel, (Statistics, Chain)):
         share = _retracing(kernel, choice, target, sizes)
-    share = share or _moving(kernel, plan, choice, target, sizes)
+    share = share or _moving(kernel, plan, choice, options, target, sizes)
     slots = options.processors * share.resident
     joined = 0.0
     if dict(choice.numbers).get("SPLITS", 1) > 1:
@@ -119,7 +120,7 @@ def _share(flop: float, bytes_: float, programs: int, unit: DType, choice: Choic
     return _Share(seconds, programs, max(1, min(_SIDES, THREADS // (32 * choice.warps))))
 
 
-def _moving(kernel: Computed, plan: Plan, choice: Choice, target: Target, sizes: Mapping[str, int]) -> _Share:
+def _moving(kernel: Computed, plan: Plan, choice: Choice, options: Options, target: Target, sizes: Mapping[str, int]) -> _Share:
     """A program of a kernel that waits for memory: its share of the bytes is that of its tile in the index space."""
     numbers = dict(choice.numbers)
     if isinstance(kernel, (Rows, Scan)):
@@ -139,7 +140,10 @@ def _moving(kernel: Computed, plan: Plan, choice: Choice, target: Target, sizes:
         total = number_of(loops_of(kernel), sizes)
         rows = number_of(kernel.rows, sizes)  # type: ignore[union-attr]
         tile, programs = numbers["BLOCK_ROWS"] * (total // max(rows, 1)), -(-rows // numbers["BLOCK_ROWS"])
-    seconds = kernel_traffic(plan, kernel, sizes) * tile / max(total, 1) / _bandwidth(target)
+    moved: float = kernel_traffic(plan, kernel, sizes)
+    if isinstance(kernel, Rows) and numbers["BLOCK_COLUMNS"] < columns:
+        moved += fetched_again(kernel, plan, choice.warps, options, sizes)
+    seconds = moved * tile / max(total, 1) / _bandwidth(target)
     return _Share(seconds, programs, max(1, THREADS // (32 * choice.warps)))
 
 

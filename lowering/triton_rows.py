@@ -12,18 +12,18 @@ from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute
 from coset.ir.types import BOOL, DType
 from coset.lowering.index_arithmetic import linear
-from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, extents_of, reads, scalars, writes
+from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, Store, extents_of, reads, scalars, writes
+from coset.lowering.kinds import TILE, TILE_ALONG_ROWS, WHOLE_ROW
+from coset.lowering.rereading import again_bytes, warps_for
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_online import Exponentials, Online, Squares, online, results_in
+from coset.lowering.triton_online import Exponentials, Online, Squares, walks
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
-WHOLE_ROW = 8192  # elements of a row that one program holds
-TILE = 2048  # elements of a tile of several rows
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN
 
@@ -39,7 +39,7 @@ class Tiles:
     @property
     def warps(self) -> int:
         """Warps of 32 threads so that each thread has 8 to 16 elements."""
-        return min(16, max(4, self.rows * self.columns // 512))
+        return min(16 if self.whole else 32, max(4, self.rows * self.columns // 512))
 
     @property
     def choice(self) -> Choice:
@@ -56,12 +56,14 @@ def power_of_two(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool) -> Tiles:
-    """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them."""
+def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool, again: int = 0) -> Tiles:
+    """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them. `again`: bytes of
+    each element that are read again, of rows that are gone over several times."""
     some = power_of_two(rows) if isinstance(rows, int) else 1024
     if along_rows:
-        height = max(1, min(some, 64))
-        width = min(power_of_two(columns), 32) if isinstance(columns, int) else 32
+        height, width = TILE_ALONG_ROWS
+        height = max(1, min(some, height))
+        width = min(power_of_two(columns), width) if isinstance(columns, int) else width
         return Tiles(height, width, isinstance(columns, int) and columns <= width)
     if isinstance(columns, int) and columns <= WHOLE_ROW:
         width = power_of_two(columns)
@@ -69,6 +71,8 @@ def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool)
         while height > 1 and isinstance(rows, int) and rows < 2 * height * options.processors:
             height //= 2
         return Tiles(height, width, True)
+    if again and isinstance(rows, int) and isinstance(columns, int):
+        return Tiles(1, TILE // 4 * warps_for(rows, columns * again, options), False)
     return Tiles(1, TILE, False)
 
 
@@ -102,7 +106,9 @@ class _Writer:
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
         along = lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding)
-        tiles = choose_tiles(self.count, self.length, options, along_rows=along)
+        tiles = choose_tiles(
+            self.count, self.length, options, along_rows=along, again=again_bytes(kernel, plan, contracts=options.contracts)
+        )
         self.choice = options.choice or tiles.choice
         self.tiles = tiles.chosen(self.choice)
         extents = extents_of(kernel)
@@ -110,12 +116,14 @@ class _Writer:
         wide, self.sizes = wideness(index_limits(plan, (*reads(kernel), *writes(kernel)), dims, extents, ends))
         self.body = Body(plan, options, wide=wide)
         self.online: dict[str, Online] = {}
+        self.shares: dict[DType, str] = {}
+        self.taken = 0  # walks over the columns
         self.scope = Scope(_BOTH if self.tiles.whole else _ROW)
         masks = [None if self.tiles.rows == 1 else self._mask("row_mask", self.count, self.tiles.rows)]
         masks.append(self._mask("column_mask", self.length, self.tiles.columns))
         axes = {"row": Axis("rows", masks[0]), "column": Axis("columns", masks[1])}
         self.space = Space(self.body, axes, [self.scope], binding, kernel.picks)
-        for name in ("rows", "columns", "row_mask", "column_mask", "start", "count", "BLOCK_ROWS", "BLOCK_COLUMNS"):
+        for name in ("rows", "columns", "row_mask", "column_mask", "start", "back", "BLOCK_ROWS", "BLOCK_COLUMNS"):
             self.body.name(name)
         self.space.number(self.rows, "rows", _ROW)
         self.space.number(self.columns, "columns", _COLUMN)
@@ -137,7 +145,8 @@ class _Writer:
             for fold in self.kernel.folds:
                 self.space.results[fold.name] = self._folded(fold, self._part(fold))
         else:
-            for folds in self._passes():
+            passes, self.online = walks(self.kernel.folds, contracts=self.body.options.contracts)
+            for folds in passes:
                 self._pass(folds)
         for store in self.kernel.row_stores:
             self.space.store(store, _ROW)
@@ -162,7 +171,14 @@ class _Writer:
 
     def _element_stores(self) -> None:
         for store in self.kernel.element_stores:
-            self.space.store(store, _BOTH)
+            self.space.store(store, _BOTH, passing=self._is_passing(store))
+
+    def _is_passing(self, store: Store) -> bool:
+        """True where a cache should not keep what is stored: it holds rows that are read again, and less than there is of this."""
+        cache = self.body.options.cache
+        if self.tiles.whole or not cache or not isinstance(self.count, int) or not isinstance(self.length, int):
+            return False
+        return self.count * self.length * self.body.plan.buffers[store.buffer].dtype.bytes > cache
 
     # ------------------------------------------------------------ folds
 
@@ -188,25 +204,19 @@ class _Writer:
             return self.space.line(rounded, result.axes, f"{fold.name}_{fold.dtype}")
         return result
 
-    def _passes(self) -> list[list[Fold]]:
-        """The folds by the pass that makes them: after those of the folds that they need, or in the same one."""
-        level: dict[str, int] = {}
-        for fold in self.kernel.folds:
-            together = online(fold, self.kernel.folds) if self.body.options.contracts else None
-            if together is not None:
-                self.online[fold.name] = together
-            needed = max((level[name] for name in results_in(fold.value)), default=-1)
-            level[fold.name] = max(needed, 0) if together is not None else needed + 1
-        return [[fold for fold in self.kernel.folds if level[fold.name] == at] for at in sorted(set(level.values()))]
-
     def _begin(self) -> None:
+        """Begin a walk over the columns, to where the one before it came from: a cache has what was read last."""
         inner = Scope(_BOTH)
         self.space.enter(inner)
+        self.taken += 1
+        if self.taken % 2 == 0:
+            inner.lines.append(f"start = (tl.cdiv({self.body.text(self.length)}, BLOCK_COLUMNS) - 1) * BLOCK_COLUMNS - back")
         self._columns(inner, "start + ")
 
     def _end(self) -> None:
         inner = self.space.leave()
-        self.scope.lines.append(f"for start in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
+        place = "back" if self.taken % 2 == 0 else "start"
+        self.scope.lines.append(f"for {place} in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
         self.scope.lines += [f"    {line}" for line in inner.lines]
 
     def _pass(self, folds: list[Fold]) -> None:
@@ -215,8 +225,11 @@ class _Writer:
         parts = {fold.name: self._online_parts(self.online[fold.name], partial) for fold in folds if fold.name in self.online}
         self._begin()
         inner = self.space.scopes[-1]
-        if any(isinstance(self.online[name], Squares) for name in parts):
-            inner.lines.append("count = start // BLOCK_COLUMNS + 1.0")
+        kinds = {self.online[name].fold.dtype for name in parts if isinstance(self.online[name], Squares)}
+        self.shares = {kind: self.body.name("share") for kind in sorted(kinds, key=str)}
+        for kind, name in self.shares.items():  # of the mean so far, that of this step's value
+            place = "back" if self.taken % 2 == 0 else "start"
+            inner.lines.append(f"{name} = 1.0 / tl.cast({place} // BLOCK_COLUMNS + 1, {TYPES[kind.name]})")
         for name, names in parts.items():  # before the largest so far is replaced
             self._step(self.online[name], names)
         for fold in folds:
@@ -244,11 +257,12 @@ class _Writer:
 
     def _online_parts(self, one: Online, partial: Mapping[str, str]) -> tuple[str, ...]:
         """The tiles that a fold keeps: for exponentials the sum about the largest so far, and that; for squares the sum about the mean so
-        far, that, and how many there were."""
+        far, that, and how many there were where that is not the same everywhere."""
         kind, name = TYPES[one.fold.dtype.name], one.fold.name
         if isinstance(one, Exponentials):
             return self._tile(f"{name}_so_far", "0.0", kind), partial[one.largest]
-        return tuple(self._tile(f"{name}_{word}", "0.0", kind) for word in ("so_far", "mean", "count"))
+        counted = ("count",) if self.space.axes["column"].mask is not None else ()
+        return tuple(self._tile(f"{name}_{word}", "0.0", kind) for word in ("so_far", "mean", *counted))
 
     def _step(self, one: Online, names: tuple[str, ...]) -> None:
         """A tile more. Of exp(x - m) and exp(m - x) one is at most 1, and the other is not needed."""
@@ -266,12 +280,12 @@ class _Writer:
             grown = f"tl.where({value.text} > {largest}, {so_far} * {less} + 1.0, {so_far} + {less})"
             lines.append(f"{so_far} = {kept(grown, so_far)}")
             return
-        so_far, mean, count = names
-        off = self.body.name("off")
+        so_far, mean, *counts = names
+        off, share = self.body.name("off"), self.shares[one.fold.dtype]
         lines.append(f"{off} = {value.text} - {mean}")
-        lines.append(f"{mean} = {kept(f'{mean} + {off} / count', mean)}")
+        lines.append(f"{mean} = {kept(f'{mean} + {off} * {share}', mean)}")
         lines.append(f"{so_far} = {kept(f'{so_far} + {off} * ({value.text} - {mean})', so_far)}")
-        lines.append(f"{count} = {kept(f'{count} + 1.0', count)}")
+        lines += [f"{count} = {kept(f'{count} + 1.0', count)}" for count in counts]
 
     def _joined(self, one: Online, names: tuple[str, ...]) -> Value:
         """The parts of a row about the value that is known now; a place that had no element has no part."""
@@ -280,11 +294,14 @@ class _Writer:
             top = self.space.results[one.largest]
             text = f"tl.where({so_far} == 0.0, 0.0, {so_far} * tl.exp({largest} - {top.text}))"
         else:
-            so_far, mean, count = names
+            so_far, mean, *counts = names
             center = self.space.name(one.center, self.space.computed(one.center))
             off = self.body.name("off")
             self.scope.lines.append(f"{off} = {mean} - {center.text}")
-            text = f"tl.where({count} == 0.0, 0.0, {so_far} + {count} * ({off} * {off}))"
+            text = "".join(f"tl.where({count} == 0.0, 0.0, {so_far} + {count} * ({off} * {off}))" for count in counts)
+            if not counts:
+                assert isinstance(self.length, int)
+                text = f"{so_far} + {float(self.length // self.tiles.columns)} * ({off} * {off})"
         name = self.body.name(f"{one.fold.name}_parts")
         self.scope.lines.append(f"{name} = {text}")
         return self._folded(one.fold, Value(name, _ROW))

@@ -9,7 +9,7 @@ enough: `can_emit` says so, and the planner gives the op to a library. What is p
 - of narrow floats, results stay in f32 until they are stored, converted or folded (`Rounding.STORES`), or are rounded after each op
   as the hub has it (`Rounding.EACH`);
 - exp in f32 has a relative error of about 2^-23 + |x| * 2^-24: `tl.exp` multiplies by log2 e and rounds first;
-- on NVIDIA, log, rsqrt, sine, cosine and erf of f32 take subnormal operands as 0 (`.ftz` in the PTX of Triton 3.9); the other forms,
+- on NVIDIA, log, rsqrt, sine and cosine of f32 take subnormal operands as 0 (`.ftz` in the PTX of Triton 3.9); the other forms,
   exp, divide and sqrt among them, do not. The interpreter does not show this.
 """
 
@@ -77,7 +77,7 @@ _FORMS: dict[str, dict[str, str]] = {
     "sine": _all(_FLOATS, "tl.sin({0})"),
     "cosine": _all(_FLOATS, "tl.cos({0})"),
     "tan": _all(_FLOATS, "tl.sin({0}) / tl.cos({0})"),
-    "erf": _all(_FLOATS, "tl.erf({0})"),
+    "erf": {**_all("narrow f32", "error_function({0})"), "f64": "tl.erf({0})"},
     "not": {**_all("int bool", "~{0}"), "uint": "{0} ^ tl.full((), {ones}, {type})"},  # ~ of unsigned: no interpreter up to Triton 3.7
     "add": {**_all(_REALS, "{0} + {1}"), "bool": "{0} | {1}"},
     "subtract": _all(_REALS, "{0} - {1}"),

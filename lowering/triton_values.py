@@ -412,14 +412,15 @@ class Space:
 
     # ------------------------------------------------------------ stores
 
-    def store(self, store: Store, axes: Axes) -> None:
-        """Write a store of the tile along `axes`."""
+    def store(self, store: Store, axes: Axes, *, passing: bool = False) -> None:
+        """Write a store of the tile along `axes`; `passing`: caches need not keep it."""
         value = self.stored(store.value)
         if value.literal:
             value = self.name(store.value, value)
         pointer, all_axes = self.pointer(store.buffer, store.index, axes)
         mask = self.mask(all_axes, None)
-        text = f"tl.store({pointer}, {value.text}, mask={mask})" if mask else f"tl.store({pointer}, {value.text})"
+        more = (f", mask={mask}" if mask else "") + (', eviction_policy="evict_first"' if passing else "")
+        text = f"tl.store({pointer}, {value.text}{more})"
         self.scopes[self._place(axes)].lines.append(text)
 
 

@@ -136,7 +136,7 @@ def test_an_unknown_batch_changes_nothing() -> None:
 
 def test_statistics_of_groups_are_read_along_their_features() -> None:
     """A normalization between two convolutions follows them: its loops go through memory, by digits of what was one dim."""
-    x = input_term("x", TensorType(F16, (8, 320, 32, 32)))
+    x = input_term("x", TensorType(F16, (64, 320, 32, 32)))
     y = convolution(x, filters(320, 320, 3, 3), **SAME)
     y = convolution(normalized(y, 8), filters(320, 320, 3, 3), **SAME)
     planned = made(Program((x,), (("y", y),)))

@@ -44,7 +44,7 @@ def variance(rows: Dim, columns: Dim, dtype: DType) -> tuple[Rows, Plan]:
 
 
 def passes(kernel: Rows, made: Plan, options: Options | None = None) -> int:
-    return emit(kernel, made, options=options).source.count("for start in range(")
+    return emit(kernel, made, options=options).source.count(" in range(0, ")
 
 
 def test_passes_over_a_long_row() -> None:
@@ -122,7 +122,7 @@ def test_few_long_rows_are_split_by_what_is_typical(family: str, length: int, in
     x = x_("x", F32, 3, symbol("n"))
     y = softmax_of(x) if family == "softmax" else fold(x, "add" if family == "sum" else "maximum", 1)
     made = plan(Program((x,), (("y", y),)), computes=can_emit, binding={"n": 200000})
-    assert len(made.kernels) == (5 if family == "softmax" else 2)
+    assert len(made.kernels) == (3 if family == "softmax" else 2)
     values = np.random.default_rng(2).normal(size=(3, length)).astype(np.float32)
 
     class Checking(plan_numpy._Run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast, widen
-from coset.ir.op import Op, all_ops, find_op
+from coset.ir.op import Op, all_ops, find_op, get_op
 from coset.ir.types import BOOL, DTYPES, DType
 from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
 from coset.lowering.triton import Options, Rounding, can_emit
@@ -101,6 +102,25 @@ def test_ops_mean_what_the_hub_says(name: str, count: int, interpreter: Runner) 
                 zero = widen(expected) == 0
                 signs = np.signbit(widen(value)[zero]), np.signbit(widen(expected)[zero])
                 assert (signs[0] == signs[1]).all(), f"{store.buffer} of {name}: {operands['x0'][zero]} gives zeros of another sign"
+
+
+@pytest.mark.parametrize("options", [Options(), EACH])
+def test_erf_is_near_everywhere(options: Options, interpreter: Runner) -> None:
+    """2 units in the last place of the result: in each binade and at each end of its two forms, and its limits without one."""
+    draw = np.random.default_rng(3)
+    drawn = draw.integers(0, 2**23, (254, 256)) + (np.arange(1, 255)[:, None] << 23)  # every exponent
+    dense = np.concatenate([np.linspace(0.3, 4.5, 60_000), np.nextafter(np.float32(1), [0, 2], dtype=np.float32), [1.0]])
+    x = np.concatenate([drawn.astype(np.int32).view(np.float32).ravel(), dense.astype(np.float32), np.float32([0, 1e-40, np.inf, np.nan])])
+    x = np.concatenate([x, -x])
+    loop = Loop("loop:i", x.size)
+    erf = Apply(get_op("chlo.erf"), (Load("x", (loop.index,), DTYPES["f32"]),), DTYPES["f32"])
+    kernel = Pointwise("erf", (loop,), (Store("y", (loop.index,), erf),))
+    buffers = {key: Buffer(key, DTYPES["f32"], (loop.extent,), role) for key, role in (("x", "input"), ("y", "output"))}
+    found, _ = run(kernel, Plan(buffers, (kernel,), (), ()), {"x": x}, {}, interpreter, options)["y"]
+    expected = np.array([math.erf(each) for each in x.tolist()])
+    units = np.abs(found - expected) / np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+    assert np.nanmax(units) <= 2.0 and np.array_equal(np.isnan(found), np.isnan(x))
+    assert np.all(np.abs(found[np.abs(x) >= 4]) == 1.0) and np.array_equal(np.signbit(found[x == x]), np.signbit(x[x == x]))
 
 
 @pytest.mark.parametrize("name", NAMES)
