@@ -1,7 +1,7 @@
 """What `gpu` measures of whole programs: torch eager, torch.compile, and the package that `coset lower` writes, side by side.
 
-The blocks of issue 4 run beside what torch.compile does by itself, the models of issue 10 beside its max-autotune, which tunes products and
-convolutions and replays a CUDA graph.
+The blocks of issue 4 run beside what torch.compile does by itself, the models of issue 10 beside its max-autotune too, which tunes products
+and convolutions and replays a CUDA graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coset.timing import Protocol, ratio
 
 KINDS: dict[str, tuple[dict[str, Callable[[bool], Block]], tuple[str, ...]]] = {
     "blocks": (BLOCKS, ("eager", "compile", "compile_graph")),
-    "models": (MODELS, ("eager", "compile_max")),
+    "models": (MODELS, ("eager", "compile_graph", "compile_max")),
 }
 """Programs by kind and name, and what they are timed beside."""
 OFFERED = ("ours", "ours_graph")
@@ -123,8 +123,8 @@ def measured(kind: str, name: str, folder: Path, target: str, device: str, proto
 
 
 def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *, tiny: bool) -> Iterator[Row]:
-    """The row of a program whose package lies at `folder`/NAME: at first beside torch eager alone, then beside all others, which may take
-    long to compile. What other processes of this run do on the GPU waits for what is timed here."""
+    """The row of a program whose package lies at `folder`/NAME: at first beside torch eager alone, then beside the others one by one, which
+    may take long to compile. What other processes of this run do on the GPU waits for what is timed here."""
     known, rivals = KINDS[kind]
     made = drawn(name, known[name], tiny=tiny)
     with turn():
@@ -135,11 +135,12 @@ def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *
         profiles = _profiles(ways, ("eager", *OFFERED[-1:]))
     yield {**row, "profile": profiles}
     tuned_in_turn()
-    ways.add(rivals[1:])
-    with turn():
-        row = _row(name, ways, expected, protocol)
-        profiles |= _profiles(ways, rivals[-1:])
-    yield {**row, "profile": profiles}
+    for rival in rivals[1:]:
+        ways.add((rival,))
+        with turn():
+            row = _row(name, ways, expected, protocol)
+            profiles |= _profiles(ways, (rival,))
+        yield {**row, "profile": profiles}
 
 
 def _row(name: str, ways: Ways, expected: Sequence[Tensor], protocol: Protocol) -> Row:

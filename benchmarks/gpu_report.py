@@ -107,7 +107,8 @@ def _tuning(row: Row) -> list[str]:
 def _block(row: Row) -> list[str]:
     if "geometric_mean" in row:
         under = ", ".join(f"{name} {share:.2f}" for name, share in row["under"].items()) or "none"
-        return [f"  geometric mean over max-autotune: {row['geometric_mean']:.2f} of {row['of']}, goal 1.1; under 0.95: {under}"]
+        untuned = f"; without its tuning, for which time ran out: {', '.join(row['untuned'])}" if row["untuned"] else ""
+        return [f"  geometric mean over max-autotune: {row['geometric_mean']:.2f} of {row['of']}, goal 1.1; under 0.95: {under}{untuned}"]
     if "median_s" not in row:
         return [f"  {row.get('block', '')}: {row.get('problem') or row.get('error')}"]
     times = "  ".join(f"{name} {value * 1e3:.3f}" for name, value in row["median_s"].items())

@@ -122,9 +122,8 @@ def error_function(x):
 ''',
     '''
 def logistic(x):
-    """1 / (1 + exp(-x)) without overflow."""
-    small = tl.exp(-tl.abs(x))
-    return tl.where(x >= 0, 1.0, small) / (1.0 + small)
+    """1 / (1 + exp(-x)), 0 where the exponential is infinite."""
+    return 1.0 / (1.0 + tl.exp(-x))
 ''',
     '''
 def power(x, y):

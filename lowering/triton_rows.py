@@ -14,7 +14,7 @@ from coset.ir.types import BOOL, DType
 from coset.lowering.index_arithmetic import linear
 from coset.lowering.kernel import Fold, Load, Loop, Plan, Rows, Scalar, Store, extents_of, reads, scalars, writes
 from coset.lowering.kinds import TILE, TILE_ALONG_ROWS, WHOLE_ROW
-from coset.lowering.rereading import again_bytes, warps_for
+from coset.lowering.rereading import AT_ONCE, again_bytes, warps_for
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, join_loops
@@ -26,6 +26,7 @@ from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN
+AHEAD = 3  # steps of a walk that are under way at most
 
 
 @dataclass(frozen=True)
@@ -216,8 +217,17 @@ class _Writer:
     def _end(self) -> None:
         inner = self.space.leave()
         place = "back" if self.taken % 2 == 0 else "start"
-        self.scope.lines.append(f"for {place} in range(0, {self.body.text(self.length)}, BLOCK_COLUMNS):")
+        end, stages = self.body.text(self.length), self._ahead(inner.lines)
+        walk = f"tl.range(0, {end}, BLOCK_COLUMNS, num_stages={stages})" if stages > 1 else f"range(0, {end}, BLOCK_COLUMNS)"
+        self.scope.lines.append(f"for {place} in {walk}:")
         self.scope.lines += [f"    {line}" for line in inner.lines]
+
+    def _ahead(self, lines: Sequence[str]) -> int:
+        """How many steps of a walk are under way, so that a program of many elements does not wait for each step's: as many as its share of
+        shared memory holds, where the machine is known to copy there past the registers. A load is taken for one of 4 bytes."""
+        loads = sum("tl.load(" in line for line in lines)
+        room = self.body.options.bulk * self.choice.warps // AT_ONCE
+        return min(AHEAD, room // (4 * loads * self.tiles.rows * self.tiles.columns)) if loads else 1
 
     def _pass(self, folds: list[Fold]) -> None:
         """One loop over the columns: a partial result for each place of a tile, then one fold of these."""

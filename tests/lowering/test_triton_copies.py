@@ -528,7 +528,7 @@ def linear(m: Dim, n: int, k: int) -> tuple[Product, Plan]:
 
 @pytest.mark.parametrize(("sizes", "tile"), [
     ((8192, 8192, 8192), (128, 256, 1)), ((2048, 14336, 4096), (128, 256, 1)), ((8192, 768, 768), (128, 128, 1)),
-    ((512, 4096, 4096), (128, 128, 0)), ((2048, 1024, 4096), (128, 128, 0)), ((256, 256, 256), (64, 64, 0)),
+    ((512, 4096, 4096), (128, 128, 1)), ((2048, 1024, 4096), (128, 128, 1)), ((256, 256, 256), (64, 64, 0)),
 ])  # fmt: skip
 def test_tiles_leave_few_processors_idle(sizes: tuple[int, int, int], tile: tuple[int, int, int]) -> None:
     """192 tiles of 128 by 256 on 132 processors take as long as 264; 128 by 128 take three rounds of half the work instead of two."""
