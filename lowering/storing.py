@@ -87,14 +87,14 @@ class Storer:
         """Compare the bytes moved: `term` written once and read by each of `readers`, or what it is made from read by each of them."""
         if term.op.name in WRITTEN_OUT:
             return self._choose(term, True, "it goes through windows")
-        found = self._frontier(term)
-        if found is None:
-            return self._choose(term, True, "it is made from too much to be computed again")
-        sources, work, own = found
         tiled = any(reader.kind in TILED for reader in readers)
         cut = narrow_cut(term, self.grouping.light, self.grouping.required, self.binding, self.limits, tiled=tiled)
         if cut is not None and all(source in self.grouping.home or source not in self.grouping.light for source in cut):
             return self._choose(term, False, "what it is made from is narrower")
+        found = self._frontier(term)
+        if found is None:
+            return self._choose(term, True, "it is made from too much to be computed again")
+        sources, work, own = found
         if tiled and work > (self.limits.product_scalars if home is None else 0):
             return self._choose(term, True, "a product would compute it again for each tile")
         size = bytes_of(term, self.binding)

@@ -310,7 +310,7 @@ def test_products_compile_to_matrix_units_of_8_bits(
             assert instruction.format(left.name[2:6].rstrip("f"), right.name[2:6].rstrip("f")) in compiled.text
             assert "mma.sync" not in compiled.text and ("cp.async.bulk.tensor" in compiled.text) == bool(bulk)
             if turned == "w" and bulk and target == "sm_90":
-                assert compiled.text.count("st.shared") <= 16, "of the results only"
+                assert compiled.text.count("st.shared") <= 32, "of the results only: of four warps each thread has 128"
 
 
 def test_hopper_does_not_sum_in_few_bits_where_that_is_not_allowed(compiler: Compiler) -> None:
