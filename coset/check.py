@@ -235,6 +235,9 @@ def _listen(run: Run, session: Session, feed: Feed) -> None:
         run.noise[name] = max(run.noise[name], largest_step(value, run.outputs[name]))
 
 
+LOST = "a NaN is lost"  # the problem of a difference
+
+
 def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool, usual: float | None = None) -> Difference:
     """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). What is no tensor must be
     equal; so must anything that is no float."""
@@ -254,7 +257,7 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
     # where the original is not finite its value says nothing about rounding; but what was finite must stay so, and NaN stay NaN
     problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
     if case == "nan" and np.isnan(left).any() and not np.isnan(right[np.isnan(left)]).all():
-        problem = "a NaN is lost"
+        problem = LOST
     with np.errstate(invalid="ignore", over="ignore"):
         step = np.abs(left[finite] - right[finite])
         scale = float(np.max(np.abs(left[finite]), initial=0.0))

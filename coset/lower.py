@@ -33,7 +33,7 @@ from coset.lowering.chosen_matrix import chosen_matrix
 from coset.lowering.contraction import of_matrices
 from coset.lowering.convolution_gradients import gradient_of_convolution
 from coset.lowering.grouped import is_grouped
-from coset.lowering.kernel import Plan
+from coset.lowering.kernel import Attention, Chain, Kernel, Plan, Statistics
 from coset.lowering.kinds import is_convolution_gradient
 from coset.lowering.package import Package, aten_package, refuse_foreign, write_package
 from coset.lowering.package_plan import planned_package
@@ -343,13 +343,26 @@ def _checked(asked: Lowering, original: Program, task: Task, folder: Path, emitt
         with asked.opened(folder, interpreted) as package, ExitStack() as stack:
             plain = _Plain(original, place / "plain", lambda folder: stack.enter_context(asked.opened(folder, False)))
             opened = task.program if any(term.op.has("foreign") for term in original.terms()) else None
-            report = compare(original, package, asked.dims or {}, amplified=amplified, sums=sums, plain=plain.run, opened=opened)
+            overlooks = HIDDEN if interpreted and emitted.plan is not None and any(map(_hides, emitted.plan.kernels)) else ""
+            report = compare(
+                original, package, asked.dims or {}, amplified=amplified, sums=sums, plain=plain.run, opened=opened, overlooks=overlooks
+            )
     if not report.ok:
         own, beside = (emitted.runs("triton" if code else "torch", interpreted=code) for code in (interpreted, False))
         made = Candidate(emitted.program, emitted.plan, own, beside if interpreted else None)
         raise refusal(original, task, report, made, amplified=amplified)
     ran = "in Triton's interpreter" if interpreted else "as torch functions" if asked.code == "triton" else f"as {asked.code}"
     return {**report.summary(), "kernels": ran, "apart": report.apart}
+
+
+HIDDEN = "attention does not read the keys that a mask hides"
+
+
+def _hides(kernel: Kernel) -> bool:
+    """True for attention that goes through a part of its keys, whose NaN is lost then: a mask leaves them no weight."""
+    if isinstance(kernel, Statistics | Chain):
+        return kernel.low is not None or kernel.high is not None
+    return isinstance(kernel, Attention) and kernel.seen is not None
 
 
 @dataclass
@@ -373,11 +386,11 @@ class _Plain:
 
 def compare(
     program: Program, package: Runs, given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
-    plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None,
+    plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None, overlooks: str = "",
 ) -> CheckReport:  # fmt: skip
     """Run the package beside the evaluator; see `against_reference`.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
     """
-    return against_reference(program, package.run, given, amplified=amplified, sums=sums, plain=plain, opened=opened)
+    return against_reference(program, package.run, given, amplified=amplified, sums=sums, plain=plain, opened=opened, overlooks=overlooks)

@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from coset.check import CheckReport, difference, largest
+from coset.check import LOST, CheckReport, difference, largest
 from coset.feeds import Case, Feed, bindings, cases
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
@@ -47,7 +47,7 @@ def read_program(model: Any) -> Program:
 
 def against_reference(
     program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
-    exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None,
+    exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None, overlooks: str = "",
 ) -> CheckReport:  # fmt: skip
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
     operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs. `plain` runs
@@ -57,6 +57,7 @@ def against_reference(
     infinities are not judged, nor is what roundings explain where they move most of an output (a variance that is infinite in one order
     and not in another).
     `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were kept cannot be moved.
+    `overlooks`: why a NaN may be lost by `run`, which the report says under `apart` where one is.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
@@ -89,6 +90,9 @@ def against_reference(
                         apart = apart or f"{found}; {near} may overflow in another order"
                         continue
                     apart, found = (apart or str(found), judged) if judged.ok else (apart, found)
+                if found.problem == LOST and overlooks:
+                    apart = apart or f"{found}; {overlooks}"
+                    continue
                 report.differences.append(found)
         if report.cases:
             return replace(report, apart=apart)

@@ -79,3 +79,18 @@ def test_masks_of_infinities_are_not_near() -> None:
     assert near_overflow(program, {"x": np.ones(4, np.float32), "mask": np.zeros(4, np.float32)}) is None
     assert near_overflow(program, {"x": np.full(4, 100, np.float32), "mask": np.zeros(4, np.float32)}) == "`stablehlo.exponential`"
     assert near_overflow(program, {"x": np.ones(4, np.float32), "mask": np.full(4, -np.inf, np.float32)}) is None
+
+
+@pytest.mark.parametrize("lost", ["where it was", "a number too"])
+def test_a_lost_nan_is_told_where_the_program_may_overlook_it(lost: str) -> None:
+    """Nothing else is excused by it: a number that changes stays a difference."""
+    program = _program(1)
+
+    def run(feed: Feed) -> Feed:
+        off = 1.0 if lost == "a number too" else 0.0
+        return {name: (np.nan_to_num(value) + off).astype(value.dtype) for name, value in values_of(program, feed).items()}
+
+    assert not against_reference(program, run, {}).ok
+    report = against_reference(program, run, {}, overlooks="a mask hides it")
+    assert report.ok is (lost == "where it was")
+    assert report.apart.endswith("a NaN is lost; a mask hides it")
