@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -122,13 +122,23 @@ class Device:
 
     def run(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> None:
         """Start kernels in order; `tensors` by buffer name, `binding` gives the program's symbols. Does not wait for them."""
+        for function, grid, given, named in self._calls(launches, tensors, binding):
+            function[grid](*given, **named)
+
+    def compile(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> None:
+        """Fill Triton's cache with what `run` would start; tensors need no memory (torch's device `meta`)."""
+        for function, grid, given, named in self._calls(launches, tensors, binding):
+            function.warmup(*given, grid=grid, **named)
+
+    def _calls(
+        self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]
+    ) -> Iterator[tuple[Any, tuple[int, ...], list[Any], dict[str, Any]]]:
+        """The function of each launch that has programs, its grid, and what it is handed."""
         for launch in launches:
             grid = tuple(evaluate(dim, binding) for dim in launch.grid)
             if all(grid):
                 given = [_given(launch, each, tensors, binding) for each in launch.arguments]
-                numbers = launch.numbers(binding)
-                function = getattr(self._module, launch.function)
-                function[grid](*given, **numbers, **launch.options())
+                yield getattr(self._module, launch.function), grid, given, {**launch.numbers(binding), **launch.options()}
 
     def milliseconds(self, launches: Sequence[Launch], tensors: Mapping[str, Any], binding: Mapping[str, int]) -> float:
         """The median time of all launches together, with a cold L2 cache, as Triton's own benchmark measures it."""

@@ -35,7 +35,7 @@ def attention(device: str, target: str, protocol: Protocol, *, tiny: bool, tune:
         kernels = Kernels(case, device, target)
         query, key, value = (kernels.tensors[dict(kernels.plan.inputs)[name]] for name in "qkv")
         refused: dict[str, str] = {}
-        other, forms = _forms(kernels, tune=tune, tiny=tiny)
+        other, forms = attention_forms(kernels, tune=tune, tiny=tiny)
         with ExitStack() as stack, Device(kernels.source()) as module:
             programs: dict[str, Callable[[], object]] = {
                 "ours": captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device),  # noqa: B023  (done in this round)
@@ -72,7 +72,7 @@ def attention(device: str, target: str, protocol: Protocol, *, tiny: bool, tune:
         kernels.tensors.clear()
 
 
-def _forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, dict[str, tuple[Choice | None, Options]]]:
+def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, dict[str, tuple[Choice | None, Options]]]:
     """The name of the other form, and all other forms by name: choices with the options that they are made with."""
     (kernel,) = kernels.plan.kernels
     chosen, options = kernels.emissions[0].choice, kernels.options

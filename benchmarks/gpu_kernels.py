@@ -36,6 +36,7 @@ from coset.windows import Planning
 assert coset.dialects  # imported so that every op is registered
 
 Row = dict[str, Any]
+NOWHERE = "meta"  # torch's device of tensors without memory
 COPY_ELEMENTS = 1 << 28  # of f32: 1 GiB read and 1 GiB written
 BANDWIDTH_GOAL, PRODUCT_GOAL = 0.85, 0.95
 ERROR_GOAL = {"f32": 1e-5, "f16": 2e-3, "bf16": 1.6e-2, "f8e4m3fn": 1.6e-2}
@@ -71,7 +72,7 @@ def options_of(target: str) -> Options:
 
 
 class Kernels:
-    """A case planned without a library's products, emitted and in the device's memory."""
+    """A case planned without a library's products, emitted and in the device's memory, or in none (the device `meta`)."""
 
     def __init__(self, case: Case, device: str, target: str, options: Options | None = None) -> None:
         self.case, self.device = case, device
@@ -80,7 +81,7 @@ class Kernels:
         assert not any(isinstance(kernel, Library) for kernel in self.plan.kernels), f"{case.title}: a library's kernel"
         self.options = options or options_of(target)
         self.emissions: list[Emission] = [emit(kernel, self.plan, options=self.options) for kernel in self.plan.kernels]
-        self._draw = torch.Generator(device=device).manual_seed(1)
+        self._draw = None if device == NOWHERE else torch.Generator(device=device).manual_seed(1)
         self.tensors: dict[str, torch.Tensor] = {}
         self._fill([*self.plan.buffers.values(), *(buffer for emission in self.emissions for buffer in emission.scratch)])
 
@@ -89,7 +90,9 @@ class Kernels:
         for buffer in buffers:
             dtype = getattr(torch, STORED[plain(buffer.dtype).name])
             shape = tuple(dim for dim in buffer.shape if isinstance(dim, int))
-            if buffer.role == "input":
+            if device == NOWHERE:
+                self.tensors[buffer.name] = torch.empty(shape, dtype=dtype, device=device)
+            elif buffer.role == "input":
                 self.tensors[buffer.name] = torch.randn(shape, generator=draw, device=device).to(dtype)
             elif buffer.role == "constant":
                 assert buffer.value is not None
@@ -188,7 +191,6 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
     torch.backends.cuda.matmul.allow_tf32 = False
     for case in TINY_PRODUCTS if tiny else PRODUCTS:
         kernels = Kernels(case, device, target)
-        copied = any(argument.tiles for launch in kernels.launches for argument in launch.arguments)
         with ExitStack() as stack, Device(kernels.source()) as module:
             programs = {"cublas": captured(library(kernels, device), device)}
             programs["ours"] = captured(lambda: module.run(kernels.launches, kernels.tensors, {}), device)  # noqa: B023
@@ -200,14 +202,9 @@ def products(device: str, target: str, protocol: Protocol, *, tiny: bool, tune: 
                 error = max(error, furthest(given(), kernels.reference()))
                 programs |= {"own": programs["ours"], "ours": captured(given, device)}
             refused: dict[str, str] = {}
-            forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
-            if any(emission.unit == case.dtype and case.dtype in EIGHTS for emission in kernels.emissions):
-                forms["f16"] = None, replace(kernels.options, eights=None)
-            if tune and copied:
-                forms |= {choice.text(): (choice, kernels.options) for choice in _copied(case, kernels, COPIED[:1] if tiny else COPIED)}
-            for name, (choice, options) in forms.items():
+            for name, (choice, options) in product_forms(kernels, tiny=tiny, tune=tune).items():
                 form(name, choice, options, kernels, stack, programs, refused)
-            if tune and not copied:
+            if tune and not is_copied(kernels):
                 found, refused = _tilings(kernels, module, device, TINY_TILINGS if tiny else TILINGS)
                 programs |= found
             times = measure(programs, protocol, device)
@@ -243,6 +240,22 @@ def library(kernels: Kernels, device: str) -> Callable[[], object]:
         return lambda: torch._scaled_mm(x, w.t(), **scales, out_dtype=torch.bfloat16, use_fast_accum=False)
     out = torch.empty(x.shape[0], w.shape[0], dtype=x.dtype, device=device)
     return lambda: torch.mm(x, w.t(), out=out)
+
+
+def is_copied(kernels: Kernels) -> bool:
+    """True where an operand is read by bulk copies."""
+    return any(argument.tiles for launch in kernels.launches for argument in launch.arguments)
+
+
+def product_forms(kernels: Kernels, *, tiny: bool, tune: bool) -> dict[str, tuple[Choice | None, Options]]:
+    """Other forms of a product by name: choices with the options that they are made with."""
+    case, copied = kernels.case, is_copied(kernels)
+    forms: dict[str, tuple[Choice | None, Options]] = {"pointers": (None, replace(kernels.options, bulk=0))} if copied else {}
+    if any(emission.unit == case.dtype and case.dtype in EIGHTS for emission in kernels.emissions):
+        forms["f16"] = None, replace(kernels.options, eights=None)
+    if tune and copied:
+        forms |= {choice.text(): (choice, kernels.options) for choice in _copied(case, kernels, COPIED[:1] if tiny else COPIED)}
+    return forms
 
 
 def _copied(case: Case, kernels: Kernels, table: Sequence[tuple[int, ...]]) -> list[Choice]:

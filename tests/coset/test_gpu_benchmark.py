@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,20 @@ def test_what_went_wrong_is_in_the_text() -> None:
     text = text_of(document)
     for said in ("1 of 2 passed, 0 skipped, 1 failed", "t::f[1]: AssertionError: 3", "not on the PATH", "time ran out", "mlp: no time"):
         assert said in text
+
+
+def test_kernels_are_compiled_beforehand_for_a_machine_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    packed = tmp_path / "cache.tar.xz"
+    given = ["--part", "attention", "--only", "decode", "--cache", str(tmp_path / "cache"), "--out", str(packed)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_ahead", *given],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-800:]
+    with tarfile.open(packed) as archive:
+        names = archive.getnames()
+    assert sum(name.endswith(".cubin") for name in names) > 3 and all(name.endswith((".json", ".cubin")) for name in names)
