@@ -165,7 +165,7 @@ class _Reader(Values):
         return self.number(entry, SECONDS, zero=True)
 
     def rates(self, entry: Entry) -> dict[str, Rate] | None:
-        """Rates by dtype, which share their unit and their source; or one that is `times` that of its dtype in those that it is `like`."""
+        """Rates by dtype, which share unit and source; or one for all that is `times` that of a dtype in those that it is `like`."""
         if isinstance(entry.value, dict) and "like" in entry.value:
             return self.rate_like(entry)
         found = self.table(entry, {"unit", "source", "note", EVERY, *DTYPES}, ("unit", "source", EVERY))
@@ -186,7 +186,8 @@ class _Reader(Values):
             return None
         if other is None or dtype is None or times is None:
             return None
-        return {dtype: Rate(other[dtype].value * times, other[dtype].unit, source)}
+        rate = Rate(other[dtype].value * times, other[dtype].unit, source)
+        return {EVERY: rate, dtype: rate}
 
     def curve(self, entry: Entry) -> Curve | None:
         """Points of its own, whose y are shares of the number that `of` names where it is there; or those of the curve that it is `like`.

@@ -115,7 +115,7 @@ def test_a_rate_is_a_share_of_another(tmp_path: Path) -> None:
     text = (HERE / "nvidia-h200.toml").read_text()
     half = '[rates]\nfull = { like = "products", dtype = "f32", times = 0.5, source = "as told" }\n'
     found = get_target(written(tmp_path, f"{text}\n{half}")).kernels["full"].rates
-    assert found == {"f32": Rate(33.5e12, "FLOP/s", "as told")}
+    assert found == dict.fromkeys(("*", "f32"), Rate(33.5e12, "FLOP/s", "as told"))
     with pytest.raises(CosetError, match="no rate of `i4`"):
         get_target(written(tmp_path, f"{text}\n{half.replace('f32', 'i4')}"))
 
