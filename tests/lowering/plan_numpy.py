@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -55,10 +55,11 @@ Array = np.ndarray[Any, Any]
 POISON = 0xA7
 
 
-def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def run(plan: Plan, inputs: Mapping[str, Array], *, before: Callable[[Any, _Run], None] | None = None) -> dict[str, Array]:
     """The outputs of `plan` by name. Buffers are poisoned, and each element must be stored exactly once, by one kernel or by several that
     store parts; temporaries are overwritten after their last use is over only if the arena says so (`check_arena` tests that), or gone
-    where the plan lets go of them; one that has the memory of another is the same array."""
+    where the plan lets go of them; one that has the memory of another is the same array. `before`: called with each kernel that is no
+    library's and what it finds, before it runs."""
     memory: dict[str, Array] = {}
     for name, buffer in plan.inputs:
         memory[buffer] = np.asarray(inputs[name])
@@ -83,7 +84,10 @@ def run(plan: Plan, inputs: Mapping[str, Array]) -> dict[str, Array]:
             memory.update(zip(kernel.results, results, strict=True))
             bind(plan, memory, binding)
         else:
-            _Run(plan, memory, binding, stored).kernel(kernel)
+            at = _Run(plan, memory, binding, stored)
+            if before is not None:
+                before(kernel, at)
+            at.kernel(kernel)
     for name, count in stored.items():
         assert np.all(count == 1), f"{name}: {int((count == 0).sum())} elements were never stored"
     return {name: memory[buffer] for name, buffer in plan.outputs}

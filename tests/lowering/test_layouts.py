@@ -68,26 +68,21 @@ def test_drawn_networks_as_plans(batch: int) -> None:
 
 
 @pytest.mark.parametrize("batch", range(4))
-def test_drawn_networks_in_the_interpreter(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_networks_in_the_interpreter(batch: int, interpreter: Runner) -> None:
     """Kernel by kernel, in memory of the orders that the plan says, with poison around."""
     kinds = set()
 
-    class Checking(plan_numpy._Run):
-        def kernel(self, kernel: Any) -> None:
-            if any(self.plan.buffers[name].order for name in (*reads(kernel), *writes(kernel))):
-                kinds.add(type(kernel))
-                for name, (found, wanted_) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
-                    size = float(np.max(np.abs(np.nan_to_num(wanted_.astype(np.float64), posinf=0, neginf=0)), initial=1.0))
-                    assert_near(
-                        found, wanted_, self.plan.buffers[name].dtype, 2e-5, absolute=2e-5 * size, what=f"{what} {kernel.name} {name}"
-                    )
-            super().kernel(kernel)
+    def before(kernel: Any, at: plan_numpy._Run) -> None:
+        if any(at.plan.buffers[name].order for name in (*reads(kernel), *writes(kernel))):
+            kinds.add(type(kernel))
+            for name, (found, wanted_) in run(kernel, at.plan, at.memory, at.binding, interpreter, EACH).items():
+                size = float(np.max(np.abs(np.nan_to_num(wanted_.astype(np.float64), posinf=0, neginf=0)), initial=1.0))
+                assert_near(found, wanted_, at.plan.buffers[name].dtype, 2e-5, absolute=2e-5 * size, what=f"{what} {kernel.name} {name}")
 
     for seed in range(2000 + batch * 8, 2008 + batch * 8):
         what, drawn = f"seed {seed}:", Network(seed)
-        with monkeypatch.context() as patch, np.errstate(all="ignore"):
-            patch.setattr(plan_numpy, "_Run", Checking)
-            compare(drawn, plan_numpy.run(planned(drawn, kernels=seed % 4 != 0), drawn.feeds), what)
+        with np.errstate(all="ignore"):
+            compare(drawn, plan_numpy.run(planned(drawn, kernels=seed % 4 != 0), drawn.feeds, before=before), what)
     assert kinds == {Pointwise, Rows, Product}
 
 

@@ -62,24 +62,21 @@ def planned(program: Program) -> Plan:
     return plan(program, computes=can_emit)
 
 
-def checked(program: Program, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str = "", *,
+def checked(program: Program, feeds: dict[str, Any], interpreter: Runner, what: str = "", *,
             exact: bool = False) -> Plan:  # fmt: skip
     """Each kernel in the interpreter gives what it gives in NumPy, and the plan what the program means; to the bit where `exact`."""
     made = planned(program)
 
-    class Checking(plan_numpy._Run):
-        def kernel(self, kernel: Any) -> None:
-            for name, (found, wanted) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
-                dtype, where = self.plan.buffers[name].dtype, f"{what} {kernel.name} {name}"
-                if exact:
-                    assert_same(found, wanted, dtype, where)
-                else:
-                    assert_near(found, wanted, dtype, 1e-5, 1e-5 * size_of(wanted), where)
-            super().kernel(kernel)
+    def before(kernel: Any, at: plan_numpy._Run) -> None:
+        for name, (found, wanted) in run(kernel, at.plan, at.memory, at.binding, interpreter, EACH).items():
+            dtype, where = at.plan.buffers[name].dtype, f"{what} {kernel.name} {name}"
+            if exact:
+                assert_same(found, wanted, dtype, where)
+            else:
+                assert_near(found, wanted, dtype, 1e-5, 1e-5 * size_of(wanted), where)
 
-    with patch.context() as within, np.errstate(all="ignore"):
-        within.setattr(plan_numpy, "_Run", Checking)
-        found = plan_numpy.run(made, feeds)
+    with np.errstate(all="ignore"):
+        found = plan_numpy.run(made, feeds, before=before)
         expected = evaluate_program(program, feeds)
     for (name, root), value in zip(program.outputs, expected, strict=True):
         assert found[name].dtype == value.dtype == root.tensor.dtype.numpy
@@ -141,9 +138,7 @@ def test_which_dim_has_the_neighbours() -> None:
 
 @pytest.mark.parametrize("dtype", [*KINDS, DTYPES["f8e8m0fnu"]], ids=str)
 @pytest.mark.parametrize("shape", [(256,), (6, 8), (3, 8), (5, 7), (2, 3, 8)])
-def test_all_numbers_come_out_as_they_are(
-    dtype: DType, shape: tuple[int, ...], interpreter: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_numbers_come_out_as_they_are(dtype: DType, shape: tuple[int, ...], interpreter: Runner) -> None:
     """Converted to every kind of number; and of an input, whose elements are apart."""
     values = every(dtype, shape, np.random.default_rng(1))
     given, asked = input_term("x", TensorType(dtype, shape)), input_term("asked", TensorType(BOOL, shape))
@@ -151,22 +146,20 @@ def test_all_numbers_come_out_as_they_are(
     for source, packs in ((constant(values), dtype.bits < 8 and shared_dim(shape, dtype) is not None), (given, False)):
         wider = [each for each in WIDER if not (each.kind == "uint" and dtype.kind != "uint")]  # out of range it means nothing
         found = [op("select", asked, converted(source, each), splat(0, each, shape)) for each in wider]
-        made = checked(
-            Program((given, asked), tuple((f"y{i}", y) for i, y in enumerate(found))), feeds, interpreter, monkeypatch, exact=True
-        )
+        made = checked(Program((given, asked), tuple((f"y{i}", y) for i, y in enumerate(found))), feeds, interpreter, exact=True)
         assert not any(isinstance(kernel, Library) for kernel in made.kernels)
         assert any(buffer.packed is not None for buffer in made.buffers.values()) == packs
         assert ("packed along" in show(made)) == packs
 
 
 @pytest.mark.parametrize("dtype", [*KINDS, DTYPES["f8e8m0fnu"]], ids=str)
-def test_they_are_moved_as_they_are(dtype: DType, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_moved_as_they_are(dtype: DType, interpreter: Runner) -> None:
     """From an input, and from a constant, to an output of the same type, with a number around."""
     values = every(dtype, (6, 8), np.random.default_rng(2))
     x = input_term("x", TensorType(dtype, (6, 8)))
     edge = constant(np.array(1).astype(dtype.numpy))
     moved = [op("pad", transpose(each, (1, 0)), edge, low=(1, 0), high=(0, 2), interior=(0, 1)) for each in (x, constant(values))]
-    made = checked(Program((x,), (("y", moved[0]), ("z", moved[1]))), {"x": values}, interpreter, monkeypatch, exact=True)
+    made = checked(Program((x,), (("y", moved[0]), ("z", moved[1]))), {"x": values}, interpreter, exact=True)
     assert not any(isinstance(kernel, Library) for kernel in made.kernels)
 
 
@@ -235,10 +228,10 @@ class Drawn:
 
 
 @pytest.mark.parametrize("batch", range(5))
-def test_drawn_programs(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_programs(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 12, batch * 12 + 12):
         drawn = Drawn(seed)
-        made = checked(drawn.program, drawn.feeds, interpreter, monkeypatch, f"seed {seed}:")
+        made = checked(drawn.program, drawn.feeds, interpreter, f"seed {seed}:")
         assert not any(isinstance(kernel, Library) for kernel in made.kernels), seed
 
 
@@ -332,7 +325,7 @@ def test_products_of_packed_weights_compile_ahead_of_time(target: str, compiler:
                     assert compiled.registers <= 256 and compiled.spilled == 0
 
 
-def test_bytes_below_zero_are_not_asked_for(interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_below_zero_are_not_asked_for(interpreter: Runner) -> None:
     """In front of a padded edge the place in a byte is below 0, where nothing is read; an edge that is no 0 is not one in the byte."""
     values = every(DTYPES["u4"], (4, 4), np.random.default_rng(7))
     for number in (0, 9):
@@ -340,5 +333,5 @@ def test_bytes_below_zero_are_not_asked_for(interpreter: Runner, monkeypatch: py
         padded = op("pad", constant(values), edge, low=(3, 1), high=(1, 0), interior=(0, 0))
         x = input_term("x", TensorType(F32, padded.tensor.dims))
         program = Program((x,), (("y", op("add", x, converted(padded, F32))),))
-        made = checked(program, {"x": np.zeros((8, 5), np.float32)}, interpreter, monkeypatch)
+        made = checked(program, {"x": np.zeros((8, 5), np.float32)}, interpreter)
         assert made.buffers[kernel_constant(made)].packed == 0

@@ -79,50 +79,45 @@ def sample(found: tuple[Choice, ...], seed: int) -> list[Choice]:
 # ---------------------------------------------------------------- they compute the same
 
 
-def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str, *, bulk: int = 0) -> int:
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str, *, bulk: int = 0) -> int:
     """How many kernels have copied operands, of those whose alternatives compute the same; with `bulk` none but those are run."""
     copying: list[str] = []
 
-    class Checking(plan_numpy._Run):
-        def kernel(self, kernel: Computed) -> None:
-            options = replace(EACH, bulk=bulk, processors=2 if bulk else EACH.processors)
-            found_choices = choices_of(kernel, self.plan, options, self.binding)
-            if bulk and not (found_choices and "BULK" in dict(found_choices[0].numbers)):
-                super().kernel(kernel)
-                return
-            copying.append(kernel.name)
-            for choice in sample(found_choices, len(what)):
-                found = run(kernel, self.plan, self.memory, self.binding, interpreter, replace(options, choice=choice))
-                for name, (value, expected) in found.items():
-                    size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
-                    absolute = 2e-5 * float(np.max(size, initial=1.0))
-                    where = f"{what} {kernel.name} {choice.text()} {name}"
-                    assert_near(value, expected, self.plan.buffers[name].dtype, 2e-5, absolute=absolute, what=where)
-            super().kernel(kernel)
+    def before(kernel: Computed, at: plan_numpy._Run) -> None:
+        options = replace(EACH, bulk=bulk, processors=2 if bulk else EACH.processors)
+        found_choices = choices_of(kernel, at.plan, options, at.binding)
+        if bulk and not (found_choices and "BULK" in dict(found_choices[0].numbers)):
+            return
+        copying.append(kernel.name)
+        for choice in sample(found_choices, len(what)):
+            found = run(kernel, at.plan, at.memory, at.binding, interpreter, replace(options, choice=choice))
+            for name, (value, expected) in found.items():
+                size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
+                absolute = 2e-5 * float(np.max(size, initial=1.0))
+                where = f"{what} {kernel.name} {choice.text()} {name}"
+                assert_near(value, expected, at.plan.buffers[name].dtype, 2e-5, absolute=absolute, what=where)
 
-    patch.setattr(plan_numpy, "_Run", Checking)
-    plan_numpy.run(plan(program, computes=emitted), feeds)
+    plan_numpy.run(plan(program, computes=emitted), feeds, before=before)
     return len(copying)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_alternatives_of_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(*CASES[name](), interpreter, monkeypatch, name)
+def test_alternatives_of_the_kernel_families(name: str, interpreter: Runner) -> None:
+    check(*CASES[name](), interpreter, name)
 
 
 @pytest.mark.parametrize("batch", range(3))
-def test_alternatives_of_drawn_programs(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alternatives_of_drawn_programs(batch: int, interpreter: Runner) -> None:
     for seed in range(1000 + batch * 8, 1008 + batch * 8):
-        with monkeypatch.context() as patch:
-            check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")
+        check(*drawn_programs.program(seed), interpreter, f"seed {seed}:")
 
 
 COPYING = {"few_bits", "grown_caches", "integers"}  # others multiply f32 in full, or read in ways that no descriptor says
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_alternatives_by_copies_of_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = check(*CASES[name](), interpreter, monkeypatch, name, bulk=232448)
+def test_alternatives_by_copies_of_the_kernel_families(name: str, interpreter: Runner) -> None:
+    found = check(*CASES[name](), interpreter, name, bulk=232448)
     assert bool(found) == (name in COPYING)
 
 

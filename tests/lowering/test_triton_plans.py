@@ -28,32 +28,28 @@ pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
 
 
-def check(program: Any, feeds: dict[str, Any], interpreter: Runner, patch: pytest.MonkeyPatch, what: str) -> None:
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str) -> None:
     """Run a plan in NumPy; beside each kernel that is not a library's, run it in the interpreter on the same memory."""
 
-    class Checking(plan_numpy._Run):
-        def kernel(self, kernel: Computed) -> None:
-            assert not refusal(kernel), f"{what}: {refusal(kernel)}"
-            for name, (found, expected) in run(kernel, self.plan, self.memory, self.binding, interpreter, EACH).items():
-                size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
-                dtype, absolute = self.plan.buffers[name].dtype, 2e-5 * float(np.max(size, initial=1.0))
-                assert_near(found, expected, dtype, 2e-5, absolute=absolute, what=f"{what} {kernel.name} {name}")
-            super().kernel(kernel)
+    def before(kernel: Computed, at: plan_numpy._Run) -> None:
+        assert not refusal(kernel), f"{what}: {refusal(kernel)}"
+        for name, (found, expected) in run(kernel, at.plan, at.memory, at.binding, interpreter, EACH).items():
+            size = np.abs(np.nan_to_num(expected.astype(np.float64), posinf=0, neginf=0))
+            dtype, absolute = at.plan.buffers[name].dtype, 2e-5 * float(np.max(size, initial=1.0))
+            assert_near(found, expected, dtype, 2e-5, absolute=absolute, what=f"{what} {kernel.name} {name}")
 
-    patch.setattr(plan_numpy, "_Run", Checking)
-    plan_numpy.run(plan(program, computes=can_emit), feeds)
+    plan_numpy.run(plan(program, computes=can_emit), feeds, before=before)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_the_kernel_families(name: str, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(*CASES[name](), interpreter, monkeypatch, name)
+def test_the_kernel_families(name: str, interpreter: Runner) -> None:
+    check(*CASES[name](), interpreter, name)
 
 
 @pytest.mark.parametrize("batch", range(6))
-def test_drawn_programs(batch: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_programs(batch: int, interpreter: Runner) -> None:
     for seed in range(batch * 20, batch * 20 + 20):
-        with monkeypatch.context() as patch:
-            check(*drawn_programs.program(seed), interpreter, patch, f"seed {seed}:")
+        check(*drawn_programs.program(seed), interpreter, f"seed {seed}:")
 
 
 @pytest.mark.slow
@@ -74,7 +70,7 @@ def test_the_text_of_a_case_reads_as_its_golden(name: str) -> None:
 
 
 @pytest.mark.parametrize(("rows", "count"), [(5, 0), (0, 4), (1, 1), (1, 40), (2, 1)])
-def test_irregular_kernels_of_nothing_and_of_one(rows: int, count: int, interpreter: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_irregular_kernels_of_nothing_and_of_one(rows: int, count: int, interpreter: Runner) -> None:
     """No updates, no rows, one of each: scatters, grouped products and sorts give the program's values."""
     x, at, updates = x_("x", F32, rows, 3), x_("at", I64, count), x_("updates", F32, count, 3)
     y, w, group = x_("y", F32, rows, 4), x_("w", F32, 2, 4, max(count, 1)), x_("group", I64, rows)
@@ -83,8 +79,7 @@ def test_irregular_kernels_of_nothing_and_of_one(rows: int, count: int, interpre
     program = Program((x, at, updates, y, w, group), tuple((f"y{i}", root) for i, root in enumerate(roots)))
     draw = np.random.default_rng(count)
     feeds = {term.attribute("name"): draw.integers(0, 2, term.tensor.static).astype(term.tensor.dtype.numpy) for term in program.inputs}
-    with monkeypatch.context() as patch:
-        check(program, feeds, interpreter, patch, f"{rows} rows, {count} updates:")
+    check(program, feeds, interpreter, f"{rows} rows, {count} updates:")
     found = plan_numpy.run(plan(program, computes=can_emit), feeds)
     for value, expected in zip(found.values(), evaluate_program(program, feeds, fallback=evaluate_defined), strict=True):
         np.testing.assert_array_equal(value, np.asarray(expected))
