@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks.gpu_clock import captured, measure, synchronize
-from benchmarks.gpu_kernels import COPY_ELEMENTS, ERROR_GOAL, Kernels, form, scaled, seconds, shown
+from benchmarks.gpu_kernels import COPY_ELEMENTS, ERROR_GOAL, Kernels, copying, form, scaled, seconds, shown
 from benchmarks.gpu_programs import ATTENTION, TINY_ATTENTION, Case
 from coset.backends.triton_runtime import Device
 from coset.lowering.kernel import Attention
@@ -30,7 +30,7 @@ def attention(device: str, target: str, protocol: Protocol, *, tiny: bool, tune:
     """One row for each case: `share_of_torch` is torch's time over ours; `share_of_copy`, of single tokens, the bytes that must be read
     over our time as a share of what a copy reaches. What can be read by bulk copies is timed by pointers, too, or the other way round."""
     count = 4096 if tiny else COPY_ELEMENTS
-    source, sink = torch.randn(count, device=device), torch.empty(count, device=device)
+    copy = copying(torch.randn(count, device=device))
     for case in TINY_ATTENTION if tiny else ATTENTION:
         kernels = Kernels(case, device, target)
         query, key, value = (kernels.tensors[dict(kernels.plan.inputs)[name]] for name in "qkv")
@@ -42,7 +42,7 @@ def attention(device: str, target: str, protocol: Protocol, *, tiny: bool, tune:
                 "torch": captured(_fused(case, query, key, value), device),
             }
             if case.name == "decode":
-                programs["copy"] = lambda: sink.copy_(source)
+                programs["copy"] = copy
             programs["ours"]()
             synchronize(device)
             error = kernels.error()

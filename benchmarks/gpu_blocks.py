@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.gpu_clock import measure, profiled, synchronize, tuned_in_turn
-from benchmarks.gpu_kernels import Row, loaded, seconds, shown
+from benchmarks.gpu_kernels import Row, furthest, loaded, seconds, shown
 from benchmarks.gpu_models import MODELS
 from benchmarks.gpu_modules import BLOCKS, Block, drawn
 from benchmarks.gpu_turn import turn
@@ -144,7 +144,7 @@ def timed(kind: str, name: str, folder: Path, device: str, protocol: Protocol, *
 
 
 def _row(name: str, ways: Ways, expected: Sequence[Tensor], protocol: Protocol) -> Row:
-    errors = {key: _error(_flat(run()), expected) for key, run in ways.programs.items()}
+    errors = {key: furthest(_flat(run()), expected) for key, run in ways.programs.items()}
     allowed = max(WORSE * errors.get("eager", 0.0), LEAST_ERROR)
     wrong = [key for key in OURS if key in errors and not errors[key] <= allowed]
     times = measure(ways.programs, protocol, ways.device)
@@ -172,9 +172,3 @@ def _reference(made: Block, device: str) -> Any:
 def _flat(results: Any) -> list[Tensor]:
     """The outputs in order, as they are now."""
     return [each.double().clone() for each in (results if isinstance(results, tuple | list) else (results,))]
-
-
-def _error(found: Sequence[Tensor], expected: Sequence[Tensor]) -> float:
-    """The largest norm of a difference over the norm of what is expected; infinite where something is no number."""
-    errors = [float((a - b).norm() / b.norm()) for a, b in zip(found, expected, strict=True)]
-    return max((error if error == error else float("inf") for error in errors), default=0.0)

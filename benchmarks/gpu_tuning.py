@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu_clock import captured, measure, synchronize
-from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, library, seconds, shown
+from benchmarks.gpu_kernels import ERROR_GOAL, Kernels, copying, library, seconds, shown
 from benchmarks.gpu_programs import BANDWIDTH, PRODUCTS, TINY_BANDWIDTH, TINY_PRODUCTS, Case
 from coset.backends.triton_runtime import Device
 from coset.backends.tuning_profile import Tunings, opened
@@ -58,7 +58,7 @@ def _row(case: Case, device: str, target: str, protocol: Protocol, store: Tuning
         programs = {
             "default": captured(lambda: first.run(default.launches, default.tensors, {}), device),
             "tuned": captured(lambda: second.run(tuned.launches, tuned.tensors, {}), device),
-            beside: captured(other, device) if beside == "cublas" else other,
+            beside: other,
         }
         programs["tuned"]()
         synchronize(device)
@@ -74,10 +74,8 @@ def _row(case: Case, device: str, target: str, protocol: Protocol, store: Tuning
 
 
 def _beside(case: Case, kernels: Kernels, device: str) -> tuple[str, Callable[[], object]]:
-    """What a case is shown beside: cuBLAS's product alone, or a copy of as many bytes, which is not captured (`gpu_kernels.bandwidth`)."""
+    """What a case is shown beside: cuBLAS's product alone, or a copy of as many bytes."""
     inputs = dict(kernels.plan.inputs)
     if {"x", "w"} <= inputs.keys() and len(case.sizes) == 3:
-        return "cublas", library(kernels, device)
-    source = torch.zeros(max(1, least(kernels.plan) // 2), dtype=torch.uint8, device=device)
-    sink = torch.empty_like(source)
-    return "copy", lambda: sink.copy_(source)
+        return "cublas", captured(library(kernels, device), device)
+    return "copy", copying(torch.zeros(max(1, least(kernels.plan) // 2), dtype=torch.uint8, device=device))
