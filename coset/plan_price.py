@@ -42,6 +42,7 @@ from coset.lowering.kernel import (
     Recurrence,
     Result,
     Rows,
+    Scalar,
     Scan,
     Scatter,
     Sort,
@@ -211,7 +212,7 @@ class PlanPrices:
         sides = CONTRACTIONS[op.name](dict(attributes), result, operands, self.sizes)
         dtype = term.operands[0].tensor.dtype
         dtype = self._narrow(E4M3 if self.eights and dtype.name in HOLDING else dtype)
-        ways = (False, True) if dtype is F32 and self._is_full(F32, F32, F32) else (False,)  # f32 may be narrower numbers
+        ways = (False, True) if dtype is F32 and self._rates_full else (False,)  # f32 may be narrower numbers
         least = min(self._own(full).launch.value + self._product(sides, dtype.name, full) for full in ways)
         return min(least, self._librarys(term)) if self.may_be_librarys(term) else least
 
@@ -267,7 +268,7 @@ class PlanPrices:
         tiled = Sides(sides.batch, sides.rows, sides.depth, sides.columns)
         rate = self._number("gathered") * self.options.processors
         loading = gathered(tiled, features, dtype, beside=beside) / rate
-        full = dtype is F32 and self._is_full(F32, F32, F32)
+        full = dtype is F32 and self._rates_full
         return max(self._product(tiled, dtype.name, full) / self._number("windows"), loading)
 
     # ------------------------------------------------------------ kernels
@@ -298,7 +299,7 @@ class PlanPrices:
         waiting = self._number("round") + len(chained(kernel)) * self._number("exchange")
         working = read_again(kernel, width) / self._number("cached")
         for each in kernel.dots:
-            full = self._is_full(each.lhs.dtype, each.rhs.dtype, wide(each.dtype))
+            full = self._rates_full and unit_of(each.lhs.dtype, each.rhs.dtype, wide(each.dtype)) is F32
             rate = self._own(full).rate(each.rhs.dtype.name)
             working += 0.0 if rate is None else 2 * height * width * width / (rate.value / processors * self._number("round_share"))
         return self._count([kernel.round]) * (waiting * turns + working * max(1.0, programs / processors))
@@ -349,12 +350,17 @@ class PlanPrices:
         if isinstance(kernel, Grouped):
             batch = min(batch, rows)
             rows /= max(batch, 1.0)
-        full = self._is_full(narrowest(kernel.lhs).dtype, narrowest(kernel.rhs).dtype, kernel.accumulator)
+        full = self._is_full(kernel.lhs, kernel.rhs, kernel.accumulator)
         return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype, full)
 
-    def _is_full(self, lhs: DType, rhs: DType, accumulator: DType) -> bool:
-        """True where operands of these dtypes are multiplied as f32 in full, of which the target says what that takes."""
-        return self.fusion.full is not None and not self.options.tf32 and unit_of(lhs, rhs, accumulator) is F32
+    @property
+    def _rates_full(self) -> bool:
+        """True where f32 is multiplied in full and the target says what that takes."""
+        return self.fusion.full is not None and not self.options.tf32
+
+    def _is_full(self, lhs: Scalar, rhs: Scalar, accumulator: DType) -> bool:
+        """True where these operands are multiplied so."""
+        return self._rates_full and unit_of(narrowest(lhs).dtype, narrowest(rhs).dtype, accumulator) is F32
 
     def _own(self, full: bool) -> Rating:
         """The numbers of our kernels of products, of those in full."""
@@ -371,10 +377,10 @@ class PlanPrices:
         if kernel.seen is not None:
             middle = {loop.name: self.sizes.number(loop.extent) // 2 for loop in kernel.m}
             keys = min(keys, max(1.0, self.sizes.number(dims.substitute(kernel.seen, middle))))
-        query, key, value = (narrowest(each).dtype for each in (kernel.query, kernel.key, kernel.value))
-        full = [self._is_full(*each, kernel.accumulator) for each in ((query, key), (value, value))]
-        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name, full[0]
-        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name, full[1]
+        full = self._is_full(kernel.query, kernel.key, kernel.accumulator)
+        compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name, full
+        full = self._is_full(kernel.value, kernel.value, kernel.accumulator)
+        weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name, full
         return self._products([compared, weighed]) + self._exponentials(batch * rows * keys)
 
     def _retracing(self, kernel: Statistics | Chain) -> float:
@@ -390,11 +396,10 @@ class PlanPrices:
             summed *= min(1.0, max(1.0, seen) / max(whole, 1.0))
         products = []
         for one in kernel.dots:
-            full = self._is_full(narrowest(one.lhs).dtype, narrowest(one.rhs).dtype, kernel.accumulator)
+            full = self._is_full(one.lhs, one.rhs, kernel.accumulator)
             products.append((Sides(batch, rows, self._count(one.k), summed), one.rhs.dtype.name, full))
         for each in kernel.sums if isinstance(kernel, Chain) else ():
-            value = narrowest(each.value).dtype
-            full = self._is_full(value, value, kernel.accumulator)
+            full = self._is_full(each.value, each.value, kernel.accumulator)
             products.append((Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name, full))
         return self._products(products) + self._exponentials(batch * rows * summed)
 

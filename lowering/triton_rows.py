@@ -205,21 +205,25 @@ class _Writer:
             return self.space.line(rounded, result.axes, f"{fold.name}_{fold.dtype}")
         return result
 
+    @property
+    def _place(self) -> str:
+        """What a walk counts: every other one goes to where the one before it came from, since a cache has what was read last."""
+        return "back" if self.taken % 2 == 0 else "start"
+
     def _begin(self) -> None:
-        """Begin a walk over the columns, to where the one before it came from: a cache has what was read last."""
+        """Begin a walk over the columns."""
         inner = Scope(_BOTH)
         self.space.enter(inner)
         self.taken += 1
-        if self.taken % 2 == 0:
+        if self._place == "back":
             inner.lines.append(f"start = (tl.cdiv({self.body.text(self.length)}, BLOCK_COLUMNS) - 1) * BLOCK_COLUMNS - back")
         self._columns(inner, "start + ")
 
     def _end(self) -> None:
         inner = self.space.leave()
-        place = "back" if self.taken % 2 == 0 else "start"
         end, stages = self.body.text(self.length), self._ahead(inner.lines)
         walk = f"tl.range(0, {end}, BLOCK_COLUMNS, num_stages={stages})" if stages > 1 else f"range(0, {end}, BLOCK_COLUMNS)"
-        self.scope.lines.append(f"for {place} in {walk}:")
+        self.scope.lines.append(f"for {self._place} in {walk}:")
         self.scope.lines += [f"    {line}" for line in inner.lines]
 
     def _ahead(self, lines: Sequence[str]) -> int:
@@ -239,8 +243,7 @@ class _Writer:
         kinds = {self.online[name].fold.dtype for name in parts if isinstance(self.online[name], Squares)}
         self.shares = {kind: self.body.name("share") for kind in sorted(kinds, key=str)}
         for kind, name in self.shares.items():  # of the mean so far, that of this step's value
-            place = "back" if self.taken % 2 == 0 else "start"
-            inner.lines.append(f"{name} = 1.0 / tl.cast({place} // BLOCK_COLUMNS + 1, {TYPES[kind.name]})")
+            inner.lines.append(f"{name} = 1.0 / tl.cast({self._place} // BLOCK_COLUMNS + 1, {TYPES[kind.name]})")
         for name, names in parts.items():  # before the largest so far is replaced
             self._step(self.online[name], names)
         for fold in folds:
