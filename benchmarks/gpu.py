@@ -289,7 +289,7 @@ def models(setup: Setup, allowed: float) -> Iterator[Row]:
 
 def _programs(kind: str, setup: Setup, allowed: float) -> Iterator[Row]:
     """A process for each program: packages are written and compiled side by side, and what is timed is timed by one after the other."""
-    end = time.monotonic() + 0.97 * allowed
+    end = time.monotonic() + 0.97 * allowed  # the rest is for the last rows and for ending what is late
     wanted = [name for name in PROGRAMS[kind] if not setup.only or name in setup.only]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

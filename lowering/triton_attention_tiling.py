@@ -20,8 +20,9 @@ SPLITS, UNKNOWN = 64, 16  # parts at most; and where the number of keys is not k
 STAGES_COPIED = 3
 _COPIED = ((64, (64, 128, 4, 2)), (128, (64, 64, 4, STAGES_COPIED)), (256, (128, 64, 8, STAGES_COPIED)))
 """Queries, keys, warps and stages at most where queries and values have room for so many elements at most. Of 64 and 128 elements what was
-the fastest of 13 forms on an H200 (benchmarks/results/gpu-nvidia-h200-2026-11-26.txt): several small programs of a processor, one of which
-multiplies while others take exponentials; three of them for 64 elements, which a third stage would leave no room for."""
+the fastest of 13 forms on an H200 (benchmarks/results/gpu-first-attention-nvidia-h200-2026-11-26.txt): several small programs of a
+processor, one of which multiplies while others take exponentials; three of them for 64 elements, which a third stage would leave no
+room for."""
 BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
 
 
@@ -98,12 +99,12 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
 
 
 def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, *, plain: bool) -> Tiling:
-    """These tiles with keys and values read by bulk copies, as far as shared memory holds them; larger ones where both are, and `plain`: as
-    they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
+    """These tiles with keys and values read by bulk copies, as far as shared memory holds them; measured ones where both are, and `plain`:
+    as they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
     tiles = [replace(tiling, stages=STAGES_COPIED)]
     if plain and max(held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
-        larger = _larger(tiling, kernel, options)
-        tiles = [larger, replace(larger, n=max(16, larger.n // 2)), *tiles]
+        measured = _measured(tiling, kernel, options)
+        tiles = [measured, replace(measured, n=max(16, measured.n // 2)), *tiles]
     for tile in tiles:
         for resident in (1,) if tile.warps == 8 else (2, 1):
             room = (options.bulk + _RESERVED) // resident - _RESERVED - BARRIERS
@@ -113,8 +114,8 @@ def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, 
     return replace(tiling, bulk=0)
 
 
-def _larger(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
-    """Tiles whose keys need no registers for their places."""
+def _measured(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:
+    """The tiles of `_COPIED`, with fewer queries where these do not fill them or the machine."""
     batch, m, keys = (count_of(loops) for loops in (kernel.batch, kernel.m, kernel.keys))
     width = max(tiling.d, tiling.e)
     rows, block, warps, stages = next(tile for most, tile in _COPIED if width <= most)

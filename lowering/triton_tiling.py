@@ -187,8 +187,8 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
 
 
 def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int, int], options: Options, *, plain: bool) -> Tiling:
-    """These tiles with operands read by bulk copies, as far as shared memory holds them; larger ones where such fill the machine and the
-    operands are `plain`: multiplied as they are read. `sizes`: m, n, k, batch; `bits`: of what shared memory holds for an element of each
+    """These tiles with operands read by bulk copies, as far as shared memory holds them; of known sizes the fastest form where the operands
+    are `plain`: multiplied as they are read. `sizes`: m, n, k, batch; `bits`: of what shared memory holds for an element of each
     operand, and of the widest result."""
     k = sizes[2]
     if min(tiling.m, tiling.n) < SIDE_COPIED:
