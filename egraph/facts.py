@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from coset.egraph import door
 from coset.egraph.tables import Tables
 from coset.ir.constants import Constant
@@ -57,11 +59,20 @@ def derivations(name: str, wanted: Sequence[str], tables: Tables, ruleset: str) 
             yield rule(fact, "sum", f"({N} x0)", f"({SUMS} p)")
 
 
+def _usable(value: Constant) -> list[str]:
+    """The facts of a constant that a search begins with. Of one with a NaN no sign: rules that ask for signs promise nothing of NaN, and a
+    conversion to integers behind them would turn what they make of it into another number."""
+    found = of_constant(value)
+    if N in found and np.isnan(value.array().astype(np.float64)).any():
+        return [fact for fact in found if fact in PATTERNS]
+    return found
+
+
 def rows(number: int, attributes: AttributeItems, wanted: Sequence[str]) -> list[door.Command]:
     """What is known of the payload `number`."""
     named = dict(attributes)
     value = named.get("value")
-    found = [f"{fact}_constant" for fact in of_constant(value) if fact in wanted] if isinstance(value, Constant) else []
+    found = [f"{fact}_constant" for fact in _usable(value) if fact in wanted] if isinstance(value, Constant) else []
     found += [f"{fact}_constant" for fact in of_iota(named) if fact in wanted]
     if N in wanted and named.get("combiner") in KEEPING:
         found.append(SUMS)

@@ -80,6 +80,10 @@ FIRES: list[tuple[str, Term, bool]] = [
     ("sparse", call("transpose", constant(np.array([[1, 0, 0, 2]] * 2, np.float32)), permutation=(1, 0)), False),
     ("nonnegative", SQUARE, True),
     ("nonnegative", X, False),
+    ("positive", ONES, True),
+    ("positive", constant(np.full((4, 4), np.inf, np.float32)), True),
+    ("positive", constant(np.full((4, 4), np.nan, np.float32)), False),  # though of numbers that are none all is true
+    ("nonnegative", constant(np.array([1.0, np.nan], np.float32)), False),
     ("nonnegative", call("multiply", X, call("negate", X)), False),
     ("nonnegative", call("transpose", SQUARE, permutation=(1, 0)), True),
     ("nonnegative", call("reduce", SQUARE, dimensions=(0,), combiner="add"), True),
