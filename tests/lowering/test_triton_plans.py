@@ -15,7 +15,7 @@ from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, I32, I64, TensorType
 from coset.lowering.kernel import Computed, Library
-from coset.lowering.plan import plan
+from coset.lowering.plan import Plan, plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit, kernel_source, module_source, refusal
 from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_programs, plan_numpy
@@ -28,8 +28,8 @@ pytest.importorskip("triton", reason="Triton is not installed")
 EACH = Options(rounding=Rounding.EACH)
 
 
-def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str) -> None:
-    """Run a plan in NumPy; beside each kernel that is not a library's, run it in the interpreter on the same memory."""
+def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str, made: Plan | None = None) -> None:
+    """Run a plan (without one, the program's own) in NumPy; beside each kernel that is not a library's, run it in the interpreter."""
 
     def before(kernel: Computed, at: plan_numpy._Run) -> None:
         assert not refusal(kernel), f"{what}: {refusal(kernel)}"
@@ -38,7 +38,7 @@ def check(program: Any, feeds: dict[str, Any], interpreter: Runner, what: str) -
             dtype, absolute = at.plan.buffers[name].dtype, 2e-5 * float(np.max(size, initial=1.0))
             assert_near(found, expected, dtype, 2e-5, absolute=absolute, what=f"{what} {kernel.name} {name}")
 
-    plan_numpy.run(plan(program, computes=can_emit), feeds, before=before)
+    plan_numpy.run(made or plan(program, computes=can_emit), feeds, before=before)
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
