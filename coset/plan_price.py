@@ -61,6 +61,7 @@ from coset.lowering.sectors import is_in_order, moved_sectors
 from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
+from coset.lowering.triton_boxes import boxes_of
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
@@ -72,6 +73,7 @@ from coset.targets.target import Kernel as Rating
 from coset.window_price import gathered, lies_beside, padded
 
 ORDERED = (Pointwise, Rows, Product)  # kernels whose buffers may have other orders of dims
+Elementwise = Pointwise | Rows | Scan | Scatter | Sort
 TILING = (Product, Grouped, Attention, Statistics, Chain)  # kernels of products
 E4M3 = DTYPES["f8e4m3fn"]
 INLINED = 64  # elements of a stored value that a kernel may have as numbers: whether they are equal decides what is computed
@@ -141,7 +143,7 @@ class PlanPrices:
         elif isinstance(kernel, Recurrence):
             name, working = self.fusion.rows, self._recurring(kernel)
         else:
-            name, working = self._computing(kernel)
+            name, working = self._computing(planned, kernel)
         own = self.target.kernels[name]
         return own.launch.value + max(working, self._moving(own, planned, kernel))
 
@@ -304,9 +306,14 @@ class PlanPrices:
             working += 0.0 if rate is None else 2 * height * width * width / (rate.value / processors * self._number("round_share"))
         return self._count([kernel.round]) * (waiting * turns + working * max(1.0, programs / processors))
 
-    def _computing(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> tuple[str, float]:
+    def _computing(self, planned: Plan, kernel: Elementwise) -> tuple[str, float]:
         """The name of the numbers for a kernel of elementwise ops and reductions, and the seconds of its arithmetic."""
-        name = self.fusion.pointwise if isinstance(kernel, Pointwise) else self.fusion.rows
+        if not isinstance(kernel, Pointwise):
+            return self.fusion.rows, self._arithmetic(kernel, self.fusion.rows)
+        parts = boxes_of(kernel, planned) or (kernel,)
+        return self.fusion.pointwise, sum(self._arithmetic(part, self.fusion.pointwise) for part in parts)
+
+    def _arithmetic(self, kernel: Elementwise, name: str) -> float:
         ops = [value.op.name.split(".", 1)[1] for value in scalars(*values_of(kernel)) if isinstance(value, Apply)]
         if isinstance(kernel, Rows):
             ops += ["add"] * len(kernel.folds)
@@ -322,9 +329,9 @@ class PlanPrices:
         costly = sum(1 for op in ops if op in COSTLY)
         functions, arithmetic = self.target.kernels[name].rate(F32.name), self.target.kernels[self.fusion.product].rate(F32.name)
         seconds = costly * count / functions.value if functions is not None else 0.0
-        return name, seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
+        return seconds + (INSTRUCTION * len(ops) * count / arithmetic.value if arithmetic is not None else 0.0)
 
-    def _points(self, kernel: Pointwise | Rows | Scan | Scatter | Sort) -> float:
+    def _points(self, kernel: Elementwise) -> float:
         """How often a kernel computes its scalars; of a scatter, those of each element of the result and of each one of the updates."""
         if isinstance(kernel, Sort):
             return self._count((*kernel.rows, kernel.column))

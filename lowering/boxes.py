@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 from coset.ir.dims import Dim, Shape, add, divide_exactly, floordiv, multiply, substitute, subtract, symbols
 from coset.lowering.index_arithmetic import Extents, is_natural, is_outside, is_within, linear
 from coset.lowering.indexing import Index
-from coset.lowering.kernel import Apply, Bound, Choose, IndexValue, Load, Loop, Scalar, Store, scalars
+from coset.lowering.kernel import (
+    Apply,
+    Bound,
+    Choose,
+    IndexValue,
+    Load,
+    Loop,
+    Pick,
+    Pointwise,
+    Scalar,
+    Store,
+    scalars,
+    used_picks,
+)
 
 MOST_PARTS = 1024  # of one store
 
@@ -180,6 +193,61 @@ def _later(first: Dim, second: Dim) -> Dim | None:
 def _earlier(first: Dim, second: Dim) -> Dim | None:
     """The smaller of two dims; None where that is not seen."""
     return first if is_natural(subtract(second, first)) else second if is_natural(subtract(first, second)) else None
+
+
+def cuts_of(store: Store, frame: Frame, most: int) -> list[Box] | None:
+    """The boxes in which every choice that the value of a store is made of, and that is about places alone, is made; None where they are
+    more than so many."""
+    found: list[Box] = []
+    stack = [Part(frame.whole, store.value)]
+    while stack:
+        part = stack.pop()
+        sides = _first_sides(part, frame)
+        if sides is None:
+            found.append(part.box)
+        else:
+            stack += [side for side in reversed(sides) if not side.box.is_empty]
+        if len(found) + len(stack) > most:
+            return None
+    return found
+
+
+def _first_sides(part: Part, frame: Frame) -> list[Part] | None:
+    """A part as those in which one of its choices is made, of those the first that is about places alone; None where there is none."""
+    if isinstance(part.value, Choose):
+        return _sides(part, frame)
+    order = list(scalars(part.value))
+    for choice in reversed(order):
+        sides = _sides(replace(part, value=choice), frame) if isinstance(choice, Choose) else None
+        if sides is not None:
+            return [replace(side, value=_instead(order, choice, side.value)) for side in sides]
+    return None
+
+
+def _instead(order: Sequence[Scalar], choice: Scalar, side: Scalar) -> Scalar:
+    """The last scalar of `order`, which has all that it is made of, with one of them replaced by another of them."""
+    done: dict[int, Scalar] = {}
+    for value in order:
+        if value is choice:
+            done[id(value)] = done[id(side)]
+        elif isinstance(value, Apply):
+            done[id(value)] = replace(value, operands=tuple(done[id(operand)] for operand in value.operands))
+        elif isinstance(value, Choose):
+            done[id(value)] = replace(value, inside=done[id(value.inside)], outside=done[id(value.outside)])
+        else:
+            done[id(value)] = value
+    return done[id(order[-1])]
+
+
+def in_box(kernel: Pointwise, store: Store, frame: Frame, box: Box) -> Pointwise:
+    """A kernel of that part of one store of `kernel` that stands in a box."""
+    loops = tuple(Loop(name, box.shape[axis]) for axis, name in frame.names.items() if box.shape[axis] != 1)
+    extents = {loop.name: loop.extent for loop in loops} | {pick.name: pick.count for pick in kernel.picks}
+    binding = frame.binding(box)
+    value, *picked = restricted([store.value, *(pick.value for pick in kernel.picks)], binding, extents)
+    picks = tuple(Pick(pick.name, pick.count, now) for pick, now in zip(kernel.picks, picked, strict=True))
+    index = frame.at(store.index, box)
+    return replace(kernel, loops=loops, stores=(Store(store.buffer, index, value),), picks=used_picks(picks, (value,), ()))
 
 
 def restricted(values: Sequence[Scalar], binding: Mapping[str, Dim], extents: Extents) -> list[Scalar]:

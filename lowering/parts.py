@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from coset.ir.dims import Dim, Shape, add, evaluate, multiply, product, subtract
-from coset.lowering.boxes import Box, Frame, Part, parts_of, restricted
+from coset.lowering.boxes import Box, Frame, Part, in_box, parts_of
 from coset.lowering.index_arithmetic import Extents, complexity, linear
 from coset.lowering.indexing import Index, offset, reshaped
 from coset.lowering.kernel import (
@@ -24,7 +24,6 @@ from coset.lowering.kernel import (
     Library,
     Load,
     Loop,
-    Pick,
     Pointwise,
     Recurrence,
     Scalar,
@@ -157,7 +156,7 @@ class _Parts:
             launches = 1 - len(boxes) - bool(rest.stores)
             worth = sum(gain.bytes for gain in chosen.values()) + launches * self.limits.launch_bytes
             if chosen and worth > 0 and self._fits(chosen.values()):
-                self._move(place, number, rest, [_left(kernel, store, frame, box) for box in boxes], chosen.values())
+                self._move(place, number, rest, [in_box(kernel, store, frame, box) for box in boxes], chosen.values())
                 return
 
     def _gains(self, parts: Sequence[Part], frame: Frame, into: str, number: int, rest: Pointwise) -> dict[int, _Gain]:
@@ -332,17 +331,6 @@ def _storing(kernel: Pointwise, stores: Sequence[Store]) -> Pointwise:
     """A kernel with these of its stores alone."""
     picks = used_picks(kernel.picks, (each.value for each in stores), [dim for each in stores for dim in each.index])
     return replace(kernel, stores=tuple(stores), picks=picks)
-
-
-def _left(kernel: Pointwise, store: Store, frame: Frame, box: Box) -> Pointwise:
-    """The part of one store that stands in a box, as a kernel."""
-    loops = tuple(Loop(name, box.shape[axis]) for axis, name in frame.names.items() if box.shape[axis] != 1)
-    extents = {loop.name: loop.extent for loop in loops} | {pick.name: pick.count for pick in kernel.picks}
-    binding = frame.binding(box)
-    value, *picked = restricted([store.value, *(pick.value for pick in kernel.picks)], binding, extents)
-    picks = tuple(Pick(pick.name, pick.count, now) for pick, now in zip(kernel.picks, picked, strict=True))
-    index = frame.at(store.index, box)
-    return replace(kernel, loops=loops, stores=(Store(store.buffer, index, value),), picks=used_picks(picks, (value,), ()))
 
 
 def _doubled(kernel: Computed, also: Mapping[str, Sequence[Place]]) -> Computed:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from coset.ir.dims import Dim, add, ceildiv, product
 from coset.lowering.kernel import Plan, Pointwise, extents_of, reads, writes
 from coset.lowering.triton_body import Body, function_text, wideness
+from coset.lowering.triton_boxes import boxes_of, emit_in_boxes
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import join_loops, largest_index, span
 from coset.lowering.triton_launch import Emission, Launch, Options
@@ -42,6 +43,9 @@ def emit_pointwise(kernel: Pointwise, plan: Plan, options: Options, comment: lis
     body = Body(plan, options, wide=wide)
     if row is not None:
         return emit_transposed(kernel, body, loops, row, binding, comment, sizes, choice)
+    boxes = boxes_of(kernel, plan)
+    if boxes:
+        return emit_in_boxes(kernel, boxes, body, comment, sizes, choice)
     scope = Scope(_AXES)
     flat = body.name("offsets")
     whole = isinstance(total, int) and total % block == 0
