@@ -41,12 +41,14 @@ IRREGULAR = (
     Case("grouped_product", "bf16", (8192, 8, 4096, 14336)),
     Case("grouped_product", "bf16", (8192, 64, 2048, 1408)),
     Case("grouped_product", "bf16", (64, 8, 4096, 14336)),
+    Case("tables", "f32", (8192, 26, 20000, 64)),  # a recommender's features
 )
 TINY_IRREGULAR = (
     Case("scatter_add", "f32", (9, 40, 6)),
     Case("top_k", "f32", (5, 16, 3)),
     Case("sort", "f32", (3, 20)),
     Case("grouped_product", "bf16", (20, 3, 16, 24)),
+    Case("tables", "f32", (5, 6, 7, 16)),
 )
 
 
@@ -164,4 +166,29 @@ def grouped_product(case: Case, device: str) -> Task:
     return Task(program, (a, b, of_rows), each, "a loop of mm")
 
 
-TASKS: dict[str, Callable[[Case, str], Task]] = {each.__name__: each for each in (scatter_add, top_k, sort, grouped_product)}
+def tables(case: Case, device: str) -> Task:
+    """Rows of many tables side by side; torch's own is an embedding for each table."""
+    rows, count, length, columns = case.sizes
+    weights, at = [_x(f"w{place}", case.dtype, length, columns) for place in range(count)], _x("at", "i64", count, rows, 1)
+    attributes = {
+        "offset_dims": (1,), "collapsed_slice_dims": (0,), "operand_batching_dims": (), "start_indices_batching_dims": (),
+        "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (1, columns), "indices_are_sorted": False,
+    }  # fmt: skip
+    found = []
+    for place, weight in enumerate(weights):
+        ends = {"start": (place, 0, 0), "limit": (place + 1, rows, 1), "strides": (1, 1, 1)}
+        own = make("stablehlo.reshape", (make("stablehlo.slice", (at,), ends),), {"shape": (rows, 1)})
+        found.append(make("stablehlo.gather", (weight, own), attributes))
+    program = Program((*weights, at), (("y", make("stablehlo.concatenate", tuple(found), {"dimension": 1})),))
+    draw = torch.Generator(device=device).manual_seed(7)
+    values = [_drawn(device, case.dtype, length, columns) for _ in weights]
+    places = torch.randint(0, length, (count, rows, 1), generator=draw, device=device)
+    each = [places[place, :, 0] for place in range(count)]
+
+    def own_way() -> torch.Tensor:
+        return torch.cat([torch.nn.functional.embedding(at, table) for at, table in zip(each, values, strict=True)], 1)
+
+    return Task(program, (*values, places), own_way, "an embedding for each, and cat")
+
+
+TASKS: dict[str, Callable[[Case, str], Task]] = {each.__name__: each for each in (scatter_add, top_k, sort, grouped_product, tables)}

@@ -59,7 +59,7 @@ def test_a_dry_run_takes_every_path_of_the_groups(tmp_path: Path) -> None:
     assert all("best_tiling" in row for row in attentions if "other_form" in row)
     assert not any("tilings_that_do_not_run" in row for row in attentions)
     irregular = document["parts"]["irregular"]["rows"]
-    assert len(irregular) == 4 and all(row["right"] for row in irregular)
+    assert len(irregular) == 5 and all(row["right"] for row in irregular)
     tuned = document["parts"]["tuning"]["rows"]
     assert len(tuned) == 2 and all(row["right"] and row["whole"] and row["chosen"] and row["measured"] for row in tuned)
     assert [row["beside"] for row in tuned] == ["copy", "cublas"] and not any(row["unmeasured"] for row in tuned)
