@@ -24,7 +24,6 @@ from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, 
 from coset.kernel_options import options_for
 from coset.layouts import ROUNDS, with_layouts
 from coset.lowering.contraction import dot
-from coset.lowering.full_products import is_made_behind, may_be_librarys
 from coset.lowering.kernel import (
     Apply,
     Attention,
@@ -35,6 +34,7 @@ from coset.lowering.kernel import (
     Grouped,
     Kernel,
     Library,
+    Load,
     Loop,
     Plan,
     Pointwise,
@@ -53,6 +53,7 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, WHOLE_ROW, is_convolution_gradient, is_light, is_product, wide
 from coset.lowering.layouts import is_multiplied_last, turned
+from coset.lowering.library_products import BIASED, is_half, is_made_behind, may_be_librarys, product_in
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
 from coset.lowering.rereading import WARPS, fetched_again
@@ -65,7 +66,18 @@ from coset.lowering.triton_boxes import boxes_of
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
-from coset.lowering.triton_tiling import HOLDING, are_eights, eights_of, narrowest, unit_of
+from coset.lowering.triton_tiling import (
+    AREA,
+    HOLDING,
+    STEP,
+    are_eights,
+    eights_of,
+    multiplied,
+    narrowest,
+    steps_by_copies,
+    takes_eights,
+    unit_of,
+)
 from coset.lowering.windows import has_windows, is_small_pool, is_thin
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Form, Target
@@ -101,6 +113,7 @@ class PlanPrices:
         self.options, self.eights = options_for(numerics, target), eights
         bits = target.numbers.get("features_last")
         self._bits = int(bits.value) if bits is not None and lays else None  # of floats that are multiplied features last
+        self._whole = True  # a last round of tiles takes as long as any other
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -184,7 +197,7 @@ class PlanPrices:
 
     def _launch(self, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
-            name = (self.fusion.library if is_product(kernel.term) else None) or self._form(kernel.term).kernel
+            name = self._library_of(kernel.term) or self._form(kernel.term).kernel
         elif isinstance(kernel, TILING):
             name = self.fusion.product
         else:
@@ -198,7 +211,9 @@ class PlanPrices:
             name: replace(kernel, rows=None, work=None, bandwidth=kernel.bandwidth and kernel.bandwidth.highest())
             for name, kernel in self.target.kernels.items()
         }
-        return PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding, numerics=self.numerics)
+        found = PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding, numerics=self.numerics)
+        found._whole = False
+        return found
 
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
@@ -216,11 +231,20 @@ class PlanPrices:
         dtype = self._narrow(E4M3 if self.eights and dtype.name in HOLDING else dtype)
         ways = (False, True) if dtype is F32 and self._rates_full else (False,)  # f32 may be narrower numbers
         least = min(self._own(full).launch.value + self._product(sides, dtype.name, full) for full in ways)
+        tiled = self._fractions(sides, dtype)
+        least = least if tiled is None else min(least, self._own(False).launch.value + tiled)
         return min(least, self._librarys(term)) if self.may_be_librarys(term) else least
 
+    def _fractions(self, sides: Sides, dtype: DType) -> float | None:
+        """What a product takes at least where its tiles are priced one by one: of any form, in rounds that are full."""
+        share, rate = self.target.numbers.get("tile_share"), self._own(False).rate(dtype.name)
+        flops = 2 * sides.batch * sides.rows * sides.depth * sides.columns
+        return None if share is None or rate is None else flops / (rate.value * share.value)
+
     def may_be_librarys(self, term: Term) -> bool:
-        """True for a product that a plan may do sooner by a library: of f32 in full, on a target that says how soon these are done."""
-        return self.fusion.library is not None and not self.options.tf32 and may_be_librarys(term)
+        """True for a product that a plan may do sooner by a library, on a target that says how soon these are done: of f32 in full, of
+        16-bit floats by weights."""
+        return self._library_of(term) is not None and (is_half(term) or not self.options.tf32) and may_be_librarys(term)
 
     def is_librarys(self, term: Term) -> bool:
         """True for one that a library does sooner though what stands behind it becomes a kernel, and what stands in front of an operand
@@ -230,20 +254,29 @@ class PlanPrices:
         passed = [term.type, *(each.type for each in term.operands if is_light(each) and not is_made_behind(each))]
         beside = self.target.kernels[self.fusion.pointwise]
         passes = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in passed)
-        own = self._own(full=True)
-        return self._librarys(term) + passes < own.launch.value + max(
-            self._product(self._sides(term), F32.name, full=True), own.moving(self._touched(term))
-        )
+        own, sides, dtype = self._own(full=not is_half(term)), self._sides(term), term.tensor.dtype
+        working = self._product(sides, dtype.name, full=not is_half(term))
+        if is_half(term) and all(each.type.static is not None for each in term.operands if isinstance(each.type, TensorType)):
+            m, n, k, batch = map(int, (sides.rows, sides.columns, sides.depth, sides.batch))
+            working = self._tiles((m, n, k, batch), dtype, 0) or working
+        return self._librarys(term) + passes < own.launch.value + max(working, own.moving(self._touched(term)))
 
     def _sides(self, term: Term) -> Sides:
         types = tuple(operand.type for operand in term.operands)
         return CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, self.sizes)
 
+    def _library_of(self, term: Term) -> str | None:
+        """The name of the numbers for a product that a library does; None where it does none, and for what is no product."""
+        if not (term.op.name in BIASED or is_product(term)):
+            return None
+        return self.fusion.halves if is_half(term) else self.fusion.library
+
     def _librarys(self, term: Term) -> float:
-        """Of a product of f32 by a library."""
-        assert self.fusion.library is not None
-        kernel, sides = self.target.kernels[self.fusion.library], self._sides(term)
-        working = kernel.multiplying(F32.name, sides.flops(kernel.tiles), min(sides.rows, sides.columns))
+        """Of a product, perhaps with its bias, by a library."""
+        name, sides = self._library_of(term), self._sides(product_in(term))
+        assert name is not None
+        kernel = self.target.kernels[name]
+        working = kernel.multiplying(term.tensor.dtype.name, sides.flops(kernel.tiles), min(sides.rows, sides.columns))
         return kernel.launch.value + max(working, kernel.moving(self._touched(term)))
 
     def _touched(self, term: Term) -> float:
@@ -351,6 +384,9 @@ class PlanPrices:
         if isinstance(kernel, Product) and kernel.windowed:
             sides = Sides(self._count(kernel.batch), self._count(kernel.m), self._count(kernel.k), self._count(kernel.n))
             return self._convolving(sides, kernel.k[-1].extent, kernel.lhs.dtype, beside=lies_beside(planned, kernel))
+        tiled = self._in_tiles(kernel) if isinstance(kernel, Product) else None
+        if tiled is not None:
+            return tiled
         kernel, _ = without_scales(kernel, self.options)
         batch, rows = self._count(kernel.batch), self._count(kernel.m)
         dtype = (self._narrow(eights_of(kernel)[0].dtype) if are_eights(kernel) else kernel.lhs.dtype).name
@@ -359,6 +395,40 @@ class PlanPrices:
             rows /= max(batch, 1.0)
         full = self._is_full(kernel.lhs, kernel.rhs, kernel.accumulator)
         return self._product(Sides(batch, rows, self._count(kernel.k), self._count(kernel.n)), dtype, full)
+
+    def _in_tiles(self, kernel: Product) -> float | None:
+        """Of a product of known sizes whose operands, as far as is seen, are bulk copies: round by round of its tiles, and what is done to
+        each. None where the target does not say what that takes."""
+        given, _ = without_scales(kernel, self.options)
+        lhs, rhs, unit = multiplied(given, eights=takes_eights(given, self.options))
+        m, n, k, batch = (
+            math.prod(loop.extent for loop in loops if isinstance(loop.extent, int)) for loops in (given.m, given.n, given.k, given.batch)
+        )
+        free = any(not isinstance(loop.extent, int) for loop in loops_of(given))
+        if free or unit is None or not (isinstance(lhs, Load) and isinstance(rhs, Load)):
+            return None
+        more = sum(1 for value in scalars(*(store.value for store in given.stores)) if self._is_behind(value, given))
+        return self._tiles((m, n, k, batch), unit, more)
+
+    @staticmethod
+    def _is_behind(value: Scalar, kernel: Product) -> bool:
+        """True for what takes long when a tile is finished: a function, or an operand as large as the tile."""
+        if isinstance(value, Apply):
+            return value.op.name.split(".", 1)[1] in COSTLY
+        if not isinstance(value, Load):
+            return False
+        names = {name for dim in value.index for name in dims.symbols(dim)}
+        return all(any(loop.name in names for loop in loops) for loops in (kernel.m, kernel.n))
+
+    def _tiles(self, sizes: tuple[int, int, int, int], unit: DType, more: int) -> float | None:
+        """Of a product of so many m, n, k and batch; `more`: how many functions and large operands there are behind it."""
+        rate, share = self._own(False).rate(unit.name), self.target.numbers.get("tile_share")
+        if rate is None or share is None:
+            return None
+        step = 2 * AREA * (8 * STEP // unit.bits) * self.options.processors / (rate.value * share.value)
+        finishing = self._number("tile_finish") + more * self._number("tile_more")
+        steps = steps_by_copies(sizes, unit, self.options, finishing / step, whole=self._whole)
+        return None if steps is None else steps * step
 
     @property
     def _rates_full(self) -> bool:
@@ -428,7 +498,7 @@ class PlanPrices:
         return seconds
 
     def _library(self, term: Term) -> float:
-        if is_product(term):
+        if self._library_of(term) is not None:
             return self._librarys(term)
         given = tuple(operand.type for operand in term.operands)
         types, adding = self._widened(term) if term.op.name == "stablehlo.convolution" else (given, 0.0)

@@ -40,6 +40,12 @@ def dot_general(_: Writer, term: Term, x: Sequence[str]) -> str:
     return narrowed(f"torch.einsum({equation!r}, {x[0]}, {x[1]})", dtype)
 
 
+def linear(_: Writer, term: Term, x: Sequence[str]) -> str:
+    """torch's own, whose matrix has a row for each feature."""
+    matrix = x[1] if term.op.name == "kernel.linear" else f"{x[1]}.mT"
+    return narrowed(f"torch.nn.functional.linear({x[0]}, {matrix}, {x[2]})", term.tensor.dtype)
+
+
 def _integer_product(call: str, dtype: DType) -> str:
     bits = 1 if dtype.kind == "bool" else dtype.bits
     return narrowed(call.replace("einsum(", "einsum_of_integers(", 1) + f", {bits})", dtype)
@@ -161,5 +167,6 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
 
 
 CONTRACTIONS = {
-    "stablehlo.dot_general": dot_general, "stablehlo.reduce": reduce, "stablehlo.reduce_window": reduce_window,
+    "kernel.linear": linear, "kernel.dense": linear, "stablehlo.dot_general": dot_general, "stablehlo.reduce": reduce,
+    "stablehlo.reduce_window": reduce_window,
 }  # fmt: skip

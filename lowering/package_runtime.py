@@ -199,16 +199,27 @@ class Streams:
 
 @contextmanager
 def precision(tf32: bool) -> Iterator[None]:
-    """How libraries on a GPU multiply f32 meanwhile: with 10 bits of fraction where `tf32`, else in full."""
-    places = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
-    before = [place.fp32_precision for place in places]
+    """How libraries on a GPU multiply meanwhile: f32 with 10 bits of fraction where `tf32`, else in full; sums of 16-bit floats in f32."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    wanted: list[tuple[Any, str, Any]] = [
+        (place, "fp32_precision", "tf32" if tf32 else "ieee") for place in (matmul, cudnn.conv, cudnn.rnn)
+    ]
+    wanted += [(matmul, f"allow_{kind}_reduced_precision_reduction", False) for kind in ("fp16", "bf16")]
+    wanted.append((matmul, "allow_fp16_accumulation", False))
+    before = [_setting(place, name) for place, name, _ in wanted]
     try:
-        for place in places:
-            place.fp32_precision = "tf32" if tf32 else "ieee"
+        for place, name, value in wanted:
+            setattr(place, name, value)
         yield
     finally:
-        for place, value in zip(places, before):
-            place.fp32_precision = value
+        for (place, name, _), value in zip(wanted, before):
+            setattr(place, name, value)
+
+
+def _setting(place: Any, name: str) -> Any:
+    """What a setting of torch is, as it can be set again: some have a second part, of sums that are split."""
+    split = getattr(place, f"{name}_split_k", None)
+    return getattr(place, name) if split is None else (getattr(place, name), split)
 
 
 class Model:

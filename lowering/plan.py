@@ -1,10 +1,10 @@
 """`plan`: a `Program` as kernels in launch order over buffers.
 
 The steps, a file each: `primitive` opens definitions (with `contraction` for thin products), `splitting` cuts long reductions,
-`grouped` and `scatter_rows` sort rows, `grouping` says which terms share a kernel, `storing` which values are kept in memory, `merging`
-puts launches together, `emission` writes each kernel as scalar expressions, `parts` stores what is put together from others in its place,
-`facing` says which operand of a product is on the left, `memory` places temporaries in one arena, and `packing` puts several constants
-below a byte into one.
+`grouped` and `scatter_rows` sort rows, `library_products` gives biases to a library, `grouping` says which terms share a kernel, `storing`
+which values are kept in memory, `merging` puts launches together, `emission` writes each kernel as scalar expressions, `parts` stores what
+is put together from others in its place, `facing` says which operand of a product is on the left, `memory` places temporaries in one arena,
+and `packing` puts several constants below a byte into one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from coset.lowering.attention_gradients import Unattended
 from coset.lowering.emission import emit
 from coset.lowering.emission_body import Emission
 from coset.lowering.facing import faced
-from coset.lowering.full_products import Libraries
 from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Held, Kernel, Library, Plan, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain, is_product
+from coset.lowering.library_products import Libraries, with_biases
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
 from coset.lowering.merging import merge, ordered
@@ -82,6 +82,8 @@ def plan(
     kept = _in_rows(opened(program), program.inputs, limits, binding or {})
     if windows is not None:
         kept = over_windows(kept, windows)
+    if libraries is not None and not exact:
+        kept = with_biases(kept, libraries)
     written: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, written)

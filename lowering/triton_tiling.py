@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 from coset.ir.dims import Dim
 from coset.ir.types import DTYPES, F32, F64, I8, DType
@@ -81,16 +82,17 @@ class Form:
     parts: int
     rate: float
 
-    def steps(self, m: int, n: int, depth: float, batch: int, processors: int) -> float:
+    def steps(self, m: int, n: int, depth: float, batch: int, processors: int, finishing: float, *, whole: bool = True) -> float:
         """The time of a product on so many processors, in what the largest tile takes for a step of `STEP` bytes of k. Each processor
         multiplies its tiles one after the other, and what is done to a sum waits for its last product and the next product for it: two
-        programs of a processor begin and end together, so that neither hides what the other waits for."""
-        tiles = -(-_tiles(m, n, batch, (self.m, self.n)) // (self.resident * processors))
-        return tiles * self.resident * self.m * self.n / AREA * (depth / self.rate + FINISHING)
+        programs of a processor begin and end together, so that neither hides what the other waits for. `finishing`: what finishing
+        the largest tile takes. Not `whole`: as if the last round of tiles took its share of a round."""
+        rounds = _tiles(m, n, batch, (self.m, self.n)) / (self.resident * processors)
+        return (ceil(rounds) if whole else rounds) * self.resident * self.m * self.n / AREA * (depth / self.rate + finishing)
 
 
 AREA, STEP = 128 * 256, 128  # elements of the largest tile; bytes of k
-FINISHING = 10.0  # steps that it takes to finish such a tile
+FINISHING = 10.0  # steps that it takes to finish such a tile, on the mean of what is done to sums
 FORMS = (Form(128, 256, 8, 1, 4, 1.0), Form(128, 128, 8, 1, 2, 0.89), Form(64, 64, 4, 2, 1, 0.5))
 IN_TWO_SUMS = (Form(128, 128, 4, 2, 2, 1.0), Form(64, 64, 4, 2, 1, 0.6))
 """What is tried, of 8-bit floats whose sums f32 takes on the latter. Measured on an H200 (decision 55): a step of the largest
@@ -210,15 +212,40 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
 
 def _fastest(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> Tiling:
     """The form that takes the least time for known sizes."""
-    m, n, k, batch = sizes
-    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int) and tiling.unit is not None
-    depth = (k if isinstance(k, int) else 16 * tiling.k) * tiling.unit.bits / (8 * STEP)
-    forms = IN_TWO_SUMS if is_eight(tiling.unit) and options.eights != 0 else FORMS
-    fitting = [form for form in forms if form.m <= 2 * m and form.n <= 2 * n]
-    best = min(fitting, key=lambda form: form.steps(m, n, depth, batch, options.processors), default=None)
+    assert tiling.unit is not None
+    best = _form_of(sizes, tiling.unit, tiling.k, options)
     if best is None:
         return tiling
     return replace(tiling, m=best.m, n=best.n, warps=best.warps, resident=best.resident, parts=best.parts)
+
+
+def _form_of(sizes: tuple[Dim, Dim, Dim, Dim], unit: DType, block: int, options: Options) -> Form | None:
+    m, n, k, batch = sizes
+    assert isinstance(m, int) and isinstance(n, int) and isinstance(batch, int)
+    depth = steps_of(k if isinstance(k, int) else 16 * block, unit)
+    forms = IN_TWO_SUMS if is_eight(unit) and options.eights != 0 else FORMS
+    fitting = [form for form in forms if form.m <= 2 * m and form.n <= 2 * n]
+    return min(fitting, key=lambda form: form.steps(m, n, depth, batch, options.processors, FINISHING), default=None)
+
+
+def steps_of(k: int, unit: DType) -> float:
+    """The steps of a sum over k."""
+    return k * unit.bits / (8 * STEP)
+
+
+def steps_by_copies(
+    sizes: tuple[int, int, int, int], unit: DType, options: Options, finishing: float, *, whole: bool = True
+) -> float | None:
+    """The steps (see `Form`) of a product of these sizes whose operands, both of them bulk copies, are multiplied as they are read; None
+    where it has no such form. `sizes`: m, n, k, batch."""
+    if not options.bulk or not (unit.bits == 16 or is_eight(unit)):
+        return None
+    m, n, k, batch = sizes
+    tiling = choose_tiling(m, n, k, batch, unit, options)
+    if min(tiling.m, tiling.n) < SIDE_COPIED or tiling.splits > 1:
+        return None
+    form = _form_of(sizes, unit, tiling.k, options)
+    return None if form is None else form.steps(m, n, steps_of(k, unit), batch, options.processors, finishing, whole=whole)
 
 
 def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int], options: Options) -> Tiling:

@@ -22,7 +22,7 @@ UNITS = {
 }  # fmt: skip  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
-FULL = ("full", "library")  # those of products that no matrix unit does, where they have numbers of their own
+FULL = ("full", "library", "halves")  # those of products that have numbers of their own: in full, and of libraries
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
 }  # fmt: skip

@@ -147,13 +147,15 @@ class Storing:
 class Fusion:
     """Where ops share kernels (`lowering/plan.py`): the names of the kernels whose numbers price a whole one of each kind. What libraries
     run is priced by its form. `full`: of products of f32 in full, where no matrix unit does them; None: they are priced as `product`.
-    `library`: of such products alone, by a library; None: it does none. Both depend on the shorter side of the result, not on its rows."""
+    `library`: of such products alone, by a library; `halves`: of products of 16-bit floats by a library; None: it does none. They all
+    depend on the shorter side of the result, not on its rows."""
 
     pointwise: str
     rows: str
     product: str
     full: str | None = None
     library: str | None = None
+    halves: str | None = None
 
 
 @dataclass(frozen=True)

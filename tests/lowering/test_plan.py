@@ -21,9 +21,9 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
-from coset.lowering.full_products import Libraries
 from coset.lowering.kernel import Library, Plan, reads, writes
 from coset.lowering.kinds import Limits
+from coset.lowering.library_products import Libraries
 from coset.lowering.memory import ALIGNMENT, buffer_bytes, lifetimes, shared
 from coset.lowering.needs import needs_of
 from coset.lowering.plan import plan

@@ -1,4 +1,4 @@
-"""Products of f32 in full: which a library does, by the price of the whole plan; what stays in our kernels; and that both give the same."""
+"""Products that a library may do: which it does, by the price of the whole plan; what stays in our kernels; and that both give the same."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, F16, F32, F64, I8, DType, TensorType
-from coset.lowering.full_products import may_be_librarys
 from coset.lowering.kernel import Library, Plan, Product
+from coset.lowering.library_products import may_be_librarys
 from coset.lowering.plan import plan
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_product import emit_product
@@ -120,6 +120,71 @@ def test_no_plan_is_dearer_than_one_without_a_library() -> None:
     assert prices.plan_seconds(planned) < prices.plan_seconds(plan(draft([y]), H200))
 
 
+def biased(y: Term, name: str = "bias") -> Term:
+    shape = y.tensor.dims
+    return make("stablehlo.add", (y, broadcast(x_(name, shape[-1], dtype=y.tensor.dtype), shape, (len(shape) - 1,))))
+
+
+def half(*shape: Dim, name: str = "x", dtype: DType = F16) -> Term:
+    return x_(name, *shape, dtype=dtype)
+
+
+def ops(planned: Plan) -> list[str]:
+    return [kernel.term.op.name if isinstance(kernel, Library) else "own" for kernel in planned.kernels]
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16], ids=str)
+def test_half_precision_by_weights_is_a_librarys_with_its_bias(dtype: DType) -> None:
+    """Few rounds of tiles, which ours finish while nothing is multiplied; what rounds once less is for other numerics than exact ones."""
+    x, w, rows = half(8192, 768, dtype=dtype), half(768, 768, name="w", dtype=dtype), half(768, 768, name="v", dtype=dtype)
+    y, z = biased(matmul(x, w)), biased(dot(x, rows, lhs_contract=(1,), rhs_contract=(1,)))
+    assert ops(made(y, numerics="reassociates")) == ["kernel.dense"] and ops(made(z, numerics="reassociates")) == ["kernel.linear"]
+    assert not set(ops(made(y))) & {"kernel.dense", "kernel.linear"}
+    three = half(16, 512, 768, name="three", dtype=dtype)
+    assert ops(made(biased(dot(three, w, lhs_contract=(2,), rhs_contract=(0,))), numerics="reassociates")) == ["kernel.dense"]
+    assert ops(made(matmul(x, w), numerics="reassociates")) == ["stablehlo.dot_general"]
+
+
+def test_what_else_needs_a_product_needs_it_without_its_bias() -> None:
+    product = matmul(half(8192, 768), half(768, 768, name="w"))
+    assert "kernel.dense" not in ops(made(biased(product), product, numerics="reassociates"))
+    assert "kernel.dense" not in ops(made(biased(product), make("stablehlo.tanh", (product,)), numerics="reassociates"))
+    rows = x_("rows", 8192, dtype=F16)
+    across = make("stablehlo.add", (product, broadcast(rows, (8192, 768), (0,))))
+    assert "kernel.dense" not in ops(made(across, numerics="reassociates"))
+
+
+def test_half_precision_that_stays_ours() -> None:
+    """Activations by activations, batches, weights of 8 bits; few rows; sizes that are not known; a machine that says nothing of it."""
+    x, w = half(8192, 768), half(768, 768, name="w")
+    tanh = make("stablehlo.tanh", (x_("y", 768, 768, dtype=F16),))
+    assert not may_be_librarys(matmul(make("stablehlo.tanh", (x,)), tanh)) and may_be_librarys(matmul(make("stablehlo.tanh", (x,)), w))
+    assert not may_be_librarys(matmul(half(4, 512, 768), half(4, 768, 768, name="w")))
+    assert not may_be_librarys(matmul(x, convert(x_("w8", 768, 768, dtype=I8), F16)))
+    assert ops(made(biased(matmul(half(16, 768), w)), numerics="reassociates")) == ["own"]
+    assert ops(made(biased(matmul(x, w)), numerics="reassociates", target="nvidia-a100")) == ["own"]
+
+
+def test_prices_in_half_precision_are_those_that_were_measured() -> None:
+    """On an H200, us (benchmarks/results/gpu-matmul-*, gpu-models-*): ours with bias, GELU and residual or with the bias alone, the
+    library's with its bias or without. Within 15 %."""
+    prices = PlanPrices(H200, {}, numerics="reassociates")
+    own = {(8192, 8192, 8192): 1795.9, (4096, 4096, 4096): 217.4, (2048, 14336, 4096): 410.7, (512, 4096, 4096): 34.1}
+    for (m, n, k), microseconds in own.items():
+        y = biased(matmul(half(m, k), half(k, n, name="w")))
+        gate = make("stablehlo.multiply", (y, make("stablehlo.logistic", (y,))))
+        planned = plan(draft([make("stablehlo.add", (gate, half(m, n, name="residual")))]), H200)
+        assert kinds(planned) == ["own"]
+        assert prices.plan_seconds(planned) * 1e6 == pytest.approx(microseconds, rel=0.15)
+    alone = plan(draft([biased(matmul(half(8192, 768), half(768, 768, name="w")))]), H200)
+    assert prices.plan_seconds(alone) * 1e6 == pytest.approx(25, rel=0.2)
+    library = {(8192, 768, 768): 16, (2048, 1024, 4096): 25.6, (512, 4096, 4096): 25.9, (4096, 4096, 4096): 199.7, (8192, 8192, 8192): 1671}
+    for (m, n, k), microseconds in library.items():
+        planned = plan(draft([biased(matmul(half(m, k), half(k, n, name="w")))]), H200, libraries=lambda _: True)
+        assert ops(planned) == ["kernel.dense"]
+        assert prices.plan_seconds(planned) * 1e6 == pytest.approx(microseconds, rel=0.2)
+
+
 def test_prices_are_those_that_were_measured() -> None:
     """The products of DLRM and a large one on an H200, us; what stands beside them is in some. Within a half."""
     own: dict[tuple[int, ...], float] = {
@@ -201,6 +266,53 @@ def test_a_library_gives_the_same(count: Dim, tmp_path: Path) -> None:
         found = package.run(feed)
     for (name, _), value in zip(program.outputs, evaluate_program(program, feed), strict=True):
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4)
+
+
+def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
+    """A package that calls torch's linear with weights by rows and by columns, beside the evaluator."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    from coset.ir.evaluate import evaluate_program
+    from coset.lower import in_a_child
+    from coset.lowering.package import write_package
+    from coset.lowering.package_plan import planned_package
+
+    x, w, v = half(3, 20, 24), half(24, 32, name="w"), half(40, 32, name="v")
+    y = biased(dot(x, w, lhs_contract=(2,), rhs_contract=(0,)), "b")
+    z = biased(dot(make("stablehlo.tanh", (y,)), v, lhs_contract=(2,), rhs_contract=(1,)), "c")
+    program = draft([z])
+    planned = plan(program, H200, libraries=may_be_librarys)
+    assert ops(planned) == ["kernel.dense", "own", "kernel.linear"]
+    write_package(planned_package(program, planned, title="products", triton=False), tmp_path / "package")
+    text = (tmp_path / "package" / "model.py").read_text()
+    assert text.count("torch.nn.functional.linear(") == 2 and text.count(".mT") == 1
+    generator = np.random.default_rng(5)
+    feed = {str(term.attribute("name")): generator.standard_normal(term.tensor.static or ()).astype(np.float16) for term in program.inputs}
+    with in_a_child(tmp_path / "package", False) as package:
+        (found,) = package.run(feed).values()
+    (expected,) = evaluate_program(program, feed)
+    np.testing.assert_allclose(found.astype(np.float32), np.asarray(expected, np.float32), rtol=4e-3, atol=2e-2)
+
+
+def test_how_a_library_sums_is_set_and_set_back() -> None:
+    """Sums of 16-bit floats are kept in f32 while a package runs, whatever else torch is told."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from coset.lowering.package_runtime import precision
+
+    matmul = torch.backends.cuda.matmul
+    names = [f"allow_{kind}_reduced_precision_reduction" for kind in ("fp16", "bf16")] + ["allow_fp16_accumulation"]
+    split = hasattr(matmul, f"{names[0]}_split_k")
+    before = [getattr(matmul, name) for name in names]
+    try:
+        matmul.allow_bf16_reduced_precision_reduction = True
+        matmul.allow_fp16_reduced_precision_reduction = (False, False) if split else False  # not split either
+        matmul.allow_fp16_accumulation = True
+        with precision(False):
+            assert [getattr(matmul, name) for name in names] == [False, False, False] and matmul.fp32_precision == "ieee"
+        assert [getattr(matmul, name) for name in names] == [False, True, True]
+        assert not split or not getattr(matmul, f"{names[0]}_split_k")
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(matmul, name, value)
 
 
 def test_lowered_and_compared(tmp_path: Path) -> None:
