@@ -170,6 +170,32 @@ def test_normalizations() -> None:
         compare("GatedRMSNorm", [x, normal(4), normal(2, 3, 8)], {"activation": activation, "epsilon": 1e-5})
 
 
+@pytest.mark.parametrize(
+    "name", ["SimplifiedLayerNormalization", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "GatedRMSNorm"]
+)
+def test_normalizations_of_large_halves(name: str) -> None:
+    """Numbers whose squares are more than f16 holds: statistics are f32, as in the kernels, which are beside where they take f16."""
+    draw = np.random.default_rng(1)
+    x, skip = (draw.uniform(-300, 300, (2, 3, 64)).astype(np.float16) for _ in range(2))
+    gamma, beta = (draw.uniform(0.5, 2, 64).astype(np.float16) for _ in range(2))
+    total = (x + skip if name.startswith("Skip") else x).astype(np.float64)
+    if name == "GatedRMSNorm":
+        operands, groups = [x, gamma[:16], np.full(x.shape, 8, np.float16)], x.reshape(2, 3, 4, 16).astype(np.float64)
+        root = np.sqrt((groups * groups).mean(-1, keepdims=True))
+        expected = (groups / root * gamma[:16]).reshape(x.shape) * (8 / (1 + np.exp(-8.0)))
+    else:
+        operands = [x, *([skip] if name.startswith("Skip") else []), gamma, *([beta] if name == "SkipLayerNormalization" else [])]
+        middle = total.mean(-1, keepdims=True) if name == "SkipLayerNormalization" else 0.0
+        expected = (total - middle) / np.sqrt(((total - middle) ** 2).mean(-1, keepdims=True)) * gamma.astype(np.float64)
+        expected = expected + beta if name == "SkipLayerNormalization" else expected
+    found, *more = defined(name, operands, {"epsilon": 1e-5})
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=4e-3, atol=1e-2)
+    assert all(np.isfinite(each.astype(np.float64)).all() for each in more)
+    if name.startswith("Skip"):
+        (theirs, *_) = kernel(name, operands, {"epsilon": 1e-5}, 1)
+        np.testing.assert_allclose(found.astype(np.float64), theirs.astype(np.float64), rtol=4e-3, atol=1e-2)
+
+
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("mask", [False, True])
 def test_embeddings(segments: bool, mask: bool) -> None:

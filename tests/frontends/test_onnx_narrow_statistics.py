@@ -26,6 +26,12 @@ def grouped(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return standardized(x.reshape(2, 2, -1), (2,)).reshape(x.shape)
 
 
+def neighbours(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Sums over three channels."""
+    wide = np.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0)))
+    return np.asarray(wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:])
+
+
 CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Any]] = {
     "LayerNormalization": ((96,), {"axis": -1}, lambda x: standardized(x, (3,))),
     "RMSNormalization": ((96,), {"axis": -1}, lambda x: x / np.sqrt((x * x).mean(3, keepdims=True) + 1e-5)),
@@ -33,6 +39,11 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Any]] = {
     "GroupNormalization": ((8,), {"num_groups": 2}, grouped),
     "ReduceMean": ((), {}, lambda x: x.mean(WIDE, keepdims=True)),
     "GlobalAveragePool": ((), {}, lambda x: x.mean(WIDE, keepdims=True)),
+    "MeanVarianceNormalization": ((), {"axes": [2, 3]}, lambda x: standardized(x, WIDE)),
+    "LpNormalization": ((), {"axis": -1, "p": 2}, lambda x: x / np.sqrt((x * x).sum(3, keepdims=True))),
+    "LpPool": ((), {"kernel_shape": [96, 96], "p": 2}, lambda x: np.sqrt((x * x).sum(WIDE, keepdims=True))),
+    "GlobalLpPool": ((), {"p": 3}, lambda x: ((x**3).sum(WIDE, keepdims=True)) ** (1 / 3)),
+    "LRN": ((), {"size": 3, "alpha": 1.0, "beta": 0.5}, lambda x: x / np.sqrt(1 + neighbours(x * x) / 3)),
     "ReduceL2": ((), {}, lambda x: np.sqrt((x * x).sum(WIDE, keepdims=True))),
     "ReduceLogSum": ((), {}, lambda x: np.log(x.sum(WIDE, keepdims=True))),
 }
