@@ -169,5 +169,6 @@ def _carried(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: 
             base = [_real(operand) for operand in operands]
             difference = np.abs(_real(term.op.meaning(term, moved, {})) - _real(term.op.meaning(term, base, {})))
             worst = np.maximum(worst, np.nan_to_num(np.asarray(difference, np.float64), nan=np.inf))
+        worst = np.where(np.isnan(error), np.inf, worst)  # of a NaN that was computed: an integer of it does not show it
         total = total + 2.0 * worst  # the factor covers operands that move together, to first order
     return total

@@ -26,7 +26,7 @@ from coset.prove.kernel import Rejected, text_hash, verify
 from coset.proving.alike import by_values, drawn
 from coset.proving.constants import Goal
 from coset.proving.join import join
-from coset.proving.sizes import with_shared_dims
+from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
@@ -236,6 +236,7 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
         return join(goals, phases, alike=partial(by_values, before, after, feeds()))
 
     sized, after = with_shared_dims(before, after, show, chosen)
+    require_one_size(chosen, after.roots)
     joined = show(after, list(zip(chosen, after.roots, strict=True)))
     return certificate_of(read, written, [*steps, *values, *forms, *sized, *joined], shown=fitted(written, read))
 

@@ -27,7 +27,7 @@ from coset.proving.constants import Goal
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Pair
-from coset.proving.sizes import with_shared_dims
+from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
 from coset.task import permitted_phases, with_witnesses
@@ -147,9 +147,8 @@ def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, in
         return join(goals, phases, limits=limits, alike=partial(by_values, first, second, feeds()))
 
     sized, second = with_shared_dims(first, second, show)
+    require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
-    if any(here.type != there.type for here, there in goals):
-        raise Uncertified("the programs compute a dim of their outputs in two ways")
     steps = [*sized, *show(second, goals)]
     certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
     return certificate, accepted(certificate, before, pair.after, phases)

@@ -15,6 +15,7 @@ from coset.proving.steps import DIMS, Step, Uncertified
 
 Show = Callable[[Program, Sequence[Goal]], Sequence[Step]]
 """The steps that join each pair of terms, the second ones of this program; raises `Uncertified`."""
+SIZED_TWICE = "the programs compute a dim of their outputs in two ways"
 
 
 def with_shared_dims(before: Program, after: Program, show: Show, chosen: Sequence[Term] = ()) -> tuple[list[Step], Program]:
@@ -65,3 +66,13 @@ def _level(before: Program, after: Program, own: Set[str], unknown: Set[str]) ->
 def _kind(term: Term, blank: Mapping[str, Any]) -> Any:
     attributes = tuple((name, sized(value, blank)) for name, value in term.attributes)
     return term.op, exact_key(attributes), tuple(sized(operand.type, blank) for operand in term.operands)
+
+
+def require_one_size(before: Sequence[Term], after: Sequence[Term]) -> None:
+    """Require that pairs of terms have one type, when dims have one name where they are seen to be one.
+
+    Raises:
+        Uncertified: a pair has two.
+    """
+    if any(one.type != other.type for one, other in zip(before, after, strict=True)):
+        raise Uncertified(SIZED_TWICE)

@@ -146,6 +146,17 @@ def test_error_bounds_of_what_has_several_results_and_of_uncertain_integers() ->
     assert evaluate_bounded(get(pair, 0), inputs)[1].shape == (3,)
 
 
+def test_integers_of_what_has_no_value_have_no_bound() -> None:
+    """The root of a negative number is NaN, and as an integer 0, where 1 / x has another: only for a NaN that is given that is exact."""
+    x = input_term("x", TensorType(F32, (3,)))
+    inputs = {"x": np.array([-4.0, 4.0, np.nan], np.float32)}
+    root = make("stablehlo.rsqrt", (x,))
+    whole = make("stablehlo.convert", (make("stablehlo.multiply", (root, root)),), {"dtype": I8})
+    assert list(np.isfinite(evaluate_bounded(whole, inputs)[1])) == [False, True, False]
+    given = make("stablehlo.convert", (x,), {"dtype": I8})
+    assert not evaluate_bounded(given, inputs)[1].any()
+
+
 # ---------------------------------------------------------------- files and certificates
 
 
