@@ -63,6 +63,7 @@ from coset.lowering.streams import Work
 from coset.lowering.traffic import kernel_traffic
 from coset.lowering.triton import can_emit
 from coset.lowering.triton_boxes import boxes_of
+from coset.lowering.triton_product import is_plain
 from coset.lowering.triton_recurrence import default_choice, read_again
 from coset.lowering.triton_scalars import EIGHTS
 from coset.lowering.triton_scales import without_scales
@@ -399,14 +400,14 @@ class PlanPrices:
     def _in_tiles(self, kernel: Product) -> float | None:
         """Of a product of known sizes whose operands, as far as is seen, are bulk copies: round by round of its tiles, and what is done to
         each. None where the target does not say what that takes."""
-        given, _ = without_scales(kernel, self.options)
+        given, scales = without_scales(kernel, self.options)
         lhs, rhs, unit = multiplied(given, eights=takes_eights(given, self.options))
+        free = any(not isinstance(loop.extent, int) for loop in loops_of(given))
+        if free or scales.blockwise or unit is None or not (is_plain(lhs, unit) and is_plain(rhs, unit)):
+            return None
         m, n, k, batch = (
             math.prod(loop.extent for loop in loops if isinstance(loop.extent, int)) for loops in (given.m, given.n, given.k, given.batch)
         )
-        free = any(not isinstance(loop.extent, int) for loop in loops_of(given))
-        if free or unit is None or not (isinstance(lhs, Load) and isinstance(rhs, Load)):
-            return None
         more = sum(1 for value in scalars(*(store.value for store in given.stores)) if self._is_behind(value, given))
         return self._tiles((m, n, k, batch), unit, more)
 

@@ -26,6 +26,8 @@ from coset.targets.target import all_targets, get_target
 sys.path.insert(0, str(Path(__file__).parents[1] / "lowering"))  # programs of the kernel families
 from plan_cases import CASES
 
+from tests.sampled import sampled
+
 torch = pytest.importorskip("torch")
 TARGET = "nvidia-h200"
 
@@ -45,7 +47,7 @@ WAYS = {"triton": Check.INTERPRETED, "torch": Check.TORCH, "aten": Check.TORCH}
 
 
 @pytest.mark.parametrize("code", WAYS)
-@pytest.mark.parametrize("name", [*MODELS, "training_step"])
+@pytest.mark.parametrize("name", sampled([*MODELS, "training_step"], 2))
 def test_a_model_becomes_a_package_that_computes_the_same(name: str, code: str, tmp_path: Path) -> None:
     """Within 32 times the rounding noise of the model itself, plus 64 roundings of the largest element (`coset.check`)."""
     model = training_step(tmp_path) if name == "training_step" else saved(name, tmp_path)

@@ -231,6 +231,7 @@ def test_output_input_and_bound_are_in_order_and_the_terms_cost_what_is_said(dat
     assert again.terms == chosen.terms and again.chosen == chosen.chosen
 
 
+@pytest.mark.slow
 def test_a_deep_program_is_selected_without_recursion() -> None:
     x = tensor_input("x", 4)
     term = x

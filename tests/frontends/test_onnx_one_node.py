@@ -21,6 +21,7 @@ SIZES = ({"B": 2, "H": 4, "W": 5}, {"B": 1, "H": 3, "W": 3}, {"B": 3, "H": 7, "W
 TOLERANCE = 1e-5  # of f32 sums of at most 60 terms, and of exponentials
 
 
+@pytest.mark.slow
 def test_every_case_is_written_as_one_node() -> None:
     count = 0
     for name, model in models():

@@ -107,6 +107,7 @@ def test_a_term_is_what_torch_computes(part: Any) -> None:
     assert [fallback for _, _, fallbacks in heard for fallback in fallbacks] == []
 
 
+@pytest.mark.slow
 def test_every_builder_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever enters an op is told to enter a sample of it too."""
     asked: set[str] = set()

@@ -50,6 +50,7 @@ from coset.rules.definition import evaluate_defined
 from tests.lowering import drawn_parts, plan_numpy, test_triton_plans
 from tests.lowering.plan_cases import element, get, op, placed, recurrence, scatter_rows, x_
 from tests.lowering.test_plan import check, laws
+from tests.sampled import sampled
 
 FREE_LAUNCHES = replace(Limits(), launch_bytes=0)
 
@@ -121,7 +122,7 @@ def test_drawn_programs_in_the_interpreter(batch: int, interpreter: Runner) -> N
             test_triton_plans.check(given, feeds, interpreter, f"seed {1000 * batch + seed}:")
 
 
-@pytest.mark.parametrize("triton", [False, True])
+@pytest.mark.parametrize("triton", sampled([True, False], 2))
 def test_drawn_programs_as_packages(triton: bool, tmp_path: Path) -> None:
     """Whole packages, whose outputs are memory that was never written before."""
     tried = seed = 0

@@ -59,6 +59,7 @@ def test_every_kept_rule_is_the_one_that_was_elaborated(folder: Path, monkeypatc
             assert plain(getattr(again[name], field.name)) == plain(getattr(rule, field.name)), f"{name}.{field.name}"
 
 
+@pytest.mark.slow
 def test_every_kept_definition_is_the_one_that_was_elaborated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over the definitions of every dialect; what of them cannot be kept is elaborated each time."""
 
@@ -122,6 +123,7 @@ def test_a_kept_rule_can_be_had_without_its_conditions(folder: Path) -> None:
     assert sum(each is not None for each in free) > 100
 
 
+@pytest.mark.slow
 def test_a_second_process_has_the_rules_of_the_first(folder: Path) -> None:
     """What is kept brings along the ops that reading it anew registers, and with them their definitions."""
     script = (

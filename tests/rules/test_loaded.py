@@ -43,6 +43,7 @@ def plain(value: Any) -> str:
     return re.sub(r"frozenset\(\{(.*?)\}\)", lambda found: str(sorted(found[1].split(", "))), repr(value))
 
 
+@pytest.mark.slow
 def test_every_rule_is_the_one_that_was_elaborated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     all_ops()  # so that op variables range over the same ops each time
     fresh = again()
@@ -135,6 +136,7 @@ def test_what_is_not_as_it_was_written_is_made_anew(damage: bytes, folder: Path)
     assert [rule.name for rule in again().rules] == names
 
 
+@pytest.mark.slow
 def test_other_sources_and_other_ranges_are_read_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again()
     monkeypatch.setattr(library, "ranged_over", lambda: "other ops")
