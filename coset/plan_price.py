@@ -73,6 +73,7 @@ from coset.lowering.triton_tiling import (
     STEP,
     are_eights,
     eights_of,
+    is_copied,
     multiplied,
     narrowest,
     steps_by_copies,
@@ -97,7 +98,8 @@ INSTRUCTION = 2  # FLOP of a multiply-add, which takes as long as any other op o
 class PlanPrices:
     """Predicted seconds on `target`, which has a `fusion`, under one binding of the dim symbols; of plans in `walks` (see `plan`), whose
     kernels have these `numerics`. `eights`: programs may have 8-bit floats, of which products in wider floats may be. `lays`: orders of
-    dims are chosen for each; else as if a library took everything as it lies, which is near to that and six times as fast."""
+    dims are chosen for each; else as if a library took everything as it lies, which is near to that and six times as fast. `whole`: a last
+    round of tiles takes as long as any other; else its share of that."""
 
     def __init__(
         self,
@@ -108,13 +110,14 @@ class PlanPrices:
         numerics: str = NUMERICS_ORDER[0],
         eights: bool = False,
         lays: bool = True,
+        whole: bool = True,
     ) -> None:
         assert target.fusion is not None, f"{target.name} has no kernels that ops share"
         self.target, self.fusion, self.walks, self.numerics = target, target.fusion, walks, numerics
         self.options, self.eights = options_for(numerics, target), eights
         bits = target.numbers.get("features_last")
         self._bits = int(bits.value) if bits is not None and lays else None  # of floats that are multiplied features last
-        self._whole = True  # a last round of tiles takes as long as any other
+        self._whole = whole
         self.sizes = Sizes(binding)
         self.pricer = Pricer(target, self.sizes.binding)
 
@@ -212,9 +215,7 @@ class PlanPrices:
             name: replace(kernel, rows=None, work=None, bandwidth=kernel.bandwidth and kernel.bandwidth.highest())
             for name, kernel in self.target.kernels.items()
         }
-        found = PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding, numerics=self.numerics)
-        found._whole = False
-        return found
+        return PlanPrices(replace(self.target, kernels=kernels), self.sizes.binding, numerics=self.numerics, whole=False)
 
     def least(self, op: Op, attributes: AttributeItems, result: Type, operands: tuple[Type, ...]) -> float:
         """Seconds that an op adds to any plan, whatever is beside it: nothing for what may share a kernel with another op or may be opened,
@@ -237,10 +238,11 @@ class PlanPrices:
         return min(least, self._librarys(term)) if self.may_be_librarys(term) else least
 
     def _fractions(self, sides: Sides, dtype: DType) -> float | None:
-        """What a product takes at least where its tiles are priced one by one: of any form, in rounds that are full."""
+        """What a product takes at least where its tiles may be priced one by one: of any form, in rounds that are full."""
         share, rate = self.target.numbers.get("tile_share"), self._own(False).rate(dtype.name)
-        flops = 2 * sides.batch * sides.rows * sides.depth * sides.columns
-        return None if share is None or rate is None else flops / (rate.value * share.value)
+        if share is None or rate is None or not is_copied(dtype):
+            return None
+        return 2 * sides.batch * sides.rows * sides.depth * sides.columns / (rate.value * share.value)
 
     def may_be_librarys(self, term: Term) -> bool:
         """True for a product that a plan may do sooner by a library, on a target that says how soon these are done: of f32 in full, of

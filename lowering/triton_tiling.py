@@ -153,6 +153,11 @@ def is_eight(unit: DType | None) -> bool:
     return unit is not None and unit.name in EIGHTS
 
 
+def is_copied(unit: DType) -> bool:
+    """True for what has forms (`FORMS`) whose operands are bulk copies: what matrix units multiply of 16 or 8 bits of floats."""
+    return unit.bits == 16 or is_eight(unit)
+
+
 def unit_name(lhs: DType, rhs: DType, unit: DType, options: Options) -> str:
     """What operands are multiplied as, for people."""
     if is_eight(unit):
@@ -195,8 +200,7 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
     k = sizes[2]
     if min(tiling.m, tiling.n) < SIDE_COPIED:
         return replace(tiling, bulk=0)
-    held = tiling.unit is not None and (tiling.unit.bits == 16 or is_eight(tiling.unit))
-    if plain and tiling.splits == 1 and held and _are_known(sizes):
+    if plain and tiling.splits == 1 and tiling.unit is not None and is_copied(tiling.unit) and _are_known(sizes):
         tiling = _fastest(tiling, sizes, options)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
     stored = tiling.m * tiling.n // tiling.parts * bits[2] // 8
@@ -238,7 +242,7 @@ def steps_by_copies(
 ) -> float | None:
     """The steps (see `Form`) of a product of these sizes whose operands, both of them bulk copies, are multiplied as they are read; None
     where it has no such form. `sizes`: m, n, k, batch."""
-    if not options.bulk or not (unit.bits == 16 or is_eight(unit)):
+    if not options.bulk or not is_copied(unit):
         return None
     m, n, k, batch = sizes
     tiling = choose_tiling(m, n, k, batch, unit, options)
