@@ -65,7 +65,7 @@ def test_every_known_miss_is_an_entry_with_a_reason() -> None:
     assert all(KNOWN.values())
 
 
-@pytest.mark.parametrize("entry", NEAR, ids=lambda entry: entry.path.stem)
+@pytest.mark.parametrize("entry", sampled(NEAR, 2), ids=lambda entry: entry.path.stem)
 def test_a_near_miss_is_not_recognised(entry: Entry) -> None:
     needs(entry)
     if unknown(entry):

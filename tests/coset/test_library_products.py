@@ -146,12 +146,20 @@ def test_half_precision_by_weights_is_a_librarys_with_its_bias(dtype: DType) -> 
 
 
 def test_what_else_needs_a_product_needs_it_without_its_bias() -> None:
-    product = matmul(half(8192, 768), half(768, 768, name="w"))
-    assert "kernel.dense" not in ops(made(biased(product), product, numerics="reassociates"))
-    assert "kernel.dense" not in ops(made(biased(product), make("stablehlo.tanh", (product,)), numerics="reassociates"))
-    rows = x_("rows", 8192, dtype=F16)
-    across = make("stablehlo.add", (product, broadcast(rows, (8192, 768), (0,))))
-    assert "kernel.dense" not in ops(made(across, numerics="reassociates"))
+    """And a sum along rows is no bias, nor are numbers for each row."""
+    product, rows = matmul(half(8192, 768), half(768, 768, name="w")), x_("rows", 768, dtype=F16)
+
+    def by_a_library(*roots: Term) -> list[str]:
+        return ops(plan(draft(roots), H200, libraries=may_be_librarys))
+
+    assert by_a_library(biased(product)) == ["kernel.dense"]
+    assert "kernel.dense" not in by_a_library(biased(product), product)
+    assert "kernel.dense" not in by_a_library(biased(product), make("stablehlo.tanh", (product,)))
+    square = matmul(half(768, 768), half(768, 768, name="w"))
+    assert by_a_library(make("stablehlo.add", (square, broadcast(rows, (768, 768), (1,))))) == ["kernel.dense"]
+    assert "kernel.dense" not in by_a_library(make("stablehlo.add", (square, broadcast(rows, (768, 768), (0,)))))
+    turned = dot(half(768, 8192), half(768, 768, name="w"), lhs_contract=(0,), rhs_contract=(0,))
+    assert may_be_librarys(turned) and "kernel.dense" not in by_a_library(biased(turned))
 
 
 def test_half_precision_that_stays_ours() -> None:
@@ -183,6 +191,26 @@ def test_prices_in_half_precision_are_those_that_were_measured() -> None:
         planned = plan(draft([biased(matmul(half(m, k), half(k, n, name="w")))]), H200, libraries=lambda _: True)
         assert ops(planned) == ["kernel.dense"]
         assert prices.plan_seconds(planned) * 1e6 == pytest.approx(microseconds, rel=0.2)
+
+
+def test_rounds_of_tiles_are_priced_whole() -> None:
+    """240 tiles take 132 processors as long as 264, but leave room for others; a function and an operand behind them take their time."""
+    prices = PlanPrices(H200, {}, numerics="reassociates")
+
+    def own(rows: int, behind: Callable[[Term], Term] = lambda y: y) -> tuple[Plan, float]:
+        planned = plan(draft([behind(biased(matmul(half(128 * rows, 2048), half(2048, 256, name="w"))))]), H200)
+        assert kinds(planned) == ["own"]
+        return planned, prices.plan_seconds(planned)
+
+    few, many = own(240), own(264)
+    assert few[1] == pytest.approx(many[1], rel=1e-6) and own(265)[1] > 1.3 * few[1]
+    shares = [prices.work(planned, planned.kernels[0]).share for planned, _ in (few, many)]
+    assert shares == pytest.approx([240 / 264, 1.0], rel=0.01)
+    more = H200.numbers["tile_more"].value
+    tanh, added = (own(240, behind)[1] - few[1] for behind in (
+        lambda y: make("stablehlo.tanh", (y,)), lambda y: make("stablehlo.add", (make("stablehlo.tanh", (y,)), half(240 * 128, 256, name="z")))
+    ))  # fmt: skip
+    assert tanh == pytest.approx(2 * more, rel=1e-3) and added == pytest.approx(4 * more, rel=1e-3)
 
 
 def test_prices_are_those_that_were_measured() -> None:

@@ -31,6 +31,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from coset.backends.torch_loaded import imported  # noqa: E402
 from coset.lowering import package_runtime  # noqa: E402
+from tests.sampled import sampled
 
 TARGET = "nvidia-h200"
 MODELS = Path.home() / ".cache" / "coset" / "models"
@@ -170,7 +171,7 @@ def watched(folder: Path, patch: pytest.MonkeyPatch) -> tuple[Watch, Device]:
     return watch, device
 
 
-@pytest.mark.parametrize("name", ["train_cnn", "train_mlp", "bert_2l_d128_dyn", "squeezenet1_1", "transformer", "llama"])
+@pytest.mark.parametrize("name", sampled(["train_cnn", "train_mlp", "bert_2l_d128_dyn", "squeezenet1_1", "transformer", "llama"], 2))
 def test_calls_that_touch_the_same_bytes_have_an_order(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS / f"{name}.onnx" if "_" in name else saved(name, tmp_path)
     if not model.exists():

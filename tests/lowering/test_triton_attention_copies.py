@@ -110,7 +110,7 @@ def both_forms(kernel: Attention, made: Plan, values: dict[str, Array], interpre
     return found[0], found[1]
 
 
-@pytest.mark.parametrize("dtype", [F32, F16, BF16], ids=str)
+@pytest.mark.parametrize("dtype", sampled([F32, F16, BF16]), ids=str)
 @pytest.mark.parametrize("mask", ["none", "boolean", "additive", "causal"])
 def test_what_is_not_finite_is_as_by_pointers(mask: str, dtype: DType, interpreter: Runner) -> None:
     """NaN and infinities in queries, keys and values, inside of masks and outside: equal bits, as sums have one order."""
@@ -163,7 +163,7 @@ def surrounded(kernel: Attention, made: Plan, values: dict[str, Array], *, turne
     return found, replace(made, buffers=buffers, kernels=(found,)), around
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("turned", sampled([True, False], 2))
 @pytest.mark.parametrize("mask", ["none", "causal", "boolean"])
 def test_nothing_around_the_operands_is_read(mask: str, turned: bool, interpreter: Runner) -> None:
     """Heads of 40 and 24 elements in blocks of 64 and 32, lengths that no block divides: NaN before and behind rows, and behind keys."""

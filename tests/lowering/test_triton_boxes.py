@@ -146,6 +146,16 @@ def test_few_values_and_short_rows_are_chosen_under_masks() -> None:
     assert not boxed(plan(tables(26, 15, F16), computes=can_emit)) and boxed(plan(tables(26, 16, F16), computes=can_emit))
 
 
+def test_a_box_that_reads_most_is_none() -> None:
+    """Six parts, of which one is made of as much as all others: under masks little more is read than there."""
+    x = [x_(f"x{place}", F32, 4, 16) for place in range(10)]
+    whole = x[5]
+    for each in x[6:]:
+        whole = op("add", whole, each)
+    assert boxed(plan(Program(tuple(x[:6]), (("y", op("concatenate", *x[:6], dimension=0)),)), computes=can_emit))
+    assert not boxed(plan(Program(tuple(x), (("y", op("concatenate", *x[:5], whole, dimension=0)),)), computes=can_emit))
+
+
 def test_choices_by_value_are_no_boxes() -> None:
     """Which of the rows is read depends on a number, not on the place."""
     x, chosen = x_("x", F32, 8, 4, 64), x_("chosen", I32)

@@ -14,6 +14,7 @@ import coset.dialects
 from coset.prove.check import Verdict, check_rules
 from coset.rules.library import check_files
 from coset.rules.syntax import RuleError
+from tests.sampled import sampled
 
 assert coset.dialects
 FILES = sorted((Path(__file__).parent / "false").glob("*.rules"))
@@ -40,7 +41,7 @@ def _checked(path: Path) -> tuple[list[Verdict], list[RuleError]]:
     return sorted(verdicts, key=lambda verdict: verdict.line), errors
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sampled(FILES, 2), ids=lambda path: path.stem)
 def test_the_false_one_is_refuted_and_the_true_one_is_shown(path: Path) -> None:
     assert path.read_text().startswith("# Breaks `"), "the promise that it breaks is said first"
     start = time.process_time()
