@@ -207,10 +207,9 @@ def test_rounds_of_tiles_are_priced_whole() -> None:
     shares = [prices.work(planned, planned.kernels[0]).share for planned, _ in (few, many)]
     assert shares == pytest.approx([240 / 264, 1.0], rel=0.01)
     more = H200.numbers["tile_more"].value
-    tanh, added = (own(240, behind)[1] - few[1] for behind in (
-        lambda y: make("stablehlo.tanh", (y,)), lambda y: make("stablehlo.add", (make("stablehlo.tanh", (y,)), half(240 * 128, 256, name="z")))
-    ))  # fmt: skip
-    assert tanh == pytest.approx(2 * more, rel=1e-3) and added == pytest.approx(4 * more, rel=1e-3)
+    bent = own(240, lambda y: make("stablehlo.tanh", (y,)))[1] - few[1]
+    both = own(240, lambda y: make("stablehlo.add", (make("stablehlo.tanh", (y,)), half(240 * 128, 256, name="z"))))[1] - few[1]
+    assert bent == pytest.approx(2 * more, rel=1e-3) and both == pytest.approx(4 * more, rel=1e-3)
 
 
 def test_prices_are_those_that_were_measured() -> None:
