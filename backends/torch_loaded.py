@@ -61,6 +61,7 @@ class LoadedPackage:
         if hasattr(written, "MEMORY"):
             vars(written)["MEMORY"] = self._memory
         self.model = module.model.to(self.device)
+        self.model.manifest = {**self.model.manifest, "f32_sums": False}  # torch's settings hold, as for what it runs beside this
         self.manifest: Mapping[str, Any] = self.model.manifest
 
     def __call__(self, given: Sequence[Any]) -> tuple[Any, ...]:

@@ -36,6 +36,11 @@ def is_half(term: Term) -> bool:
     return term.tensor.dtype in HALVES
 
 
+def is_half_product(term: Term) -> bool:
+    """True for a product of 16-bit floats, perhaps with its bias."""
+    return is_product(product_in(term)) and is_half(term)
+
+
 def is_made_behind(term: Term) -> bool:
     """True for an operand that is computed from what another kernel makes, behind it: so it is in memory anyway."""
     return any(each.op.name not in LEAVES and each.op.name not in NOTHING and not is_light(each) for each in _front(term))

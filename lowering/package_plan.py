@@ -22,6 +22,7 @@ from coset.lowering.aten_kernel import kernel_arguments, kernel_function
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Kernel, Library, Plan, stores_of
 from coset.lowering.layouts import runs_last
+from coset.lowering.library_products import is_half_product
 from coset.lowering.memory import released
 from coset.lowering.package import HOST_IMPORTS, RUNTIME, TILES, Package, init_text, inputs_text, interface
 from coset.lowering.renaming import renamed
@@ -82,6 +83,8 @@ def planned_package(program: Program, plan: Plan, *, title: str, facts: Mapping[
     weights = {name: term.attribute("value") for name, term in host.weights.items()}
     code = "triton" if host.emissions else "torch"
     facts = {**interface(program), **(facts or {}), "code": code, "kernels": host.launch_table(), "arena": plan.arena}
+    if any(isinstance(kernel, Library) and is_half_product(kernel.term) for kernel in plan.kernels):
+        facts["f32_sums"] = True  # whatever torch is told
     packed = {name: buffer.packed for name, buffer in plan.buffers.items() if buffer.packed is not None}
     orders = {name: buffer.order for name, buffer in plan.buffers.items() if buffer.order is not None and name in weights}
     return Package(texts, weights, facts, packed, orders)

@@ -198,14 +198,16 @@ class Streams:
 
 
 @contextmanager
-def precision(tf32: bool) -> Iterator[None]:
-    """How libraries on a GPU multiply meanwhile: f32 with 10 bits of fraction where `tf32`, else in full; sums of 16-bit floats in f32."""
+def precision(tf32: bool, f32_sums: bool) -> Iterator[None]:
+    """How libraries on a GPU multiply meanwhile: f32 with 10 bits of fraction where `tf32`, else in full; 16-bit floats with `f32_sums`, or
+    as torch was told."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     wanted: list[tuple[Any, str, Any]] = [
         (place, "fp32_precision", "tf32" if tf32 else "ieee") for place in (matmul, cudnn.conv, cudnn.rnn)
     ]
-    wanted += [(matmul, f"allow_{kind}_reduced_precision_reduction", False) for kind in ("fp16", "bf16")]
-    wanted.append((matmul, "allow_fp16_accumulation", False))
+    if f32_sums:
+        wanted += [(matmul, f"allow_{kind}_reduced_precision_reduction", False) for kind in ("fp16", "bf16")]
+        wanted.append((matmul, "allow_fp16_accumulation", False))
     before = [_setting(place, name) for place, name, _ in wanted]
     try:
         for place, name, value in wanted:
@@ -285,7 +287,7 @@ class Model:
         return (*given, *(named[name] for name in names[len(given) :]))
 
     def _launch(self, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        with torch.no_grad(), precision(bool(self.manifest.get("tf32"))):
+        with torch.no_grad(), precision(bool(self.manifest.get("tf32")), bool(self.manifest.get("f32_sums"))):
             return self.program(self.weights, *given, device=self.device)
 
     def _run(self, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

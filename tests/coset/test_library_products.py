@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -298,6 +299,7 @@ def test_a_library_gives_the_same(count: Dim, tmp_path: Path) -> None:
 def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
     """A package that calls torch's linear with weights by rows and by columns, beside the evaluator."""
     pytest.importorskip("torch", reason="torch is not installed")
+    from coset.backends.torch_loaded import LoadedPackage
     from coset.ir.evaluate import evaluate_program
     from coset.lower import in_a_child
     from coset.lowering.package import write_package
@@ -312,6 +314,9 @@ def test_half_precision_of_a_library_gives_the_same(tmp_path: Path) -> None:
     write_package(planned_package(program, planned, title="products", triton=False), tmp_path / "package")
     text = (tmp_path / "package" / "model.py").read_text()
     assert text.count("torch.nn.functional.linear(") == 2 and text.count(".mT") == 1
+    assert json.loads((tmp_path / "package" / "manifest.json").read_text())["f32_sums"]
+    assert "f32_sums" not in planned_package(program, plan(program, H200), title="products", triton=False).manifest
+    assert not LoadedPackage(tmp_path / "package").manifest["f32_sums"], "a part of torch.compile leaves torch's settings alone"
     generator = np.random.default_rng(5)
     feed = {str(term.attribute("name")): generator.standard_normal(term.tensor.static or ()).astype(np.float16) for term in program.inputs}
     with in_a_child(tmp_path / "package", False) as package:
@@ -333,7 +338,9 @@ def test_how_a_library_sums_is_set_and_set_back() -> None:
         matmul.allow_bf16_reduced_precision_reduction = True
         matmul.allow_fp16_reduced_precision_reduction = (False, False) if split else False  # not split either
         matmul.allow_fp16_accumulation = True
-        with precision(False):
+        with precision(False, f32_sums=False):
+            assert [getattr(matmul, name) for name in names] == [False, True, True] and matmul.fp32_precision == "ieee"
+        with precision(False, f32_sums=True):
             assert [getattr(matmul, name) for name in names] == [False, False, False] and matmul.fp32_precision == "ieee"
         assert [getattr(matmul, name) for name in names] == [False, True, True]
         assert not split or not getattr(matmul, f"{names[0]}_split_k")

@@ -194,7 +194,7 @@ def test_programs_are_raced_kept_and_taken(interpreter: Runner, tmp_path: Path, 
     assert report["check"]["ok"] and report["cost"]["method"] == "measured"
     said: list[str] = []
     with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE raced SET program = 'another' WHERE strayed != 0")
+        connection.execute("UPDATE raced SET program = 'another' || strayed WHERE strayed != 0")
     other = lower(Lowering(several(), TARGET, check=Check.NONE, profile=file, progress=said.append), tmp_path / "other")
     assert other["profile"]["program"]["strayed"] == 0 and any("is not found" in line for line in said)
 
