@@ -196,6 +196,15 @@ def test_normalizations_of_large_halves(name: str) -> None:
         np.testing.assert_allclose(found.astype(np.float64), theirs.astype(np.float64), rtol=4e-3, atol=1e-2)
 
 
+def test_branches_of_large_halves() -> None:
+    x = np.random.default_rng(2).uniform(-900, 900, (2, 3, 4, 64)).astype(np.float16)
+    scale = np.full((4, 64), 2, np.float16)
+    (found,) = defined("BranchwiseRMSNorm", [x, scale], {"epsilon": 1e-5})
+    wide = x.astype(np.float64)
+    expected = 2 * wide / np.sqrt((wide * wide).mean(-1, keepdims=True))
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=4e-3, atol=1e-2)
+
+
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("mask", [False, True])
 def test_embeddings(segments: bool, mask: bool) -> None:

@@ -76,3 +76,23 @@ def test_statistics_of_narrow_floats_do_not_overflow(name: str, code: int) -> No
     (found,) = values_of(import_model(model), feed).values()
     assert found.dtype == dtype
     assert np.allclose(found.astype(np.float64), wanted, rtol=2e-3 if code == F16 else 1.6e-2, atol=2e-3 if code == F16 else 1.6e-2)
+
+
+@pytest.mark.parametrize("code", [F16, BF16], ids=["f16", "bf16"])
+def test_a_batch_in_training_is_normalized_in_f32(code: int) -> None:
+    """A variance of 120,000, of which f16 holds neither the squares nor the mean, but a tenth."""
+    dtype = np.dtype(np.float16 if code == F16 else ml_dtypes.bfloat16)
+    x = np.random.default_rng(4).uniform(-600, 600, SHAPE).astype(dtype)
+    names = ("x", "scale", "bias", "mean", "var")
+    feed = {"x": x, **{name: np.full(8, value, dtype) for name, value in zip(names[1:], (1.0, 0.0, 0.0, 1.0), strict=True)}}
+    node = helper.make_node("BatchNormalization", names, ["y", "m", "v"], training_mode=1, momentum=0.9)
+    inputs = [helper.make_tensor_value_info(name, code, value.shape) for name, value in feed.items()]
+    results = [helper.make_tensor_value_info(name, code, shape) for name, shape in (("y", SHAPE), ("m", (8,)), ("v", (8,)))]
+    model = helper.make_model(helper.make_graph([node], "g", inputs, results), opset_imports=[helper.make_opsetid("", 23)], ir_version=10)
+    y, m, v = (value.astype(np.float64) for value in values_of(import_model(model), feed).values())
+    wide = x.astype(np.float64)
+    mean, variance = wide.mean((0, 2, 3)), wide.var((0, 2, 3))
+    each = (slice(None), *(None,) * 2)
+    close = 2e-3 if code == F16 else 1.6e-2
+    assert np.allclose(y, (wide - mean[each]) / np.sqrt(variance[each] + 1e-5), rtol=close, atol=close)
+    assert np.allclose(m, 0.1 * mean, rtol=close, atol=close) and np.allclose(v, 0.9 + 0.1 * variance, rtol=close)
