@@ -49,7 +49,7 @@ def is_made_behind(term: Term) -> bool:
 def with_biases(roots: Sequence[Term], wanted: Libraries) -> tuple[Term, ...]:
     """`roots` where biases that are added to products of 16-bit floats of a library's are its to add, before it rounds the sum."""
     order = list(topological(roots))
-    if not any(is_half(term) and is_product(term) and wanted(term) for term in order if term.op.name == "stablehlo.dot_general"):
+    if not any(is_half(term) for term in order if term.op.name == "stablehlo.dot_general"):
         return tuple(roots)
     uses = Counter(operand for term in order for operand in term.operands) + Counter(roots)
     done: dict[Term, Term] = {}

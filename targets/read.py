@@ -22,7 +22,7 @@ UNITS = {
 }  # fmt: skip  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
-FULL = ("full", "library", "halves")  # those of products that have numbers of their own: in full, and of libraries
+PRODUCTS = ("full", "library", "halves")  # those of products that have numbers of their own: in full, and of libraries
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
 }  # fmt: skip
@@ -431,15 +431,15 @@ class _Reader(Values):
         return Storing(growth.value if growth else 1.0, int(small.value) if small else 0, kept)
 
     def fusion(self, entry: Entry) -> Fusion | None:
-        found = self.table(entry, {*FUSED, *FULL}, FUSED)
+        found = self.table(entry, {*FUSED, *PRODUCTS}, FUSED)
         names = {} if found is None else {key: self.kernel_name(each) for key, each in found.items()}
         if found is None or None in names.values():
             return None
-        for key in ("product", *FULL):
+        for key in ("product", *PRODUCTS):
             product = self.document.sections["kernels"].get(str(names.get(key)))
             if product is not None and isinstance(product.value, dict) and "rates" not in product.value:
                 self.wrong(found[key], f"`{names[key]}` has no rates", "products are priced by their FLOP")
-        return Fusion(*(str(names[key]) for key in FUSED), *(names.get(key) for key in FULL))
+        return Fusion(*(str(names[key]) for key in FUSED), *(names.get(key) for key in PRODUCTS))
 
     def sessions(self, entry: Entry) -> Sessions | None:
         found = self.table(entry, {"levels", "disabled", "alone", "stacked"}, ("levels", "alone"))
