@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 GUARD = 4096  # bytes before and after each buffer
+_COLUMNS = 512  # of tensor memory a processor has (PTX ISA, 9.7.16.1)
 POISON = 0xA7  # what guards and unwritten outputs hold: a large negative float in every width
 TORCH_NAMES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i1": "bool", "i8": "int8", "i16": "int16",
@@ -162,6 +163,9 @@ def compile_one(module: ModuleType, launch: dict[str, Any], target: Sequence[Any
     source = ASTSource(fn=function, signature=signature, constexprs=launch["constexprs"], attrs=attributes)
     options = {"num_warps": launch["num_warps"], "num_stages": launch["num_stages"], "enable_fp_fusion": launch["contracts"]}
     compiled = compile(source, target=GPUTarget(*target), options=options)
+    columns = getattr(compiled.metadata, "tmem_size", None) or 0
+    if columns > _COLUMNS:  # the text is a trap then, and Triton refuses to load it
+        raise ValueError(f"{launch['function']} needs {columns} columns of tensor memory, and there are {_COLUMNS}")
     facts = _nvidia_facts(compiled.asm["cubin"]) if target[0] == "cuda" else _amd_facts(compiled.asm["amdgcn"])
     return {"function": launch["function"], "shared": compiled.metadata.shared, **facts, "text": compiled.asm.get("ptx", "")}
 

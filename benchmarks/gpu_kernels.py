@@ -26,7 +26,7 @@ from coset.lowering.plan import plan
 from coset.lowering.traffic import least
 from coset.lowering.triton import can_emit, emit, module_of
 from coset.lowering.triton_choice import Choice
-from coset.lowering.triton_launch import Emission, Launch, Options, Rounding
+from coset.lowering.triton_launch import Emission, Launch, Options
 from coset.lowering.triton_scalars import EIGHTS
 from coset.plan_price import PlanPrices
 from coset.targets.target import get_target
@@ -66,9 +66,8 @@ COPIED = (
 
 
 def options_of(target: str) -> Options:
-    """What kernels may do on this target; f32 is multiplied in full, 8-bit floats in sums that may be short, as torch has them."""
-    exact, eights = options_for("exact", get_target(target)), eights_for("approx", get_target(target))
-    return replace(exact, rounding=Rounding.STORES, eights=eights)
+    """What kernels may do on this target by default, but 8-bit floats are multiplied in sums that may be short, as torch has them."""
+    return replace(options_for("reassociates", get_target(target)), eights=eights_for("approx", get_target(target)))
 
 
 class Kernels:

@@ -19,12 +19,13 @@ IMPRECISE = 128  # products of 8-bit floats in a sum of fewer bits (DeepSeek-V3,
 
 def options_for(numerics: str, target: Target) -> Options:
     """What kernels may do: round after each op and contract nothing where results must be exact; multiply f32 as tf32 where rules may
-    approximate and the target's matrix units do; multiply 8-bit floats as such (`eights_for`); read operands by bulk copies where the
-    target has them."""
+    approximate and the target's matrix units do, by six products of bf16 where sums may be in another order and these do it sooner than
+    in full; multiply 8-bit floats as such (`eights_for`); read operands by bulk copies where the target has them."""
     processors = target.numbers.get("multiprocessors")
     return Options(
         rounding=Rounding.EACH if numerics == "exact" else Rounding.STORES,
         tf32=numerics in APPROXIMATE and "tf32" in target.numbers,
+        bf16x6=numerics != "exact" and target.fusion is not None and target.fusion.bf16x6 is not None,
         processors=int(processors.value) if processors is not None else Options().processors,
         cache=_cache(target),
         bulk=_bulk(target),

@@ -461,7 +461,7 @@ class PlanPrices:
         compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name, full
         full = self._is_full(kernel.value, kernel.value, kernel.accumulator)
         weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name, full
-        return self._products([compared, weighed]) + self._exponentials(batch * rows * keys)
+        return self._products([compared, weighed], self._sixth) + self._exponentials(batch * rows * keys)
 
     def _retracing(self, kernel: Statistics | Chain) -> float:
         """Of all products and an exponential for each score; under a mask that bounds them on the mean of those that the row in the middle
@@ -481,23 +481,30 @@ class PlanPrices:
         for each in kernel.sums if isinstance(kernel, Chain) else ():
             full = self._is_full(each.value, each.value, kernel.accumulator)
             products.append((Sides(batch, rows, summed, self._count(each.n)), each.value.dtype.name, full))
-        return self._products(products) + self._exponentials(batch * rows * summed)
+        return self._products(products, self._sixth) + self._exponentials(batch * rows * summed)
 
     def _exponentials(self, count: float) -> float:
         functions = self.target.kernels[self.fusion.rows].rate(F32.name)
         return count / functions.value if functions is not None else 0.0
 
+    @property
+    def _sixth(self) -> Rating | None:
+        """The numbers of attention in f32 by six products of bf16, where it is done so."""
+        return self.target.kernels[self.fusion.bf16x6] if self.options.f32_as == "bf16x6" and self.fusion.bf16x6 is not None else None
+
     def _product(self, sides: Sides, dtype: str, full: bool) -> float:
         return self._products([(sides, dtype, full)])
 
-    def _products(self, products: Sequence[tuple[Sides, str, bool]]) -> float:
-        """Of the products of one kernel, in full or not. What share of its rate a kernel reaches is told by its work, and all products of a
-        kernel are its work: programs that begin once and wait once for memory do one after the other, as they would do a longer sum."""
-        works = [sides.flops(self._own(full).tiles) for sides, _, full in products]
+    def _products(self, products: Sequence[tuple[Sides, str, bool]], by: Rating | None = None) -> float:
+        """Of the products of one kernel, in full (`by` what, if it is not as plain products are) or not. What share of its rate a kernel
+        reaches is told by its work, and all products of a kernel are its work: programs that begin once and wait once for memory do one
+        after the other, as they would do a longer sum."""
+        own = [(by if full else None) or self._own(full) for _, _, full in products]
+        works = [sides.flops(each.tiles) for each, (sides, _, _) in zip(own, products, strict=True)]
         whole, seconds = sum(works), 0.0
-        for work, (sides, dtype, full) in zip(works, products, strict=True):
-            rows = min(sides.rows, sides.columns) if full else sides.rows
-            seconds += work / whole * self._own(full).multiplying(dtype, whole, rows) if whole else 0.0
+        for each, work, (sides, dtype, full) in zip(own, works, products, strict=True):
+            rows = min(sides.rows, sides.columns) if full and by is None else sides.rows
+            seconds += work / whole * each.multiplying(dtype, whole, rows) if whole else 0.0
         return seconds
 
     def _library(self, term: Term) -> float:

@@ -33,7 +33,7 @@ from coset.lowering.kernel import (
     writes,
 )
 from coset.lowering.renaming import replaced
-from coset.lowering.triton_attention_tiling import Held, Tiling, choose_tiling, for_copies, score_bits
+from coset.lowering.triton_attention_tiling import Held, Tiling, choose_tiling, for_copies, score_bits, splits_floats
 from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_copies import Side, used_lines
 from coset.lowering.triton_dims import count_of, join_loops
@@ -43,7 +43,7 @@ from coset.lowering.triton_product import dot_text, is_plain, operand_tile, side
 from coset.lowering.triton_rows import emit_rows
 from coset.lowering.triton_scalars import TYPES, conversion, filling, from_memory, to_memory
 from coset.lowering.triton_scores import all_seen, unscaled
-from coset.lowering.triton_tiling import copied_unit, narrowest, unit_of
+from coset.lowering.triton_tiling import copied_unit, narrowest, unit_name, unit_of
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
@@ -61,7 +61,7 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     tiling = choose_tiling(kernel, options)
     choice = options.choice or _by_copies(kernel, plan, options, tiling).choice
     tiling, options = tiling.chosen(choice), options.plain()
-    name = "tf32" if unit is not None and unit.name == "f32" and options.tf32 else (unit or kernel.accumulator).name
+    name = unit_name(query.dtype, key.dtype, unit or kernel.accumulator, options)
     if tiling.splits == 1:
         return replace(_Writer(kernel, plan, options, tiling, comment).emission(), unit=name, choice=choice)
     parts = Loop("loop:split", tiling.splits)
@@ -90,7 +90,7 @@ def _by_copies(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) 
     copying = _copying(kernel, plan, options, tiling)
     if not any(copying):
         return tiling
-    held = _held(kernel, units)
+    held = _held(kernel, units, 48 if splits_floats(kernel, options) else 0)
     plain = all(copying) and is_plain(kernel.key, units[0]) and is_plain(kernel.value, units[1])
     found = for_copies(tiling, kernel, held, options, plain=plain)
     if found.bulk and _copying(kernel, plan, options, found) != copying:  # a larger tile reaches over the end of a loop
@@ -107,11 +107,11 @@ def _units(kernel: Attention) -> tuple[DType, DType]:
     return scored, summed
 
 
-def _held(kernel: Attention, units: tuple[DType, DType]) -> Held:
+def _held(kernel: Attention, units: tuple[DType, DType], split: int) -> Held:
     """What shared memory holds of the operands, and of what is read for each score."""
     sides = (kernel.query, units[0]), (kernel.key, units[0]), (kernel.value, units[1])
     query, key, value = (side_bits(side, unit) for side, unit in sides)
-    return Held(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys))
+    return Held(query, key, value, score_bits([kernel.score], kernel.m, kernel.keys), split)
 
 
 def _copying(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> tuple[bool, bool]:

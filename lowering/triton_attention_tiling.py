@@ -12,7 +12,7 @@ from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import count_of
 from coset.lowering.triton_launch import Options
 from coset.lowering.triton_rows import power_of_two
-from coset.lowering.triton_tiling import SIDE_COPIED, unit_side
+from coset.lowering.triton_tiling import SIDE_COPIED, is_split, unit_of, unit_side
 from coset.lowering.triton_values import plain_loads
 
 SPLIT_KEYS = 256  # keys of one part at least, where keys are split
@@ -23,6 +23,12 @@ _COPIED = ((64, (64, 128, 4, 2)), (128, (64, 64, 4, STAGES_COPIED)), (256, (128,
 the fastest of 13 forms on an H200 (benchmarks/results/gpu-first-attention-nvidia-h200-2026-11-26.txt): several small programs of a
 processor, one of which multiplies while others take exponentials; three of them for 64 elements, which a third stage would leave no
 room for."""
+_IN_BF16: tuple[tuple[int, tuple[int, int], tuple[int, int] | None], ...] = (
+    (64, (64, 32), (64, 64)), (128, (32, 32), (64, 32)), (256, (32, 16), None),
+)  # fmt: skip
+"""Queries and keys at a time by 4 warps of f32 as six products of bf16 (`Options.bf16x6`), by pointers and by bulk copies, where queries
+and values have room for so many elements at most: what compiles with little or no spilling. For heads of 256 the tensor memory of
+compute capability 10 has no room for two sums of 64 queries. Not timed."""
 BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what is reduced; what the driver takes for a program
 
 
@@ -62,18 +68,30 @@ def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Lo
 
 @dataclass(frozen=True)
 class Held:
-    """Bits that shared memory holds: for an element of queries, keys and values, and for a score by what is read for each of it (masks)."""
+    """Bits that shared memory holds: for an element of queries, keys and values, and for a score by what is read for each of it (masks).
+    `split`: for an element of a block of keys or values that is multiplied as several narrower ones."""
 
     query: int
     key: int
     value: int
     score: int
+    split: int = 0
 
     def stages(self, tiling: Tiling, room: int) -> int:
-        """How many blocks of keys fit into `room` bytes beside the queries; of masks one less is there."""
+        """How many blocks of keys fit into `room` bytes beside the queries; of masks one less is there, as of what is split first, and
+        what it is split into takes the place of the queries, which are in registers then."""
         masks = tiling.m * tiling.n * self.score // 8
         each = tiling.n * (tiling.d * self.key + tiling.e * self.value) // 8
-        return (room - tiling.m * tiling.d * self.query // 8 + masks) // (each + masks)
+        beside = tiling.m * tiling.d * self.query // 8
+        if self.split:
+            beside = max(beside, tiling.n * max(tiling.d, tiling.e) * self.split // 8) - each
+        return (room - beside + masks) // (each + masks)
+
+
+def splits_floats(kernel: Attention, options: Options) -> bool:
+    """True where its products are several of narrower floats."""
+    pairs = (kernel.query, kernel.key), (kernel.value, kernel.value)
+    return any(is_split(unit_of(one.dtype, other.dtype, kernel.accumulator), options) for one, other in pairs)
 
 
 def choose_tiling(kernel: Attention, options: Options) -> Tiling:
@@ -82,12 +100,14 @@ def choose_tiling(kernel: Attention, options: Options) -> Tiling:
     assert isinstance(k, int) and isinstance(n, int), "an attention's rows have sizes that are known"
     d, e = max(16, power_of_two(k)), max(16, power_of_two(n))
     bits = max(kernel.key.dtype.bits, kernel.value.dtype.bits, 16)
-    narrow = bits == 16 and d + e <= 256
+    split = splits_floats(kernel, options)
+    narrow = bits == 16 and d + e <= 256 and not split
     most, block = (32, 16) if bits == 64 else (128, 64) if narrow else (64, 32)
+    if split:
+        (most, block), _ = _split_tiles(max(d, e))
     rows = unit_side(m, most) if isinstance(m, int) else 64 if narrow else most
-    block = unit_side(keys, block)
-    warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) else 4
-    whole = Tiling(rows, block, d, e, warps)
+    warps = 8 if rows * e >= (64 * 128 if narrow else 64 * 64) and not split else 4
+    whole = Tiling(rows, unit_side(keys, block), d, e, warps)
     if not options.splits or not isinstance(m, int) or not isinstance(batch, int) or 0 in (m, batch):
         return whole
     programs = batch * -(-m // rows)
@@ -102,6 +122,12 @@ def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, 
     """These tiles with keys and values read by bulk copies, as far as shared memory holds them; measured ones where both are, and `plain`:
     as they are multiplied. Of few queries memory is what is waited for: they read by pointers, more blocks ahead."""
     tiles = [replace(tiling, stages=STAGES_COPIED)]
+    if held.split:
+        sides = _split_tiles(max(tiling.d, tiling.e))[1]
+        if sides is None:
+            return replace(tiling, bulk=0)
+        m, keys = count_of(kernel.m), count_of(kernel.keys)
+        tiles.insert(0, replace(tiles[0], m=unit_side(m, sides[0]), n=unit_side(keys, sides[1])))
     if plain and max(held.key, held.value) == 16 and tiling.m >= SIDE_COPIED:
         measured = _measured(tiling, kernel, options)
         tiles = [measured, replace(measured, n=max(16, measured.n // 2)), *tiles]
@@ -112,6 +138,12 @@ def for_copies(tiling: Tiling, kernel: Attention, held: Held, options: Options, 
             if stages >= 2:
                 return replace(tile, bulk=int(tile.m >= SIDE_COPIED), stages=stages)
     return replace(tiling, bulk=0)
+
+
+def _split_tiles(width: int) -> tuple[tuple[int, int], tuple[int, int] | None]:
+    """The queries and keys of `_IN_BF16`."""
+    _, pointed, copied = next((row for row in _IN_BF16 if width <= row[0]), _IN_BF16[-1])
+    return pointed, copied
 
 
 def _measured(tiling: Tiling, kernel: Attention, options: Options) -> Tiling:

@@ -24,7 +24,7 @@ from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_product import dot_text, operand_tile, side_bits
 from coset.lowering.triton_rows import power_of_two
 from coset.lowering.triton_scalars import TYPES, conversion, from_memory, to_memory
-from coset.lowering.triton_tiling import SIDE_COPIED, copied_unit, narrowest, unit_of, unit_side
+from coset.lowering.triton_tiling import SIDE_COPIED, copied_unit, narrowest, unit_name, unit_of, unit_side
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 ROW, KEY = frozenset({"row"}), frozenset({"key"})
@@ -289,9 +289,8 @@ class Tiles(ABC):
         arguments, numbers, tiling = self.body.arguments(), tuple(self.constexprs), self.tiling
         launch = Launch(name, arguments, (self.programs,), numbers, self.sizes, tiling.warps, tiling.stages, contracts=contracts)
         first = self.base.dots[0]
-        unit = unit_of(first.lhs.dtype, first.rhs.dtype, self.base.accumulator)
-        tf32 = unit is not None and unit.name == "f32" and self.options.tf32
-        return Emission(source, (launch,), unit="tf32" if tf32 else (unit or self.base.accumulator).name, choice=self.choice)
+        unit = unit_of(first.lhs.dtype, first.rhs.dtype, self.base.accumulator) or self.base.accumulator
+        return Emission(source, (launch,), unit=unit_name(first.lhs.dtype, first.rhs.dtype, unit, self.options), choice=self.choice)
 
 
 class ChainWriter(Tiles):

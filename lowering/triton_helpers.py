@@ -234,6 +234,45 @@ def first_at_least(keys_ptr, step, count, wanted):
     return low
 ''',
     '''
+def high_half(bits):
+    """The bf16 that the high 16 of 32 bits mean."""
+    return (bits >> 16).to(tl.int16).to(tl.bfloat16, bitcast=True)
+''',
+    '''
+def in_bf16(x):
+    """An f32 as three bf16, whose sum it is where it is 2^-110 or more: its first 8 bits, the next ones rounded to 8, and what is left. Of
+    an infinity or NaN the first is the same (the sum makes the bits of any NaN plain), the others are anything."""
+    first = (x + 0.0).to(tl.int32, bitcast=True) & -65536
+    rest = x - first.to(tl.float32, bitcast=True)
+    second = (rest.to(tl.int32, bitcast=True) + 32768) & -65536
+    third = (rest - second.to(tl.float32, bitcast=True)).to(tl.int32, bitcast=True)
+    return high_half(first), high_half(second), high_half(third)
+''',
+    '''
+def lesser_products(a1, a2, a3, b1, b2, b3):
+    """Of the products of two sums of three the five that count beside the first, the least ones first; 0 where an operand is not finite."""
+    total = tl.dot(a3, b1)
+    total = tl.dot(a1, b3, total)
+    total = tl.dot(a2, b2, total)
+    total = tl.dot(a2, b1, total)
+    total = tl.dot(a1, b2, total)
+    return tl.where(tl.abs(total) < float("inf"), total, 0.0)
+''',
+    '''
+def product_bf16x6(a, b):
+    """The product of two matrices of f32 by six of bf16: 2^-22 of a single product is left out at most."""
+    a1, a2, a3 = in_bf16(a)
+    b1, b2, b3 = in_bf16(b)
+    return tl.dot(a1, b1, lesser_products(a1, a2, a3, b1, b2, b3))
+''',
+    '''
+def added_product_bf16x6(a, b, total):
+    """The same, added to `total`."""
+    a1, a2, a3 = in_bf16(a)
+    b1, b2, b3 = in_bf16(b)
+    return tl.dot(a1, b1, total + lesser_products(a1, a2, a3, b1, b2, b3))
+''',
+    '''
 def from_f8e4m3fn(bits):
     """The f32 that the 8 bits mean: as an f16 with the same fields it is 2^8 too small."""
     wide = bits.to(tl.int16)

@@ -23,11 +23,13 @@ class Rounding(Enum):
 
 @dataclass(frozen=True)
 class Options:
-    """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction. `splits`: a product may keep the sums
-    of parts in memory of its own. `choices`: numbers of tiles and launches of kernels that were tuned."""
+    """What the user allows: `tf32` lets products of f32 use tensor cores with 10 bits of fraction; else `bf16x6` makes them six products
+    of bf16, where the target has no faster way to multiply f32 in full and sums may be in another order. `splits`: a product may keep
+    the sums of parts in memory of its own. `choices`: numbers of tiles and launches of kernels that were tuned."""
 
     rounding: Rounding = Rounding.STORES
     tf32: bool = False
+    bf16x6: bool = False
     processors: int = 132  # streaming multiprocessors (or compute units) that a grid should fill
     cache: int = 0  # bytes of a cache that all of these share; 0: none is counted on
     splits: bool = True
@@ -41,6 +43,11 @@ class Options:
     def plain(self) -> Options:
         """For a part of a kernel that is not what is chosen for."""
         return replace(self, choice=None)
+
+    @property
+    def f32_as(self) -> str:
+        """What matrix units multiply f32 as: tf32, bf16x6 (six products of bf16), or f32 where they do it in full."""
+        return "tf32" if self.tf32 else "bf16x6" if self.bf16x6 else "f32"
 
     @property
     def contracts(self) -> bool:

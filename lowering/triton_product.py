@@ -436,6 +436,8 @@ def dot_text(left: Value, right: Value, total: str | None, unit: DType, options:
     more = "" if total is None else f", {total}"
     if unit in _SUMS:  # up to Triton 3.7 it is not taken from what is added to
         return f"tl.dot({left.text}, {right.text}{more}, out_dtype={_SUMS[unit]})"
+    if unit is F32 and options.f32_as == "bf16x6":
+        return f"{'' if total is None else 'added_'}product_bf16x6({left.text}, {right.text}{more})"
     if unit is F32:
         return f'tl.dot({left.text}, {right.text}{more}, input_precision="{"tf32" if options.tf32 else "ieee"}")'
     return f"tl.dot({left.text}, {right.text}{more})"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coset.ir.dims import Dim, add, ceildiv, product, substitute, symbols
 from coset.ir.types import F32
 from coset.lowering.kernel import Dot, Fold, Plan, Recurrence, State, Store, extents_of, reads, writes
@@ -58,6 +60,7 @@ def emit_recurrence(kernel: Recurrence, plan: Plan, options: Options, comment: l
 
 class _Writer:
     def __init__(self, kernel: Recurrence, plan: Plan, options: Options, comment: list[str]) -> None:
+        options = replace(options, bf16x6=False)  # rounds wait for each other, not for multipliers
         self.kernel, self.options, self.comment = kernel, options, comment
         self.choice = options.choice or default_choice(kernel, options.processors)
         self.count = product(loop.extent for loop in kernel.rows)

@@ -21,6 +21,9 @@ SIDE_COPIED = 64  # of a tile at least, where copies are the default: rows of a 
 STAGES_COPIED = 4
 FULL = (128, 128)  # of f32 in full: 22.7 TFLOP/s where 64 x 64 had 13.9 (4096 cubed with bias, GELU and residual, on an H200, 2026-11-26),
 STAGES_FULL = 4  # though some registers spill: 264 B of a thread (Triton 3.6; 568 by 3.9)
+SPLIT = ((128, 64, 32, 4), (128, 128, 64, 8))
+"""Of f32 as six products of bf16 (`Options.bf16x6`) m, n, k and warps, by pointers and by bulk copies, where such tiles fill the machine:
+what compiles without spilling (a round of k on sm_90: 1,081 instructions of a warp, and 24 wgmma of 64 x 128). Not timed."""
 _BARRIERS = 1024  # B of shared memory for barriers, and what the driver takes for a second program of a processor
 
 
@@ -162,7 +165,7 @@ def unit_name(lhs: DType, rhs: DType, unit: DType, options: Options) -> str:
     """What operands are multiplied as, for people."""
     if is_eight(unit):
         return lhs.name if lhs is rhs else f"{lhs.name} {rhs.name}"
-    return "tf32" if unit is F32 and options.tf32 else unit.name
+    return options.f32_as if unit is F32 else unit.name
 
 
 def is_of_eights(name: str) -> bool:
@@ -181,6 +184,9 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
     sides = unit_side(m, side), unit_side(n, side)
     if not all(isinstance(dim, int) for dim in (m, n, batch)):
         return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
+    if is_split(unit, options) and _with_sides(SPLIT[0], (m, n, k, batch), options):
+        height, width, depth, warps = SPLIT[0]
+        return Tiling(height, width, depth, unit, warps)
     count = _tiles(m, n, batch, sides)
     if count < options.processors and side > 64:
         sides = min(sides[0], 64), min(sides[1], 64)
@@ -202,6 +208,9 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
         return replace(tiling, bulk=0)
     if plain and tiling.splits == 1 and tiling.unit is not None and is_copied(tiling.unit) and _are_known(sizes):
         tiling = _fastest(tiling, sizes, options)
+    if plain and tiling.splits == 1 and is_split(tiling.unit, options) and _with_sides(SPLIT[1], sizes, options):
+        height, width, depth, warps = SPLIT[1]
+        tiling = replace(tiling, m=height, n=width, k=depth, warps=warps)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
     stored = tiling.m * tiling.n // tiling.parts * bits[2] // 8
     for resident in (1,) if tiling.warps == 8 else (2, 1):
@@ -263,6 +272,12 @@ def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, i
     return replace(tiling, m=FULL[0], n=FULL[1], warps=4, stages=STAGES_FULL)
 
 
+def _with_sides(tile: tuple[int, int, int, int], sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> bool:
+    """True where these sizes have whole sides of such a tile, and tiles for all processors."""
+    sides = tile[:2]
+    return (unit_side(sizes[0], sides[0]), unit_side(sizes[1], sides[1])) == sides and _fills(sizes, sides, options.processors)
+
+
 def _fills(sizes: tuple[Dim, Dim, Dim, Dim], sides: tuple[int, int], programs: int) -> bool:
     """True where sizes are known, and there is a tile of these sides for each of so many programs."""
     m, n, _, batch = sizes
@@ -274,9 +289,14 @@ def _are_known(sizes: tuple[Dim, Dim, Dim, Dim]) -> bool:
     return all(isinstance(dim, int) for dim in (m, n, batch))
 
 
+def is_split(unit: DType | None, options: Options) -> bool:
+    """True for f32 that is multiplied as several narrower floats."""
+    return unit is F32 and options.f32_as == "bf16x6"
+
+
 def copied_unit(unit: DType | None, options: Options) -> bool:
     """True where bulk copies bring what the matrix units of such targets take: all but f32 in full and f64, which have none there."""
-    return unit is not None and unit is not F64 and (unit is not F32 or options.tf32)
+    return unit is not None and unit is not F64 and (unit is not F32 or options.f32_as != "f32")
 
 
 def for_windows(tiling: Tiling, features: Dim) -> Tiling:

@@ -15,6 +15,7 @@ from coset.ir.types import BF16, DTYPES, F16, F32, F64
 from coset.lowering.kernel import Plan
 from coset.lowering.plan import plan as planned
 from coset.lowering.triton import Launch, Options, Rounding, can_emit, emit, kernel_source
+from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_launch import Argument
 from tests.lowering import test_triton_attention, test_triton_pointwise, test_triton_product, test_triton_rows
 from tests.lowering.attention_cases import Backward, Case
@@ -163,3 +164,16 @@ def test_drawn_kernels_compile_ahead_of_time(target: str, family: Any, compiler:
 def test_the_compiler_s_refusal_is_an_error(compiler: Compiler) -> None:
     with pytest.raises(CosetError, match="nothing_such"):
         compiler.run(HEAD + "    nothing_such(x_ptr)\n", (ONE,), "sm_90", {})
+
+
+def test_more_tensor_memory_than_there_is_is_refused(compiler: Compiler) -> None:
+    """The compiler writes a trap where sums need more columns; Triton says so when it loads it on a device only."""
+    made = planned(Case((4, 12), (), 1024, 1024, 256, 256, F32, "none", 0.125).program(), computes=can_emit)
+    (kernel,) = made.kernels
+    choice = Choice((("BLOCK_M", 64), ("BLOCK_N", 16), ("SPLITS", 1), ("BULK", 1)), 4, 2)
+    options = Options(bf16x6=True, bulk=232448, choice=choice)
+    launches, source = emit(kernel, made, options=options).launches, kernel_source(kernel, made, options=options)
+    with pytest.raises(CosetError, match="columns of tensor memory, and there are 512"):
+        compiler.run(source, launches, "sm_100", {})
+    (compiled,) = compiler.run(source, launches, "sm_90", {})
+    assert compiled.registers > 32
