@@ -23,6 +23,7 @@ from coset.ir.term import INPUT, AttributeItems, Term, intern, make, rebuild, to
 from coset.ir.types import DTYPES, F16, F32, I64, DType, TensorType, TokenType, Type
 from coset.kernel_options import options_for
 from coset.layouts import ROUNDS, with_layouts
+from coset.lowering.attention import KEPT as ATTENDED
 from coset.lowering.contraction import dot
 from coset.lowering.kernel import (
     Apply,
@@ -53,6 +54,7 @@ from coset.lowering.kernel import (
 )
 from coset.lowering.kinds import CONVOLUTION_GRADIENTS, COSTLY, WHOLE_ROW, is_convolution_gradient, is_light, is_product, wide
 from coset.lowering.layouts import is_multiplied_last, turned
+from coset.lowering.library_attention import BY_ROWS, CALLS, may_attend
 from coset.lowering.library_products import BIASED, is_half, is_made_behind, may_be_librarys, product_in
 from coset.lowering.memory import allocated
 from coset.lowering.plan import MOST_WALKS, plan
@@ -201,7 +203,8 @@ class PlanPrices:
 
     def _launch(self, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
-            name = self._library_of(kernel.term) or self._form(kernel.term).kernel
+            known = self.fusion.attention if kernel.term.op.name in CALLS else self._library_of(kernel.term)
+            name = known or self._form(kernel.term).kernel
         elif isinstance(kernel, TILING):
             name = self.fusion.product
         else:
@@ -246,7 +249,9 @@ class PlanPrices:
 
     def may_be_librarys(self, term: Term) -> bool:
         """True for a product that a plan may do sooner by a library, on a target that says how soon these are done: of f32 in full, of
-        16-bit floats by weights."""
+        16-bit floats by weights; and for attention of these."""
+        if term.op.name == ATTENDED:
+            return self.fusion.attention is not None and may_attend(term)
         return self._library_of(term) is not None and (is_half(term) or not self.options.tf32) and may_be_librarys(term)
 
     def is_librarys(self, term: Term) -> bool:
@@ -254,6 +259,8 @@ class PlanPrices:
         where that is in memory for no other reason."""
         if not self.may_be_librarys(term):
             return False
+        if term.op.name == ATTENDED:
+            return self._is_attended_sooner(term)
         passed = [term.type, *(each.type for each in term.operands if is_light(each) and not is_made_behind(each))]
         beside = self.target.kernels[self.fusion.pointwise]
         passes = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in passed)
@@ -263,6 +270,39 @@ class PlanPrices:
             m, n, k, batch = map(int, (sides.rows, sides.columns, sides.depth, sides.batch))
             working = self._tiles((m, n, k, batch), dtype, 0) or working
         return self._librarys(term) + passes < own.launch.value + max(working, own.moving(self._touched(term)))
+
+    def _is_attended_sooner(self, term: Term) -> bool:
+        """Of attention, in front of which only what is computed of queries becomes a kernel: rotary embeddings, say."""
+        query, key = (operand.tensor.dims for operand in term.operands[:2])
+        batch, rows = self.sizes.product(query[: len(key) - 2]), self.sizes.product(query[len(key) - 2 : -1])
+        count, width, dtype = self.sizes.number(key[-2]), self.sizes.number(key[-1]), term.tensor.dtype.name
+        seen = count / 2 if term.attribute("causal") else count
+        own, beside = self.target.kernels[self.fusion.product], self.target.kernels[self.fusion.pointwise]
+        products = [(Sides(batch, rows, width, seen), dtype, False), (Sides(batch, rows, seen, width), dtype, False)]
+        attending = self._weighed(products, batch * rows * seen, causal=term.attribute("causal"))
+        front = _unmoved(term.operands[0])
+        passing = beside.launch.value + beside.moving(2 * self.sizes.bytes(front.type)) if self._is_computed_in_front(front) else 0.0
+        ours = own.launch.value + max(attending, own.moving(self._touched(term)))
+        return self._attended(term) + passing < ours
+
+    @staticmethod
+    def _is_computed_in_front(term: Term) -> bool:
+        return is_light(term) and not is_made_behind(term)
+
+    def _attended(self, term: Term) -> float:
+        """Of attention by a library: as its products, of heads of this width, of half of which a causal mask leaves out."""
+        assert self.fusion.attention is not None
+        kernel = self.target.kernels[self.fusion.attention]
+        query, key = (operand.tensor.dims for operand in term.operands[:2])
+        count, width = self.sizes.number(key[1 if term.op.name == BY_ROWS else -2]), self.sizes.number(key[-1])
+        work = 4 * self.sizes.product(query) * count / (2 if term.attribute("causal") else 1)
+        working = kernel.multiplying(term.tensor.dtype.name, work, width) / self._causal(term.attribute("causal"))
+        return kernel.launch.value + max(working, kernel.moving(self._touched(term)))
+
+    def _causal(self, causal: bool) -> float:
+        """What attention under a causal mask reaches of the rate of one without."""
+        found = self.target.numbers.get("attention_causal")
+        return found.value if causal and found is not None else 1.0
 
     def _sides(self, term: Term) -> Sides:
         types = tuple(operand.type for operand in term.operands)
@@ -284,7 +324,7 @@ class PlanPrices:
 
     def _touched(self, term: Term) -> float:
         """The bytes of an op's operands and its result."""
-        return sum(map(self.sizes.bytes, (term.type, *(each.type for each in term.operands))))
+        return sum(self.sizes.bytes(type) for type in (term.type, *(each.type for each in term.operands)) if isinstance(type, TensorType))
 
     def may_be_windowed(self, term: Term) -> bool:
         """True for a convolution that a plan may do sooner as a kernel over windows (`lowering/windows.py`) than by a library: where its
@@ -461,7 +501,15 @@ class PlanPrices:
         compared = Sides(batch, rows, self._count(kernel.k), keys), kernel.key.dtype.name, full
         full = self._is_full(kernel.value, kernel.value, kernel.accumulator)
         weighed = Sides(batch, rows, keys, self._count(kernel.n)), kernel.value.dtype.name, full
-        return self._products([compared, weighed], self._sixth) + self._exponentials(batch * rows * keys)
+        return self._weighed([compared, weighed], batch * rows * keys, causal=kernel.seen is not None)
+
+    def _weighed(self, products: Sequence[tuple[Sides, str, bool]], scores: float, *, causal: bool) -> float:
+        """Of both products of attention, and an exponential for each score, by what is known of how near kernels come to their rates."""
+        full = any(full for _, _, full in products)
+        share, functions = (self.target.numbers.get(name) for name in ("attention_share", "attention_exponentials"))
+        multiplying = self._products(products, self._sixth) / (share.value if share is not None and not full else 1.0)
+        exponentials = self._exponentials(scores) / (functions.value if functions is not None else 1.0)
+        return (multiplying + exponentials) / self._causal(causal)
 
     def _retracing(self, kernel: Statistics | Chain) -> float:
         """Of all products and an exponential for each score; under a mask that bounds them on the mean of those that the row in the middle
@@ -510,6 +558,8 @@ class PlanPrices:
     def _library(self, term: Term) -> float:
         if self._library_of(term) is not None:
             return self._librarys(term)
+        if term.op.name in CALLS:
+            return self._attended(term)
         given = tuple(operand.type for operand in term.operands)
         types, adding = self._widened(term) if term.op.name == "stablehlo.convolution" else (given, 0.0)
         read = tuple(self.sizes.bytes(type) for type in types)
@@ -583,6 +633,13 @@ class Judge:
         if self.prices.sizes.elements(term.type) <= INLINED:
             return computed(term, self.fallback)
         return make(INPUT, (), {"name": f"stored {len(self.values)}", "type": term.type})
+
+
+def _unmoved(term: Term) -> Term:
+    """What a term is in another order or shape."""
+    while term.op.name in ("stablehlo.transpose", "stablehlo.reshape"):
+        (term,) = term.operands
+    return term
 
 
 def draft(roots: Sequence[Term]) -> Program:

@@ -13,6 +13,7 @@ from coset.ir.term import Term
 from coset.ir.types import DType
 from coset.lowering.aten_dims import tuple_text
 from coset.lowering.aten_dtypes import ORDER_OF_U64, narrowed
+from coset.lowering.library_attention import BY_ROWS, CALLS
 from coset.lowering.scanning import prefix_of
 
 if TYPE_CHECKING:
@@ -44,6 +45,27 @@ def linear(_: Writer, term: Term, x: Sequence[str]) -> str:
     """torch's own, whose matrix has a row for each feature."""
     matrix = x[1] if term.op.name == "kernel.linear" else f"{x[1]}.mT"
     return narrowed(f"torch.nn.functional.linear({x[0]}, {matrix}, {x[2]})", term.tensor.dtype)
+
+
+def library_attention(_: Writer, term: Term, x: Sequence[str]) -> str:
+    """torch's own over heads [batch, heads, rows, width]; queries that share their keys are heads beside each other."""
+    dims, key = term.operands[0].tensor.dims, term.operands[1].tensor.rank
+    shared, alone, rows = len(dims) > key, key == 3, term.op.name == BY_ROWS
+    q, k, v = x
+    if rows:
+        q, k, v = f"{q}.flatten(2, 3)" if shared else q, *(f"{text}.transpose(1, 2)" for text in (k, v))
+        q = f"{q}.transpose(1, 2)"
+    elif alone:
+        q, k, v = q if shared else f"{q}.unsqueeze(1)", f"{k}.unsqueeze(1)", f"{v}.unsqueeze(1)"
+    elif shared:
+        q = f"{q}.flatten(1, 2)"
+    more = ", is_causal=True" * term.attribute("causal") + ", enable_gqa=True" * shared
+    text = f"torch.nn.functional.scaled_dot_product_attention({q}, {k}, {v}{more}, scale={term.attribute('scale')!r})"
+    if rows:
+        return f"{text}.transpose(1, 2)" + (f".unflatten(2, {tuple_text(map(str, dims[2:4]))})" if shared else "")
+    if alone:
+        return text if shared else f"{text}.squeeze(1)"
+    return f"{text}.unflatten(1, {tuple_text(map(str, dims[1:3]))})" if shared else text
 
 
 def _integer_product(call: str, dtype: DType) -> str:
@@ -167,6 +189,6 @@ def reduce_window(writer: Writer, term: Term, x: Sequence[str]) -> str:
 
 
 CONTRACTIONS = {
-    "kernel.linear": linear, "kernel.dense": linear, "stablehlo.dot_general": dot_general, "stablehlo.reduce": reduce,
-    "stablehlo.reduce_window": reduce_window,
+    "kernel.linear": linear, "kernel.dense": linear, **dict.fromkeys(CALLS, library_attention), "stablehlo.dot_general": dot_general,
+    "stablehlo.reduce": reduce, "stablehlo.reduce_window": reduce_window,
 }  # fmt: skip

@@ -8,7 +8,21 @@ from coset.ir.term import ABSENT, PARAMETER, Term, make, rebuild
 from coset.lowering.emission_body import SHORT, Body, Emission, by_role, name_of, word
 from coset.lowering.emission_gradients import chain, statistics
 from coset.lowering.emission_recurrence import recurrence
-from coset.lowering.group import ATTENTION, CHAIN, GROUPED, LIBRARY, PRODUCT, RECURRENCE, ROWS, SCAN, SCATTER, SORT, STATISTICS, Group
+from coset.lowering.group import (
+    ATTENTION,
+    CHAIN,
+    GROUPED,
+    LIBRARY,
+    PRODUCT,
+    RECURRENCE,
+    ROWS,
+    SCAN,
+    SCATTER,
+    SORT,
+    STATISTICS,
+    Group,
+    read_whole,
+)
 from coset.lowering.kernel import (
     Attention,
     Bound,
@@ -147,7 +161,7 @@ def _library(emission: Emission, group: Group) -> tuple[Library, frozenset[Term]
     (term,) = group.heavy
     given = [o if o.op is ABSENT else make(PARAMETER, (), {"index": i, "type": o.type}) for i, o in enumerate(term.operands)]
     alone = rebuild(term, given)
-    operands = tuple(emission.buffers.get(operand) for operand in term.operands)
+    operands = tuple(emission.buffers.get(operand) for operand in read_whole(term))
     name = word(term)
     return Library(SHORT.get(name, name), alone, operands, emission.results[term], (name,)), frozenset({term})
 

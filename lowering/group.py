@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
 from dataclasses import dataclass, field
 
 from coset.ir.dims import Dim, Poly, Shape, alone, symbols
@@ -15,6 +15,7 @@ ROWS, SCAN, PRODUCT, ATTENTION, POINTWISE, LIBRARY = "rows", "scan", "product", 
 SCATTER, GROUPED, SORT = "scatter", "grouped", "sort"
 RECURRENCE = "recurrence"
 STATISTICS, CHAIN = "statistics", "chain"  # of attention's gradients
+SPATIAL = ("stablehlo.convolution", "stablehlo.reduce_window", "kernel.transposed_convolution", "kernel.filter_gradient")
 TILED = (PRODUCT, ATTENTION, GROUPED, STATISTICS, CHAIN)  # whose operands are read again for each tile
 
 
@@ -55,20 +56,35 @@ class Grouping:
     position: dict[Term, int]
     light: Set[Term]
     required: set[Term]
+    given: Container[Term]  # what a library does
     brings: dict[str, Term] = field(default_factory=dict)  # dim symbol -> the library's result whose shape it is first in
     groups: list[Group] = field(default_factory=list)
     home: dict[Term, Group] = field(default_factory=dict)
     reasons: dict[tuple[int, Term], str] = field(default_factory=dict)
 
     def needs(self, term: Term) -> tuple[Term, ...]:
-        """The terms that must be computed before `term`: its operands, and what brings the dim symbols that none of them has."""
+        """The terms that must be computed before `term`: its operands (`read_whole` by a library), and what brings the dim symbols
+        that none of them has."""
+        operands = read_whole(term) if term in self.given else term.operands
         if not self.brings:
-            return term.operands
+            return operands
         own = symbols_in(term) & self.brings.keys()
         if not own:
-            return term.operands
-        given = frozenset[str]().union(*map(symbols_in, term.operands))
-        return (*term.operands, *(self.brings[name] for name in sorted(own - given) if self.brings[name] is not term))
+            return operands
+        given = frozenset[str]().union(*map(symbols_in, operands))
+        return (*operands, *(self.brings[name] for name in sorted(own - given) if self.brings[name] is not term))
+
+
+def read_whole(term: Term) -> tuple[Term, ...]:
+    """What a library that computes `term` reads: its operands, in the shape that they have in memory, since elements lie in the same order
+    in any other; of convolutions and pools, whose operands may lie in another order, as they are."""
+    return term.operands if term.op.name in SPATIAL else tuple(map(_unshaped, term.operands))
+
+
+def _unshaped(term: Term) -> Term:
+    while term.op.name == "stablehlo.reshape":
+        (term,) = term.operands
+    return term
 
 
 def symbols_in(term: Term) -> frozenset[str]:

@@ -47,8 +47,8 @@ from coset.lowering.windows import place_windows, place_written_out
 
 class Grouper:
     """The walk over `order` (operands before users). `light` are the terms that kernels compute anywhere, `required` those that must be in
-    memory; `binding` are numbers for the dim symbols, for estimates only; `attentions` are those that are kernels; a library does the
-    products that it is `given`.
+    memory; `binding` are numbers for the dim symbols, for estimates only; `attentions` are those that are kernels; a library does
+    what it is `given`.
 
     Raises:
         Unattended: by `run`; one of them is none."""
@@ -66,7 +66,7 @@ class Grouper:
     ) -> None:
         self.limits, self.binding, self.light, self.attentions, self.loops = limits, binding, light, attentions, loops
         self.given = given
-        self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required))
+        self.found = Grouping(list(order), {term: place for place, term in enumerate(order)}, light, set(required), given)
         self.home, self.position = self.found.home, self.found.position
         self.opened = 0
         self.seen: dict[Term, int] = {}  # uses by the terms so far

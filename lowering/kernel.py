@@ -353,7 +353,8 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Library:
-    """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers."""
+    """One hub term that a library computes (convolution, sort, gather, scatter, fft ..): operands and results are whole buffers, operands
+    perhaps in another shape."""
 
     name: str
     term: Term  # its operands are `builtin.parameter` terms, one for each of `operands`; those not given are absent

@@ -295,8 +295,11 @@ class _Host:
 
     def _library(self, kernel: Library) -> None:
         texts = []
-        for name in kernel.operands:
-            texts.append("None" if name is None else to_held(name, self.plan.buffers[name].dtype))
+        for name, given in zip(kernel.operands, kernel.term.operands, strict=True):
+            text = "None" if name is None else to_held(name, self.plan.buffers[name].dtype)
+            if name is not None and self.plan.buffers[name].shape != given.tensor.dims:
+                text = f"{text}.reshape({self.writer.shape(given.tensor.dims)})"
+            texts.append(text)
         if runs_last(self.plan, kernel):
             laid = [name is not None and self.plan.buffers[name].order is not None for name in kernel.operands]
             text = with_features_last(self.writer, kernel.term, texts, laid)

@@ -9,7 +9,7 @@ and `packing` puts several constants below a byte into one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,12 +24,13 @@ from coset.lowering.attention_gradients import Unattended
 from coset.lowering.emission import emit
 from coset.lowering.emission_body import Emission
 from coset.lowering.facing import faced
-from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced
+from coset.lowering.group import LIBRARY, TILED, Group, Grouping, introduced, read_whole
 from coset.lowering.grouped import KEPT, by_groups, is_grouped
 from coset.lowering.grouping import Grouper
 from coset.lowering.identifier import identifier
 from coset.lowering.kernel import Buffer, Held, Kernel, Library, Plan, writes
 from coset.lowering.kinds import Limits, is_arithmetic, is_convolution_gradient, is_library, is_light, is_plain, is_product
+from coset.lowering.library_attention import with_attentions
 from coset.lowering.library_products import Libraries, with_biases
 from coset.lowering.loops import from_the_host
 from coset.lowering.memory import arena
@@ -69,9 +70,9 @@ def plan(
 ) -> Plan:
     """The kernels of `program`. `binding` gives typical numbers of dim symbols: the plan holds for all others too. `computes` says which
     elementwise ops kernels have a form for (`triton.can_emit`); the others are a library's. None: all. `windows` says which
-    convolutions are kernels over windows. None: none, a library does all. `libraries` says which products are a library's. None: none.
-    `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `exact`: sums are of what the program says, in
-    any order. `walks`: how often terms are grouped at most.
+    convolutions are kernels over windows. None: none, a library does all. `libraries` says which products and attentions are a
+    library's. None: none. `atomics`: scattered sums of floats may be added in any order, so that two runs differ. `exact`: sums are of
+    what the program says, in any order. `walks`: how often terms are grouped at most.
 
     Raises:
         CosetError: a value has no known rank, or a dim symbol can be read from no input.
@@ -83,7 +84,7 @@ def plan(
     if windows is not None:
         kept = over_windows(kept, windows)
     if libraries is not None and not exact:
-        kept = with_biases(kept, libraries)
+        kept = with_attentions(with_biases(kept, libraries), libraries)
     written: set[int] = set()  # attentions that are no kernel
     while True:
         roots, attended = attending(kept, written)
@@ -142,7 +143,8 @@ def _planned(
     loops = recurring_in(order, lambda term: computes is None or _is_computed(term, computes))
     own = Attentions(attended)
     given = {term for term in order if libraries is not None and is_product(term) and term not in own and libraries(term)}
-    required, brings = _required(roots, order, light, loops, given), introduced(order, program.inputs, light)
+    given |= {term for term in order if is_library(term, light) and term not in loops}
+    required, brings = _required(roots, order, given), introduced(order, program.inputs, light)
     found: list[Plan] = []
     for _ in range(1 if attended.gradients else walks):  # kernels of gradients keep the group that they were placed in
         grouper = Grouper(order, light, set(required), numbers, limits, Attentions(attended), loops, given)
@@ -206,12 +208,12 @@ def _numbers(order: Iterable[Term], inputs: Iterable[Term], binding: Mapping[str
     return {name: binding.get(name, ASSUMED) for name in found}
 
 
-def _required(roots: Iterable[Term], order: Iterable[Term], light: Set[Term], loops: Container[Term], given: Container[Term]) -> set[Term]:
-    """The terms that must be in memory: outputs, and what a library reads, which does the products that it is `given`."""
+def _required(roots: Iterable[Term], order: Iterable[Term], given: Container[Term]) -> set[Term]:
+    """The terms that must be in memory: outputs, and what a library reads, which does what it is `given`."""
     required = set(roots)  # tokens too: what has an effect is done
     for term in order:
-        if (is_library(term, light) and term not in loops) or term in given:
-            required |= {operand for operand in term.operands if isinstance(operand.type, TensorType)}
+        if term in given:
+            required |= {operand for operand in read_whole(term) if isinstance(operand.type, TensorType)}
     return required
 
 

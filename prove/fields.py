@@ -89,15 +89,14 @@ def evaluated(roots: Sequence[Term], prime: int, generator: np.random.Generator)
     """
     values: dict[Term, _Value] = {}
     for term in topological(roots):
-        if not isinstance(term.type, TensorType) or term.type.static is None:
-            raise Refused(f"`{term.op}` gives {term.type}")
         values[term] = _value(term, [values[operand] for operand in term.operands], prime, generator)
     return [values[root] for root in roots]
 
 
 def _value(term: Term, operands: Sequence[_Value], prime: int, generator: np.random.Generator) -> _Value:
-    name, shape = term.op.name.removeprefix("stablehlo."), term.tensor.static
-    assert shape is not None
+    if not isinstance(term.type, TensorType) or term.type.static is None:
+        raise Refused(f"`{term.op}` gives {term.type}")
+    name = term.op.name.removeprefix("stablehlo.")
     if not operands:
         return _leaf(term, prime, generator)
     if is_defined(term.op):

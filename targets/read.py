@@ -22,7 +22,7 @@ UNITS = {
 }  # fmt: skip  # of the `numbers` that other things read
 STOREHOUSES = {"launch": "launches", "piece": "launches", "rates": "rates", "bandwidth": "curves", "rows": "curves", "work": "curves"}
 FUSED = ("pointwise", "rows", "product")  # kinds of kernels that ops share
-PRODUCTS = ("full", "library", "halves", "bf16x6")  # those of products that have numbers of their own: of f32, and of libraries
+PRODUCTS = ("full", "library", "halves", "bf16x6", "attention")  # those of products that have numbers of their own: of f32, of libraries
 FORM = {
     "ops", "kernel", "dtypes", "conditions", "nodes", "views", "kept", "typed", "reorder", "passes", "joint", "guesses",
 }  # fmt: skip

@@ -149,7 +149,8 @@ class Fusion:
     run is priced by its form. `full`: of products of f32 in full, where no matrix unit does them; None: they are priced as `product`.
     `library`: of such products alone, by a library; `halves`: of products of 16-bit floats by a library; None: it does none. They all
     depend on the shorter side of the result, not on its rows. `bf16x6`: of attention in f32 whose products are six of bf16, and of its
-    gradients; None: our kernels multiply f32 in full."""
+    gradients; None: our kernels multiply f32 in full. `attention`: of attention of 16-bit floats by a library, where `rows` of a curve
+    are the elements of a head; None: it does none."""
 
     pointwise: str
     rows: str
@@ -158,6 +159,7 @@ class Fusion:
     library: str | None = None
     halves: str | None = None
     bf16x6: str | None = None
+    attention: str | None = None
 
 
 @dataclass(frozen=True)

@@ -74,15 +74,17 @@ def test_every_gpu_has_packages(target: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("numerics", ["exact", "reassociates", "approx"])
 def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
-    """f32 is multiplied in full unless results may be approximate, and what is said is what the kernels do; with `exact`, nothing is
-    contracted. The check in the interpreter holds for each, with tf32 to the roundings of tf32."""
+    """f32 is multiplied in full where results must be exact, as tf32 where they may be approximate, else as six products of bf16, and what
+    is said is what the kernels do; with `exact`, nothing is contracted. The check in the interpreter holds for each, with tf32 to the
+    roundings of tf32."""
     pytest.importorskip("triton")
     asked = lower.Lowering(mlp(tmp_path), get_target(TARGET), numerics, Limits(seconds=5, nodes=500), check=Check.INTERPRETED)
     report = lower.lower(asked, tmp_path / "out")
     assert report["check"]["ok"]
     said = {kernel["multiplies"] for kernel in report["kernels"] if "multiplies" in kernel}
     text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.py"))
-    assert said == {"tf32" if numerics == "approx" else "f32"}
+    assert said == {{"exact": "f32", "reassociates": "bf16x6", "approx": "tf32"}[numerics]}
+    assert ("product_bf16x6(" in text) == (numerics == "reassociates")
     assert ('input_precision="tf32"' in text) == (numerics == "approx") and ("enable_fp_fusion=False" in text) == (numerics == "exact")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tf32"] == (numerics == "approx")
 

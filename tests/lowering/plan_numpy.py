@@ -78,7 +78,11 @@ def run(plan: Plan, inputs: Mapping[str, Array], *, before: Callable[[Any, _Run]
             names = [None if name is None else memory[name] for name in kernel.operands]
             types = [operand.type for operand in kernel.term.operands]
             terms = [input_term(f"x{i}", type) if isinstance(type, TensorType) else kernel.term.operands[i] for i, type in enumerate(types)]
-            values = {f"x{i}": value for i, value in enumerate(names) if value is not None}
+            values = {
+                f"x{i}": value.reshape([evaluate(dim, binding) for dim in kernel.term.operands[i].tensor.dims])
+                for i, value in enumerate(names)
+                if value is not None
+            }
             (found,) = evaluate_terms([rebuild(kernel.term, terms)], values, fallback=evaluate_defined, binding=binding)
             results = [x for x in (found if isinstance(found, tuple) else (found,)) if x is not None]
             memory.update(zip(kernel.results, results, strict=True))

@@ -52,11 +52,13 @@ FALSE = {
     "a quotient turned": (call("divide", X, Y), call("divide", Y, X)),
     "one too many": (call("add", X, X), X),
 }
+ATTENDED = make("kernel.library_attention", (input_term("q", tensor(F32, 2, 3, 4)),) * 3, {"precision": F32})
 REFUSED = {
     "extremes": (call("maximum", X, Y), call("maximum", Y, X)),
     "roots": (call("sqrt", X), call("sqrt", X)),
     "comparisons": (call("select", call("compare", X, Y, direction="LT"), X, Y), X),
     "a product of all": (call("reduce", X, dimensions=(0,), combiner="multiply"),) * 2,
+    "an operand that is absent, in a definition": (ATTENDED, ATTENDED),
     "a denominator that is 0": (call("divide", X, call("subtract", Y, Y)),) * 2,
 }
 
