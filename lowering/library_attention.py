@@ -22,14 +22,20 @@ _SIDE = 8  # of which they take multiples
 
 def may_attend(term: Term) -> bool:
     """True for a call of attention that torch's fused kernels compute: queries, keys and values of one 16-bit float with heads of one
-    width, a softmax in f32, no mask but a causal one over as many keys as queries."""
+    width, no mask but a causal one over as many keys as queries. Their softmax is in f32, whatever precision is asked for, as our kernel's
+    is where rounding waits for what is stored."""
     if term.op.name != KEPT:
         return False
     query, key, value = (operand.tensor for operand in term.operands[:3])
     width, batch = query.dims[-1], key.rank - 2
     if term.operands[3].op is not ABSENT or query.dtype not in HALVES or not key.dtype is value.dtype is query.dtype:
         return False
-    if term.attribute("precision") is not F32 or value.dims[-1] != width or batch not in (1, 2) or query.rank - 1 - batch not in (1, 2):
+    if (
+        term.attribute("precision") not in (F32, query.dtype)
+        or value.dims[-1] != width
+        or batch not in (1, 2)
+        or query.rank - 1 - batch not in (1, 2)
+    ):
         return False
     if not isinstance(width, int) or width % _SIDE or not 0 < width <= WIDEST:
         return False

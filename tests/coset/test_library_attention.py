@@ -100,7 +100,7 @@ GIVEN: dict[str, tuple[Term, bool]] = {
     "causal by a number": (plain(4, 16, causal=True, fill=-1e30), True), "free batch": (plain(symbol("n"), 16), True),
     "free length": (plain(4, 16, rows=(symbol("n"),)), True), "safe": (plain(4, 16, safe=True), True),
     "f32": (plain(4, 16, dtype=F32), False), "f64": (plain(4, 16, dtype=F64, precision=F64), False),
-    "softmax in f16": (plain(4, 16, precision=F16), False), "heads of 20": (plain(4, 16, width=20), False),
+    "softmax in f16": (plain(4, 16, precision=F16), True), "heads of 20": (plain(4, 16, width=20), False),
     "heads of 192": (plain(4, 16, width=192), False), "no keys": (plain(4, 16, keys=0), False),
     "free keys": (plain(4, 16, keys=symbol("s")), False), "as many": (plain(4, 16, rows=(symbol("s"),), keys=symbol("s")), True),
     "causal from a cache": (plain(4, 16, rows=(64,), causal=True, offset=448), False),
