@@ -85,6 +85,8 @@ def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, d
     else:
         copies = replace(chosen, numbers=tuple({**numbers, "BULK": 1}.items()))
         other = "copies", {"copies": (copies, options)}
+    early = [choice for choice in alternatives(kernel, chosen, options, {}) if dict(choice.numbers).get("AHEAD")]
+    other[1].update({choice.text(): (choice, options) for choice in early[:2]})
     if tune:
         copied = [choice for choice in alternatives(kernel, chosen, options, {}) if choice["BULK"] and choice != chosen]
         other[1].update({choice.text(): (choice, options) for choice in copied[: 1 if tiny else TRIED]})

@@ -48,6 +48,9 @@ _COPIED_ATTENTIONS = (
 )  # fmt: skip
 """Queries and keys, warps, stages of attentions that read by bulk copies: what Triton's tutorial 06 tries on this architecture, and more
 warps where heads are wide."""
+_AHEAD = ((128, 128, 8, 2), (128, 64, 8, 3), (64, 64, 4, 3), (64, 64, 4, 2), (64, 128, 4, 2), (128, 128, 8, 3))
+"""The same of attentions whose scores are made a block ahead: of heads of 128 on sm_90 the first has all exponentials between instructions
+of the product of queries and keys, and all comparisons between those of the product with the values (ahead of time)."""
 _SPLIT_PRODUCTS = ((64, 64, 128, 4, 3), (32, 64, 128, 4, 4), (64, 32, 128, 4, 4), (16, 64, 128, 4, 4), (16, 32, 256, 2, 4))
 _SPLITS = (2, 4, 8, 16, 32)
 _OTHER_FORM = 16  # alternatives that multiply 8-bit floats as the default does not
@@ -206,11 +209,11 @@ def _tile(m: int, n: int, k: int, warps: int, stages: int, splits: int) -> Choic
 def _attention(kernel: Attention, default: Choice, options: Options, sizes: Sizes) -> Iterator[Choice]:
     batch, m, keys, width = (number_of(loops, sizes) for loops in (kernel.batch, kernel.m, kernel.keys, kernel.n))
     splits = default["SPLITS"]
-    copied = default.get("BULK") is not None
+    copied, ahead = (default.get(name) is not None for name in ("BULK", "AHEAD"))
 
-    def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0) -> Choice:
-        numbers = (("BLOCK_M", height), ("BLOCK_N", block), ("SPLITS", splits))
-        return Choice((*numbers, ("BULK", bulk)) if copied else numbers, warps, stages)
+    def choice(height: int, block: int, splits: int, warps: int, stages: int, bulk: int = 0, early: int = 0) -> Choice:
+        more = {"BULK": bulk if copied else None, "AHEAD": early if ahead else None}
+        return Choice.of({"BLOCK_M": height, "BLOCK_N": block, "SPLITS": splits, **more}, warps, stages)
 
     programs = max(1, batch * -(-m // default["BLOCK_M"]))
     known = all(isinstance(loop.extent, int) for loop in (*kernel.batch, *kernel.m))
@@ -219,10 +222,11 @@ def _attention(kernel: Attention, default: Choice, options: Options, sizes: Size
         for bulk, parts in product(forms, (1, *_SPLITS, PARTS)):
             if parts == 1 or (parts * _LEAST_PART <= keys and parts * programs <= 4 * options.processors):
                 yield choice(default["BLOCK_M"], default["BLOCK_N"], parts, default.warps, default.stages, bulk)
-    for height, block, warps, stages in _COPIED_ATTENTIONS if copied else ():
-        height, block = unit_side(m, height), unit_side(keys, block)
-        if _per_thread(height * power_of_two(width), warps, 1, 128):
-            yield choice(height, block, splits, warps, stages, 1)
+    for early, rows in ((1, _AHEAD if ahead else ()), (0, _COPIED_ATTENTIONS if copied else ())):
+        for height, block, warps, stages in rows:
+            height, block = unit_side(m, height), unit_side(keys, block)
+            if _per_thread(height * power_of_two(width), warps, 1, 128):
+                yield choice(height, block, splits, warps, stages, 1, early)
     for height, block, warps, stages in product((16, 32, 64, 128), (16, 32, 64, 128), (4, 8), (2, 3)):
         fits = height <= unit_side(m, 128) and block <= unit_side(keys, 128)
         if fits and _per_thread(height * power_of_two(width), warps, 1, 128):

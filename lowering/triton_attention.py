@@ -3,6 +3,10 @@ a larger score comes (Milakov and Gimelshein, arXiv:1805.02867; Dao et al., arXi
 
 Where there are few tiles and many keys, as when one token is decoded, the keys are split over programs; a second kernel joins their parts.
 What is done to queries, keys, values and scores before, and to the result after, is done in registers.
+
+Where keys are bulk copies the scores of a block may be made one round ahead: while they are multiplied the exponentials of the block before
+are taken, and while these weigh values the largest of the new scores is found (after Shah et al., arXiv:2407.08608, section 3.2). The
+compiler orders all that within a round by itself, as nothing of it waits for anything else.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from coset.lowering.kernel import (
     Store,
     extents_of,
     reads,
+    scalars,
     used_picks,
     writes,
 )
@@ -47,8 +52,8 @@ from coset.lowering.triton_tiling import copied_unit, narrowest, unit_name, unit
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN, _DEPTH, _KEY = frozenset({"row"}), frozenset({"column"}), frozenset({"depth"}), frozenset({"key"})
-_NAMES = """rows columns query_depth key_depth keys value_keys row_mask column_mask query_depth_mask key_depth_mask key_mask value_mask
-    program tile tiles batch split start begin end chunk total top sums query key value dot scores weights base less new mean
+_NAMES = """ahead later rows columns query_depth key_depth keys value_keys row_mask column_mask query_depth_mask key_depth_mask key_mask
+    value_mask program tile tiles batch split start begin end chunk total top sums query key value dot scores weights base less new mean
     BLOCK_M BLOCK_N BLOCK_D BLOCK_E SPLITS"""
 
 
@@ -59,7 +64,7 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     if unit is query.dtype and unit is key.dtype:
         kernel = replace(kernel, query=query, key=key)
     tiling = choose_tiling(kernel, options)
-    choice = options.choice or _by_copies(kernel, plan, options, tiling).choice
+    choice = options.choice or _for_target(kernel, plan, options, tiling).choice
     tiling, options = tiling.chosen(choice), options.plain()
     name = unit_name(query.dtype, key.dtype, unit or kernel.accumulator, options)
     if tiling.splits == 1:
@@ -80,6 +85,14 @@ def emit_attention(kernel: Attention, plan: Plan, options: Options, comment: lis
     first = _Writer(replace(kernel, stores=()), plan, options, tiling, comment).emission(stores)
     second = emit_rows(_joined(kernel, parts, loads), plan, options, ["the parts of the keys as one"])
     return Emission(f"{first.source}\n\n{second.source}", (*first.launches, *second.launches), tuple(scratch.values()), name, choice)
+
+
+def _for_target(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> Tiling:
+    """The default tiles. Of scores that need memory for each of their own nothing is known of those beyond the last key."""
+    found = _by_copies(kernel, plan, options, tiling)
+    reading = any(isinstance(item, Load) for item in scalars(kernel.score))
+    may = found.bulk and not reading and not splits_floats(kernel, options) and _copying(kernel, plan, options, found)[0]
+    return replace(found, ahead=0) if may else found
 
 
 def _by_copies(kernel: Attention, plan: Plan, options: Options, tiling: Tiling) -> Tiling:
@@ -195,9 +208,10 @@ class _Writer:
         if tiling.bulk:
             across, inner = Side(joined[1], "BLOCK_M", tiling.m, "row_start"), Side(joined[4], "BLOCK_D", tiling.d, "0")
             along, broad = Side(joined[3], "BLOCK_N", tiling.n, "start"), Side(joined[2], "BLOCK_E", tiling.e, "0")
+            compared = replace(along, start="ahead") if tiling.ahead else along
             for space, scalar, sides in (
                 (self.query, kernel.query, (across, inner)),
-                (self.key, kernel.key, (inner, along)),
+                (self.key, kernel.key, (inner, compared)),
                 (self.value, kernel.value, (along, broad)),
             ):
                 space.copy(scalar, joined[0], sides)
@@ -225,7 +239,11 @@ class _Writer:
         lines.append(f'top = tl.full([BLOCK_M, 1], float("-inf"), {accumulator})')
         self._ends()
         for begin, end, masked in self._passes():
-            inner = self._step(masked=masked)
+            if tiling.ahead and not masked:
+                self._first(begin, end)
+                inner = self._step_ahead(end)
+            else:
+                inner = self._step(masked=masked)
             lines.append(f"for start in range({begin}, {end}, BLOCK_N):")
             lines += [f"    {line}" for line in inner.lines]
         if parts is None:
@@ -307,29 +325,10 @@ class _Writer:
 
     def _step(self, *, masked: bool) -> Scope:
         """One block of keys."""
-        kernel, accumulator = self.kernel, self.kernel.accumulator
-        inner = Scope(_ROW | _COLUMN | _DEPTH | _KEY)
-        lines = inner.lines
-        spaces = (self.query, self.key, self.score, self.value)
-        for space in spaces:
-            space.enter(inner)
-        self.key_axis.mask, self.value_axis.mask = ("key_mask", "value_mask") if masked else (None, None)
-        lines.append(f"keys = start + {self.body.places('BLOCK_N')}[None, :]")
-        lines.append(f"value_keys = start + {self.body.places('BLOCK_N')}[:, None]")
-        lines += ["key_mask = keys < end", "value_mask = value_keys < end"] if masked else []
-        unit, value_unit = _units(kernel)
-        query = operand_tile(self.query, kernel.query, "query", ("BLOCK_M", "BLOCK_D"), "depth", unit)
-        key = operand_tile(self.key, kernel.key, "key", ("BLOCK_D", "BLOCK_N"), "depth", unit)
-        lines.append(f"dot = {dot_text(query, key, None, unit, self.options)}")
-        if self.options.rounding is Rounding.EACH and kernel.dtype is not accumulator:
-            lines.append(f"dot = {from_memory(to_memory('dot', kernel.dtype), kernel.dtype)}")
-        self.score.results["dot"] = Value("dot", _ROW | _KEY)
-        scalar = self.scores[masked]
-        score = self.score.name(scalar, self.score.computed(scalar))
-        text = conversion(score.text, scalar.dtype, accumulator)
-        text = text if score.axes == _ROW | _KEY else f"tl.broadcast_to({text}, [BLOCK_M, BLOCK_N])"
-        lines.append(f'scores = tl.where(key_mask, {text}, float("-inf"))' if masked else f"scores = {text}")
-        lines += [
+        inner = self._entered("start", masked=masked)
+        self._multiplied(inner)
+        inner.lines += [
+            f"scores = {self._scored(masked=masked)}",
             "new = tl.maximum(top, tl.max(scores, 1, keep_dims=True))",
             'base = tl.where(new == float("-inf"), 0.0, new)',
             f"weights = {self._exponential('scores - base')}",
@@ -337,12 +336,89 @@ class _Writer:
             "total = total * less + tl.sum(weights, 1, keep_dims=True)",
             "top = new",
         ]
-        value = operand_tile(self.value, kernel.value, "value", ("BLOCK_N", "BLOCK_E"), "key", value_unit)
-        weights = "weights" if value_unit is accumulator else f"weights.to({TYPES[value_unit.name]})"
-        lines.append(f"sums = {dot_text(Value(weights, _ROW | _KEY), value, 'sums * less', value_unit, self.options)}")
-        for space in spaces:
+        self._summed(inner)
+        return self._left(inner)
+
+    def _first(self, begin: str, end: str) -> None:
+        """The scores of the first block, where there is one, and their largest."""
+        scope = self._entered(begin, masked=False)
+        self._multiplied(scope)
+        scope.lines.append(f"scores = {self._scored(masked=False)}")
+        self.outer.lines += [
+            *self._left(scope).lines,
+            f'top = tl.where({begin} < {end}, tl.max(scores, 1, keep_dims=True), float("-inf"))',
+            f"less = tl.full([BLOCK_M, 1], 1.0, {TYPES[self.kernel.accumulator.name]})",
+        ]
+
+    def _step_ahead(self, end: str) -> Scope:
+        """One block of keys whose scores are there, and the scores of the next; behind the last one they count for nothing. `less`: what
+        the sums so far are worth beside the weights of this block."""
+        inner = self._entered("start + BLOCK_N", masked=False)
+        self._multiplied(inner)
+        inner.lines += [
+            'base = tl.where(top == float("-inf"), 0.0, top)',
+            f"weights = {self._exponential('scores - base')}",
+            "total = total * less + tl.sum(weights, 1, keep_dims=True)",
+        ]
+        self._summed(inner)
+        inner.lines += [
+            f"later = {self._scored(masked=False)}",
+            f"new = tl.where(ahead < {end}, tl.maximum(top, tl.max(later, 1, keep_dims=True)), top)",
+            'base = tl.where(new == float("-inf"), 0.0, new)',
+            f"less = {self._exponential('top - base')}",
+            "top = new",
+            "scores = later",
+        ]
+        return self._left(inner)
+
+    def _entered(self, place: str, *, masked: bool) -> Scope:
+        """A new scope for the keys of the block at `place`, and the values of that at `start`."""
+        inner = Scope(_ROW | _COLUMN | _DEPTH | _KEY)
+        for space in self._spaces:
+            space.enter(inner)
+        self.key_axis.mask, self.value_axis.mask = ("key_mask", "value_mask") if masked else (None, None)
+        keys = self.body.places("BLOCK_N")
+        if self.tiling.ahead:
+            inner.lines.append(f"ahead = {place}")
+        inner.lines.append(f"keys = {'ahead' if self.tiling.ahead else 'start'} + {keys}[None, :]")
+        inner.lines.append(f"value_keys = start + {keys}[:, None]")
+        inner.lines += ["key_mask = keys < end", "value_mask = value_keys < end"] if masked else []
+        return inner
+
+    def _left(self, inner: Scope) -> Scope:
+        for space in self._spaces:
             space.leave()
         return inner
+
+    @property
+    def _spaces(self) -> tuple[Space, ...]:
+        """Those of a block of keys."""
+        return self.query, self.key, self.score, self.value
+
+    def _multiplied(self, inner: Scope) -> None:
+        """The product of queries and keys, as `dot`."""
+        kernel, (unit, _) = self.kernel, _units(self.kernel)
+        query = operand_tile(self.query, kernel.query, "query", ("BLOCK_M", "BLOCK_D"), "depth", unit)
+        key = operand_tile(self.key, kernel.key, "key", ("BLOCK_D", "BLOCK_N"), "depth", unit)
+        inner.lines.append(f"dot = {dot_text(query, key, None, unit, self.options)}")
+        if self.options.rounding is Rounding.EACH and kernel.dtype is not kernel.accumulator:
+            inner.lines.append(f"dot = {from_memory(to_memory('dot', kernel.dtype), kernel.dtype)}")
+        self.score.results["dot"] = Value("dot", _ROW | _KEY)
+
+    def _scored(self, *, masked: bool) -> str:
+        """The scores that are made of `dot`."""
+        scalar = self.scores[masked]
+        score = self.score.name(scalar, self.score.computed(scalar))
+        text = conversion(score.text, scalar.dtype, self.kernel.accumulator)
+        text = text if score.axes == _ROW | _KEY else f"tl.broadcast_to({text}, [BLOCK_M, BLOCK_N])"
+        return f'tl.where(key_mask, {text}, float("-inf"))' if masked else text
+
+    def _summed(self, inner: Scope) -> None:
+        """The values of a block by their weights, added to what was summed before, which is worth `less`."""
+        _, unit = _units(self.kernel)
+        value = operand_tile(self.value, self.kernel.value, "value", ("BLOCK_N", "BLOCK_E"), "key", unit)
+        weights = "weights" if unit is self.kernel.accumulator else f"weights.to({TYPES[unit.name]})"
+        inner.lines.append(f"sums = {dot_text(Value(weights, _ROW | _KEY), value, 'sums * less', unit, self.options)}")
 
     def _exponential(self, difference: str) -> str:
         """The exponential of a difference of scores, which `factor` still scales."""

@@ -35,7 +35,8 @@ BARRIERS, _RESERVED = 1024, 1024  # B of shared memory for barriers and for what
 @dataclass(frozen=True)
 class Tiling:
     """A program has `m` queries and `n` keys at a time; queries have room for `d` elements, values for `e`. `bulk`: 1 where keys, values
-    and queries are read by bulk copies as far as they can be, 0 where not though some can, None where neither keys nor values can."""
+    and queries are read by bulk copies as far as they can be, 0 where not though some can, None where neither keys nor values can.
+    `ahead`: 1 where scores are made one block before they are weighed, 0 where not though they could be, None where they cannot."""
 
     m: int
     n: int
@@ -45,17 +46,20 @@ class Tiling:
     splits: int = 1
     stages: int = 2
     bulk: int | None = None
+    ahead: int | None = None
 
     @property
     def choice(self) -> Choice:
         """As what is chosen."""
-        numbers = {"BLOCK_M": self.m, "BLOCK_N": self.n, "SPLITS": self.splits, "BULK": self.bulk}
+        numbers = {"BLOCK_M": self.m, "BLOCK_N": self.n, "SPLITS": self.splits, "BULK": self.bulk, "AHEAD": self.ahead}
         return Choice.of(numbers, self.warps, self.stages)
 
     def chosen(self, choice: Choice) -> Tiling:
         """The tiles that `choice` says."""
         m, n, splits = (choice[name] for name in ("BLOCK_M", "BLOCK_N", "SPLITS"))
-        return replace(self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=choice.get("BULK"))
+        return replace(
+            self, m=m, n=n, splits=splits, warps=choice.warps, stages=choice.stages, bulk=choice.get("BULK"), ahead=choice.get("AHEAD")
+        )
 
 
 def score_bits(scores: Sequence[Scalar], rows: Sequence[Loop], keys: Sequence[Loop]) -> int:

@@ -418,7 +418,7 @@ def wide(width: int, *, keys: Dim = 4096, length: Dim = 4096, dtype: DType = F16
 
 
 def test_the_default_of_targets_with_copies() -> None:
-    small = {"BLOCK_M": 64, "BLOCK_N": 64, "SPLITS": 1, "BULK": 1, "warps": 4, "stages": 3}
+    small = {"BLOCK_M": 64, "BLOCK_N": 64, "SPLITS": 1, "BULK": 1, "AHEAD": 0, "warps": 4, "stages": 3}
     assert default(wide(128)) == default(wide(128, mask="causal")) == default(wide(80)) == small
     assert default(wide(64)) == default(wide(64, length=symbol("n"))) == {**small, "BLOCK_N": 128, "stages": 2}
     assert default(wide(256)) == {**small, "BLOCK_M": 128, "warps": 8, "stages": 2}
