@@ -41,7 +41,7 @@ SEARCH, TINY_SEARCH = Limits(seconds=15, nodes=40000), Limits(seconds=2, nodes=2
 
 def prepare(kind: str, name: str, folder: Path, target: str, device: str, *, tiny: bool) -> Row:
     """Write the package of a program at `folder`/NAME and, for a GPU, compile its kernels, which takes the host's cores only; what it
-    took."""
+    took, and the seconds of a run that are predicted."""
     programs, _ = KINDS[kind]
     made = drawn(name, programs[name], tiny=tiny)
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,6 +57,7 @@ def prepare(kind: str, name: str, folder: Path, target: str, device: str, *, tin
     return {
         "export_s": exported - started, "lower_s": lowered - exported, "compile_s": time.perf_counter() - lowered,
         "kernels": {code: codes.count(code) for code in sorted(set(codes))}, "stop": report["egraph"]["stop"],
+        "predicted_s": report["cost"]["output"],
     }  # fmt: skip
 
 

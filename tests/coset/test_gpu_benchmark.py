@@ -20,6 +20,7 @@ from benchmarks.features_last import row  # noqa: E402
 from benchmarks.gpu_blocks import KINDS  # noqa: E402
 from benchmarks.gpu_models import MODELS, Mamba  # noqa: E402  (needs torch)
 from benchmarks.gpu_modules import drawn  # noqa: E402
+from benchmarks.gpu_predicted import medians  # noqa: E402
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -144,3 +145,16 @@ def test_kernels_are_compiled_beforehand_for_a_machine_that_is_not_there(tmp_pat
     with tarfile.open(packed) as archive:
         names = archive.getnames()
     assert sum(name.endswith(".cubin") for name in names) > 3 and all(name.endswith((".json", ".cubin")) for name in names)
+
+
+def test_what_is_predicted_stands_beside_what_was_measured() -> None:
+    """The kept result's medians, ours as it was the fastest; and a row of a small program."""
+    kept = Path("benchmarks/results/gpu-models-nvidia-h200-2026-11-26.json")
+    found = medians(json.loads(kept.read_text()))
+    assert found["dlrm"]["ours_s"] == pytest.approx(0.32e-3, rel=0.01) and found["dlrm"]["compiled_s"] == pytest.approx(0.241e-3, rel=0.01)
+    assert set(found) >= set(MODELS)
+    command = [sys.executable, "-m", "benchmarks.gpu_predicted", "--only", "dlrm", "--tiny", "--json"]
+    result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    (row,) = result["rows"]
+    assert result["measured"] == kept.name and row["ours_s"] == found["dlrm"]["ours_s"]
+    assert 0 < row["predicted_s"] < 1e-3 and sum(row["kernels"].values()) > 0
