@@ -248,6 +248,10 @@ def in_bf16(x):
     third = (rest - second.to(tl.float32, bitcast=True)).to(tl.int32, bitcast=True)
     return high_half(first), high_half(second), high_half(third)
 ''',
+    """
+def where_finite(x):
+    return tl.where(tl.abs(x) < float("inf"), x, 0.0)
+""",
     '''
 def lesser_products(a1, a2, a3, b1, b2, b3):
     """Of the products of two sums of three the five that count beside the first, the least ones first; 0 where an operand is not finite."""
@@ -255,8 +259,7 @@ def lesser_products(a1, a2, a3, b1, b2, b3):
     total = tl.dot(a1, b3, total)
     total = tl.dot(a2, b2, total)
     total = tl.dot(a2, b1, total)
-    total = tl.dot(a1, b2, total)
-    return tl.where(tl.abs(total) < float("inf"), total, 0.0)
+    return where_finite(tl.dot(a1, b2, total))
 ''',
     '''
 def product_bf16x6(a, b):
@@ -264,6 +267,18 @@ def product_bf16x6(a, b):
     a1, a2, a3 = in_bf16(a)
     b1, b2, b3 = in_bf16(b)
     return tl.dot(a1, b1, lesser_products(a1, a2, a3, b1, b2, b3))
+''',
+    '''
+def summed_bf16x6(a, b, total, lesser):
+    """The same, added to two sums: of the first products, and of the others, of which those that are finite count in the end."""
+    a1, a2, a3 = in_bf16(a)
+    b1, b2, b3 = in_bf16(b)
+    lesser = tl.dot(a3, b1, lesser)
+    lesser = tl.dot(a1, b3, lesser)
+    lesser = tl.dot(a2, b2, lesser)
+    lesser = tl.dot(a2, b1, lesser)
+    lesser = tl.dot(a1, b2, lesser)
+    return tl.dot(a1, b1, total), lesser
 ''',
     '''
 def added_product_bf16x6(a, b, total):

@@ -46,6 +46,7 @@ from coset.lowering.triton_tiling import (
     for_windows,
     in_full,
     is_eight,
+    is_split,
     multiplied,
     takes_eights,
     unit_name,
@@ -57,7 +58,7 @@ U8 = DTYPES["u8"]
 _SUMS = {F64: "tl.float64", I8: "tl.int32"}  # of what is not summed as f32
 _STEP = frozenset({"step"})  # what differs between blocks of k, and is one number in each
 _NAMES = """rows columns step left_k right_k row_mask column_mask left_mask right_mask start program tile tiles_m tiles_n in_group first
-    height tile_m tile_n split total left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
+    height tile_m tile_n split total lesser left right BLOCK_M BLOCK_N BLOCK_K GROUP CHUNK SPLITS"""
 _COPYING = "row_start column_start work later programs halves"  # names that only bulk copies need
 
 
@@ -234,6 +235,9 @@ class ProductWriter:
         accumulator = TYPES[self.kernel.accumulator.name]
         zero = filling(0, self.kernel.accumulator)
         lines.append(f"total = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
+        apart = is_split(tiling.unit, self.options) and not self.scales.blockwise
+        if apart:
+            lines.append(f"lesser = tl.full([BLOCK_M, BLOCK_N], {zero}, {accumulator})")
         self._depth()
         unit, matrix = tiling.unit or self.kernel.accumulator, tiling.unit is not None
         left = operand_tile(self.left, self.kernel.lhs, "left", ("BLOCK_M", "BLOCK_K"), "depth", unit, matrix=matrix)
@@ -241,6 +245,7 @@ class ProductWriter:
         self.inner.lines += self._summed(left, right, unit)
         lines.append(self.loop())
         lines += [f"    {line}" for line in self.inner.lines]
+        lines += ["total = total + where_finite(lesser)"] * apart
         if tiling.resident:
             self._place_again()
         self._store()
@@ -261,6 +266,8 @@ class ProductWriter:
         """The sum with the products of a block of k."""
         if self.tiling.unit is None:
             return [f"total = total + {left.text} * {right.text}"]
+        if not self.scales.blockwise and is_split(unit, self.options):
+            return [f"total, lesser = summed_bf16x6({left.text}, {right.text}, total, lesser)"]
         if not self.scales.blockwise:
             return [f"total = {self._dot(left, right, 'total', unit)}"]
         space, start = self._result([self.outer, self.inner]), "start"

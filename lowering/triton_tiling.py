@@ -21,9 +21,9 @@ SIDE_COPIED = 64  # of a tile at least, where copies are the default: rows of a 
 STAGES_COPIED = 4
 FULL = (128, 128)  # of f32 in full: 22.7 TFLOP/s where 64 x 64 had 13.9 (4096 cubed with bias, GELU and residual, on an H200, 2026-11-26),
 STAGES_FULL = 4  # though some registers spill: 264 B of a thread (Triton 3.6; 568 by 3.9)
-SPLIT = ((128, 64, 32, 4), (128, 128, 64, 8))
-"""Of f32 as six products of bf16 (`Options.bf16x6`) m, n, k and warps, by pointers and by bulk copies, where such tiles fill the machine:
-what compiles without spilling (a round of k on sm_90: 1,081 instructions of a warp, and 24 wgmma of 64 x 128). Not timed."""
+SPLIT = (128, 128, 64, 8)
+"""Of f32 as six products of bf16 (`Options.bf16x6`) m, n, k and warps by bulk copies, where such tiles fill the machine: what compiles
+without spilling (a round of k on sm_90: 715 instructions of a warp, and 24 wgmma of 64 x 128). Not timed."""
 _BARRIERS = 1024  # B of shared memory for barriers, and what the driver takes for a second program of a processor
 
 
@@ -184,9 +184,6 @@ def choose_tiling(m: Dim, n: Dim, k: Dim, batch: Dim, unit: DType | None, option
     sides = unit_side(m, side), unit_side(n, side)
     if not all(isinstance(dim, int) for dim in (m, n, batch)):
         return Tiling(min(sides[0], 64), sides[1], depth, unit, 4)
-    if is_split(unit, options) and _with_sides(SPLIT[0], (m, n, k, batch), options):
-        height, width, depth, warps = SPLIT[0]
-        return Tiling(height, width, depth, unit, warps)
     count = _tiles(m, n, batch, sides)
     if count < options.processors and side > 64:
         sides = min(sides[0], 64), min(sides[1], 64)
@@ -208,8 +205,8 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
         return replace(tiling, bulk=0)
     if plain and tiling.splits == 1 and tiling.unit is not None and is_copied(tiling.unit) and _are_known(sizes):
         tiling = _fastest(tiling, sizes, options)
-    if plain and tiling.splits == 1 and is_split(tiling.unit, options) and _with_sides(SPLIT[1], sizes, options):
-        height, width, depth, warps = SPLIT[1]
+    if plain and tiling.splits == 1 and is_split(tiling.unit, options) and _with_sides(SPLIT, sizes, options):
+        height, width, depth, warps = SPLIT
         tiling = replace(tiling, m=height, n=width, k=depth, warps=warps)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
     stored = tiling.m * tiling.n // tiling.parts * bits[2] // 8

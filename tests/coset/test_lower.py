@@ -84,7 +84,7 @@ def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
     said = {kernel["multiplies"] for kernel in report["kernels"] if "multiplies" in kernel}
     text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.py"))
     assert said == {{"exact": "f32", "reassociates": "bf16x6", "approx": "tf32"}[numerics]}
-    assert ("product_bf16x6(" in text) == (numerics == "reassociates")
+    assert ("_bf16x6(" in text) == (numerics == "reassociates")
     assert ('input_precision="tf32"' in text) == (numerics == "approx") and ("enable_fp_fusion=False" in text) == (numerics == "exact")
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tf32"] == (numerics == "approx")
 
