@@ -9,10 +9,12 @@ the squared distance. Neither subtracts large numbers from each other. Rounding 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from coset.ir.op import get_op
 from coset.ir.types import F32, F64, DType
-from coset.lowering.kernel import Apply, Fold, Number, Result, Scalar, scalars
+from coset.lowering.kernel import Apply, Fold, Number, Result, Rows, Scalar, scalars
+from coset.lowering.renaming import over
 
 _FLOATS = (F32, F64)
 
@@ -68,6 +70,29 @@ def walks(folds: Sequence[Fold], *, contracts: bool) -> tuple[list[list[Fold]], 
         needed = max((level[name] for name in results_in(fold.value)), default=-1)
         level[fold.name] = max(needed, 0) if found is not None else needed + 1
     return [[fold for fold in folds if level[fold.name] == at] for at in sorted(set(level.values()))], together
+
+
+def kept_tiles(folds: Sequence[Fold], *, contracts: bool) -> int:
+    """How many values of each place a walk over a row hands on from tile to tile at most: one of each fold, and the mean beside squares."""
+    passes, together = walks(folds, contracts=contracts)
+    return max((sum(1 + isinstance(together.get(fold.name), Squares) for fold in each) for each in passes), default=0)
+
+
+def with_reciprocals(kernel: Rows) -> Rows:
+    """`kernel` with multiplications by 1 over a sum of exponentials about their largest, once for each row, in place of divisions by it:
+    such a sum is 1 or more, or NaN. A division rounds once, and takes 13 instructions and a branch for each element."""
+    sums = {fold.name for fold in kernel.folds if fold.dtype is F32 and isinstance(online(fold, kernel.folds), Exponentials)}
+    if not sums:
+        return kernel
+    done: dict[int, Scalar] = {}
+    for value in scalars(*(store.value for store in kernel.element_stores)):
+        now = over(value, done)
+        if isinstance(now, Apply) and now.op.name == "stablehlo.divide" and now.dtype is F32:
+            top, bottom = now.operands
+            if isinstance(bottom, Result) and bottom.name in sums:
+                now = replace(now, op=get_op("stablehlo.multiply"), operands=(top, replace(now, operands=(Number(1.0, F32), bottom))))
+        done[id(value)] = now
+    return replace(kernel, element_stores=tuple(replace(store, value=done[id(store.value)]) for store in kernel.element_stores))
 
 
 def _difference(value: Scalar, dtype: DType) -> tuple[Scalar, Scalar] | None:

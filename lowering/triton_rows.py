@@ -6,7 +6,7 @@ steps that need no pass of their own).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coset.dialects.hub_tensors import identity
 from coset.ir.dims import Dim, add, ceildiv, product, substitute
@@ -19,28 +19,34 @@ from coset.lowering.triton_body import Body, function_text, wideness
 from coset.lowering.triton_choice import Choice
 from coset.lowering.triton_dims import address, join_loops
 from coset.lowering.triton_launch import Emission, Launch, Options
-from coset.lowering.triton_online import Exponentials, Online, Squares, walks
+from coset.lowering.triton_online import Exponentials, Online, Squares, kept_tiles, walks, with_reciprocals
 from coset.lowering.triton_pointwise import index_limits
 from coset.lowering.triton_scalars import TYPES, beside, computed, conversion, filling, from_memory, to_memory
 from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN
+MOST_KEPT = (
+    2  # for 16 elements of a thread: a mean, the squares about it and a sum of these take 83 registers (sm_90), of 8 elements 56, and
+)
+# with more than 64 a processor has no second program of 16 warps
 AHEAD = 3  # steps of a walk that are under way at most
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """How the index space is cut: rows and columns of a tile; `whole`: the columns of a tile are all there are."""
+    """How the index space is cut: rows and columns of a tile; `whole`: the columns of a tile are all there are; `each`: elements of a
+    thread at most."""
 
     rows: int
     columns: int
     whole: bool
+    each: int = 16
 
     @property
     def warps(self) -> int:
-        """Warps of 32 threads so that each thread has 8 to 16 elements."""
-        return min(16 if self.whole else 32, max(4, self.rows * self.columns // 512))
+        """Warps of 32 threads."""
+        return min(16 if self.whole else 32, max(4, self.rows * self.columns // (32 * self.each)))
 
     @property
     def choice(self) -> Choice:
@@ -49,7 +55,7 @@ class Tiles:
 
     def chosen(self, choice: Choice) -> Tiles:
         """The tiles that `choice` says: what is whole stays whole."""
-        return Tiles(choice["BLOCK_ROWS"], choice["BLOCK_COLUMNS"], self.whole)
+        return replace(self, rows=choice["BLOCK_ROWS"], columns=choice["BLOCK_COLUMNS"])
 
 
 def power_of_two(count: int) -> int:
@@ -57,9 +63,10 @@ def power_of_two(count: int) -> int:
     return 1 << max(count - 1, 0).bit_length()
 
 
-def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool, again: int = 0) -> Tiles:
+def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool, again: int = 0, kept: int = 1) -> Tiles:
     """The tiles of a kernel; `along_rows`: neighbours in memory are neighbouring rows, so that a tile needs many of them. `again`: bytes of
-    each element that are read again, of rows that are gone over several times."""
+    each element that are read again, of rows that are gone over several times by programs of which a processor has as many as their warps
+    say; `kept`: values of each place that such a walk hands on."""
     some = power_of_two(rows) if isinstance(rows, int) else 1024
     if along_rows:
         height, width = TILE_ALONG_ROWS
@@ -73,7 +80,8 @@ def choose_tiles(rows: Dim, columns: Dim, options: Options, *, along_rows: bool,
             height //= 2
         return Tiles(height, width, True)
     if again and isinstance(rows, int) and isinstance(columns, int):
-        return Tiles(1, TILE // 4 * warps_for(rows, columns * again, options), False)
+        each = 16 if kept <= MOST_KEPT else 8
+        return Tiles(1, 32 * each * warps_for(rows, columns * again, options), False, each)
     return Tiles(1, TILE, False)
 
 
@@ -98,6 +106,7 @@ def emit_rows(kernel: Rows, plan: Plan, options: Options, comment: list[str]) ->
 
 class _Writer:
     def __init__(self, kernel: Rows, plan: Plan, options: Options, comment: list[str]) -> None:
+        kernel = with_reciprocals(kernel) if options.contracts else kernel
         self.kernel, self.plan, self.comment = kernel, plan, comment
         self.count = product(loop.extent for loop in kernel.rows)
         self.length = product(loop.extent for loop in kernel.columns)
@@ -106,10 +115,10 @@ class _Writer:
         self.rows, binding = join_loops(kernel.rows, dims)
         self.columns, more = join_loops(kernel.columns, [substitute(dim, binding) for dim in dims])
         binding |= more
+        self.binding = binding
         along = lies_along_rows((fold.value for fold in kernel.folds), self.rows, self.columns, plan, binding)
-        tiles = choose_tiles(
-            self.count, self.length, options, along_rows=along, again=again_bytes(kernel, plan, contracts=options.contracts)
-        )
+        again, kept = again_bytes(kernel, plan, contracts=options.contracts), kept_tiles(kernel.folds, contracts=options.contracts)
+        tiles = choose_tiles(self.count, self.length, options, along_rows=along, again=again, kept=kept)
         self.choice = options.choice or tiles.choice
         self.tiles = tiles.chosen(self.choice)
         extents = extents_of(kernel)
@@ -156,7 +165,7 @@ class _Writer:
         elif self.kernel.element_stores:
             self._begin()
             self._element_stores()
-            self._end()
+            self._end([store.value for store in self.kernel.element_stores])
         choice = self.choice
         source = function_text(self.body, self.kernel.name, self.comment, [name for name, _ in choice.numbers], lines)
         grid = (ceildiv(self.count, tiles.rows),)
@@ -219,20 +228,28 @@ class _Writer:
             inner.lines.append(f"start = (tl.cdiv({self.body.text(self.length)}, BLOCK_COLUMNS) - 1) * BLOCK_COLUMNS - back")
         self._columns(inner, "start + ")
 
-    def _end(self) -> None:
+    def _end(self, values: Sequence[Scalar]) -> None:
         inner = self.space.leave()
-        end, stages = self.body.text(self.length), self._ahead(inner.lines)
+        end, stages = self.body.text(self.length), self._ahead(inner.lines, values)
         walk = f"tl.range(0, {end}, BLOCK_COLUMNS, num_stages={stages})" if stages > 1 else f"range(0, {end}, BLOCK_COLUMNS)"
         self.scope.lines.append(f"for {self._place} in {walk}:")
         self.scope.lines += [f"    {line}" for line in inner.lines]
 
-    def _ahead(self, lines: Sequence[str]) -> int:
+    def _ahead(self, lines: Sequence[str], values: Sequence[Scalar]) -> int:
         """How many steps of a walk are under way, so that a program of many elements does not wait for each step's: as many as its share of
         shared memory holds, where the machine is known to copy there past the registers; a load is taken for one of 4 bytes. A program that
-        has a processor alone waits for its own barriers then (softmax of 2048 x 65536 on an H200: 377 for 348 us)."""
+        has a processor alone waits for its own barriers then (softmax of 2048 x 65536 on an H200: 377 for 348 us); what does not lie along
+        the columns (the scale of a channel) would be copied element by element."""
         loads = sum("tl.load(" in line for line in lines)
+        if not all(self._lies_along(value) for value in scalars(*values) if isinstance(value, Load)):
+            return 1
         room = self.body.options.bulk * self.choice.warps // AT_ONCE
         return min(AHEAD, room // (4 * loads * self.tiles.rows * self.tiles.columns)) if loads and self.choice.warps < AT_ONCE else 1
+
+    def _lies_along(self, load: Load) -> bool:
+        """True for a load whose neighbours along the columns are neighbours in memory, and for one that is the same for all columns."""
+        place = substitute(address(self.plan.buffers[load.buffer], load.index), self.binding)
+        return linear(place, self.columns[-1].name) in (0, 1)
 
     def _pass(self, folds: list[Fold]) -> None:
         """One loop over the columns: a partial result for each place of a tile, then one fold of these."""
@@ -250,7 +267,7 @@ class _Writer:
             if fold.name in partial:
                 so_far, value = partial[fold.name], self._part(fold)
                 inner.lines.append(f"{so_far} = {combining(fold.combiner, fold.dtype, so_far, value.text)}")
-        self._end()
+        self._end([fold.value for fold in folds])
         for fold in folds:
             if fold.name in partial:
                 self.space.results[fold.name] = self._folded(fold, Value(partial[fold.name], _ROW))

@@ -12,7 +12,9 @@ import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
 from coset.ir.types import F16, F32
 from coset.kernel_options import options_for
-from coset.lowering.kernel import Rows, Store
+from coset.ir.dims import floordiv
+from coset.lowering.kernel import Load, Rows, Store, scalars
+from coset.lowering.renaming import mapped_kernel
 from coset.lowering.rereading import again_bytes, fetched_again, share_missed
 from coset.lowering.triton import Options, emit, kernel_source
 from coset.lowering.triton_alternatives import alternatives
@@ -87,3 +89,33 @@ def test_they_compile_without_spills(target: str, compiler: Compiler) -> None:
         assert isinstance(kernel, Rows)
         (compiled,) = compiler.run(kernel_source(kernel, made, options=CACHED), emit(kernel, made, options=CACHED).launches, target, {})
         assert compiled.spilled <= 8  # what a call takes of the stack
+
+
+def test_two_programs_of_a_processor_have_registers() -> None:
+    """A walk that hands on a mean, the squares about it and a sum has 8 elements a thread where as many programs are counted on as their
+    warps say; softmax, which hands on two values, 16."""
+    norm, with_weights = layer_norm(2048, 32768)
+    choice = emit(norm, with_weights, options=CACHED).choice
+    assert choice is not None and (choice["BLOCK_COLUMNS"], choice.warps) == (4096, 16)
+    other = emit(*softmax(2048, 32768), options=CACHED).choice
+    assert other is not None and (other["BLOCK_COLUMNS"], other.warps) == (8192, 16)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_so_it_is(target: str, compiler: Compiler) -> None:
+    for kernel, made in (layer_norm(2048, 32768), softmax(2048, 32768)):
+        emission = emit(kernel, made, options=CACHED)
+        (compiled,) = compiler.run(kernel_source(kernel, made, options=CACHED), emission.launches, target, {})
+        assert compiled.registers <= 64, "two programs of 16 warps"
+
+
+def test_what_lies_across_is_not_read_ahead() -> None:
+    """The scale of a channel is one number for many columns: copied ahead it would be copied for each."""
+    norm, made = layer_norm(2048, 32768)
+    assert emit(norm, made, options=CACHED).source.count("num_stages") == 2
+    (store,) = norm.element_stores
+    (columns,) = norm.columns
+    (load,) = [value for value in scalars(store.value) if isinstance(value, Load) and value.buffer == "w"]
+    across = mapped_kernel(norm, lambda each: replace(each, index=(floordiv(columns.index, 64),)) if each is load else each, lambda each: each)
+    assert isinstance(across, Rows)
+    assert emit(across, made, options=CACHED).source.count("num_stages") == 1

@@ -13,9 +13,10 @@ from coset.backends.triton_runtime import Runner
 from coset.ir.dims import Dim, symbol
 from coset.ir.program import Program
 from coset.ir.types import BF16, F16, F32, F64, DType
-from coset.lowering.kernel import Fold, Load, Loop, Number, Plan, Product, Result, Rows, Store
+from coset.lowering.kernel import Apply, Fold, Load, Loop, Number, Plan, Product, Result, Rows, Store
 from coset.lowering.plan import plan
 from coset.lowering.triton import Options, Rounding, can_emit, emit
+from coset.lowering.triton_online import with_reciprocals
 from tests.lowering import plan_numpy
 from tests.lowering.plan_cases import fold, softmax_of, x_
 from tests.lowering.test_triton_rows import apply, layer_norm, softmax
@@ -134,3 +135,28 @@ def test_few_long_rows_are_split_by_what_is_typical(family: str, length: int, in
     e = np.exp(wide - wide.max(1, keepdims=True))
     expected = {"sum": wide.sum(1), "maximum": wide.max(1), "softmax": e / e.sum(1, keepdims=True)}[family]
     assert np.allclose(found, expected, rtol=1e-5, atol=1e-3)
+
+
+def test_a_softmax_divides_once_for_each_row() -> None:
+    """By a sum of exponentials about their largest, which is 1 or more; other divisors may be next to 0, and where results must be exact each
+    element is divided."""
+    for columns in (300, 65536):
+        kernel, made = softmax(64, columns)
+        (store,) = with_reciprocals(kernel).element_stores
+        assert isinstance(store.value, Apply) and store.value.op.name == "stablehlo.multiply"
+        assert "tl.div_rn(1.0, total)" in emit(kernel, made).source
+        assert "tl.div_rn(exponential" in emit(kernel, made, options=Options(rounding=Rounding.EACH)).source
+        other = replace(kernel, folds=(kernel.folds[0], replace(kernel.folds[1], value=kernel.folds[0].value)))
+        assert with_reciprocals(other) is other, "a sum of the values themselves"
+        largest = replace(kernel, folds=(replace(kernel.folds[0], combiner="minimum"), kernel.folds[1]))
+        assert with_reciprocals(largest) is largest, "about the least, which overflows"
+
+
+def test_rows_of_nan_and_infinities_are_as_they_were(interpreter: Runner) -> None:
+    kernel, made = softmax(6, 300)
+    draw = np.random.default_rng(2)
+    x = draw.normal(size=(6, 300)).astype(np.float32) * 30
+    x[0, 5], x[1, 7], x[2], x[3, :299], x[4, 0] = np.nan, np.inf, -np.inf, -np.inf, -np.inf
+    found, expected = run(kernel, made, {"x": x}, {}, interpreter)["y"]
+    assert_near(found, expected, F32, 2e-6)
+    assert np.isnan(found[:3]).all() and np.isfinite(found[3:]).all()
