@@ -10,9 +10,9 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Compiler, Runner
+from coset.ir.dims import floordiv
 from coset.ir.types import F16, F32
 from coset.kernel_options import options_for
-from coset.ir.dims import floordiv
 from coset.lowering.kernel import Load, Rows, Store, scalars
 from coset.lowering.renaming import mapped_kernel
 from coset.lowering.rereading import again_bytes, fetched_again, share_missed
@@ -116,6 +116,7 @@ def test_what_lies_across_is_not_read_ahead() -> None:
     (store,) = norm.element_stores
     (columns,) = norm.columns
     (load,) = [value for value in scalars(store.value) if isinstance(value, Load) and value.buffer == "w"]
-    across = mapped_kernel(norm, lambda each: replace(each, index=(floordiv(columns.index, 64),)) if each is load else each, lambda each: each)
+    moved = replace(load, index=(floordiv(columns.index, 64),))
+    across = mapped_kernel(norm, lambda each: moved if each is load else each, lambda each: each)
     assert isinstance(across, Rows)
     assert emit(across, made, options=CACHED).source.count("num_stages") == 1

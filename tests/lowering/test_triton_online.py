@@ -138,8 +138,8 @@ def test_few_long_rows_are_split_by_what_is_typical(family: str, length: int, in
 
 
 def test_a_softmax_divides_once_for_each_row() -> None:
-    """By a sum of exponentials about their largest, which is 1 or more; other divisors may be next to 0, and where results must be exact each
-    element is divided."""
+    """By a sum of exponentials about their largest, which is 1 or more; other divisors may be next to 0, and where results must be exact
+    each element is divided."""
     for columns in (300, 65536):
         kernel, made = softmax(64, columns)
         (store,) = with_reciprocals(kernel).element_stores
