@@ -24,6 +24,7 @@ from coset.plan_price import PlanPrices, draft
 from coset.rules.definition import evaluate_defined
 from coset.targets.target import get_target
 from tests.coset.test_library_products import biased, dot, half, made, matmul, ops, x_
+from tests.sampled import sampled
 
 H200 = get_target("nvidia-h200")
 
@@ -218,7 +219,7 @@ CASES: dict[str, tuple[list[Term], dict[str, int]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 2))
 def test_a_package_gives_the_same(name: str, tmp_path: Path) -> None:
     """torch's function beside the evaluator, whose definition multiplies, scales and weighs."""
     pytest.importorskip("torch", reason="torch is not installed")
