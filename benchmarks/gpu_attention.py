@@ -85,6 +85,8 @@ def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, d
     else:
         copies = replace(chosen, numbers=tuple({**numbers, "BULK": 1}.items()))
         other = "copies", {"copies": (copies, options)}
+    if kernels.emissions[0].unit == "bf16x6":
+        other[1]["in full"] = None, replace(options, bf16x6=False)
     early = [choice for choice in alternatives(kernel, chosen, options, {}) if dict(choice.numbers).get("AHEAD")]
     other[1].update({choice.text(): (choice, options) for choice in early[:2]})
     if tune:
