@@ -87,10 +87,10 @@ def attention_forms(kernels: Kernels, *, tune: bool, tiny: bool) -> tuple[str, d
         other = "copies", {"copies": (copies, options)}
     if kernels.emissions[0].unit == "bf16x6":
         other[1]["in full"] = None, replace(options, bf16x6=False)
-    early = [choice for choice in alternatives(kernel, chosen, options, {}) if dict(choice.numbers).get("AHEAD")]
-    other[1].update({choice.text(): (choice, options) for choice in early[:2]})
+    found = alternatives(kernel, chosen, options, {})
+    other[1].update({choice.text(): (choice, options) for choice in [each for each in found if each.get("AHEAD")][:2]})
     if tune:
-        copied = [choice for choice in alternatives(kernel, chosen, options, {}) if choice["BULK"] and choice != chosen]
+        copied = [choice for choice in found if choice["BULK"] and choice != chosen]
         other[1].update({choice.text(): (choice, options) for choice in copied[: 1 if tiny else TRIED]})
     return other
 

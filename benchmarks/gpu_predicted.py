@@ -32,7 +32,7 @@ def main() -> int:
     from benchmarks.gpu_blocks import prepare
     from benchmarks.gpu_models import MODELS
 
-    kept = sorted(path for path in RESULTS.glob(f"gpu-models-{given.target}-*.json"))
+    kept = sorted(RESULTS.glob(f"gpu-models-{given.target}-*.json"))
     path = given.measured or (kept[-1] if kept else None)
     measured = {} if path is None else medians(json.loads(path.read_text()))
     rows = []

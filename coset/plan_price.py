@@ -203,8 +203,7 @@ class PlanPrices:
 
     def _launch(self, kernel: Kernel) -> float:
         if isinstance(kernel, Library):
-            known = self.fusion.attention if kernel.term.op.name in CALLS else self._library_of(kernel.term)
-            name = known or self._form(kernel.term).kernel
+            name = self._library_of(kernel.term) or self._form(kernel.term).kernel
         elif isinstance(kernel, TILING):
             name = self.fusion.product
         else:
@@ -251,7 +250,7 @@ class PlanPrices:
         """True for a product that a plan may do sooner by a library, on a target that says how soon these are done: of f32 in full, of
         16-bit floats by weights; and for attention of these."""
         if term.op.name == ATTENDED:
-            return self.fusion.attention is not None and may_attend(term)
+            return self._library_of(term) is not None and may_attend(term)
         return self._library_of(term) is not None and (is_half(term) or not self.options.tf32) and may_be_librarys(term)
 
     def is_librarys(self, term: Term) -> bool:
@@ -261,7 +260,7 @@ class PlanPrices:
             return False
         if term.op.name == ATTENDED:
             return self._is_attended_sooner(term)
-        passed = [term.type, *(each.type for each in term.operands if is_light(each) and not is_made_behind(each))]
+        passed = [term.type, *(each.type for each in term.operands if self._is_computed_in_front(each))]
         beside = self.target.kernels[self.fusion.pointwise]
         passes = sum(beside.launch.value + beside.moving(2 * self.sizes.bytes(type)) for type in passed)
         own, sides, dtype = self._own(full=not is_half(term)), self._sides(term), term.tensor.dtype
@@ -287,6 +286,7 @@ class PlanPrices:
 
     @staticmethod
     def _is_computed_in_front(term: Term) -> bool:
+        """True for an operand of a library that is in memory for no other reason."""
         return is_light(term) and not is_made_behind(term)
 
     def _attended(self, term: Term) -> float:
@@ -309,13 +309,17 @@ class PlanPrices:
         return CONTRACTIONS[term.op.name](dict(term.attributes), term.type, types, self.sizes)
 
     def _library_of(self, term: Term) -> str | None:
-        """The name of the numbers for a product that a library does; None where it does none, and for what is no product."""
+        """The name of the numbers for a product or an attention that a library does; None where it does none, and for all else."""
+        if term.op.name in (ATTENDED, *CALLS):
+            return self.fusion.attention
         if not (term.op.name in BIASED or is_product(term)):
             return None
         return self.fusion.halves if is_half(term) else self.fusion.library
 
     def _librarys(self, term: Term) -> float:
-        """Of a product, perhaps with its bias, by a library."""
+        """Of a product, perhaps with its bias, or an attention by a library."""
+        if term.op.name in (ATTENDED, *CALLS):
+            return self._attended(term)
         name, sides = self._library_of(term), self._sides(product_in(term))
         assert name is not None
         kernel = self.target.kernels[name]
@@ -558,8 +562,6 @@ class PlanPrices:
     def _library(self, term: Term) -> float:
         if self._library_of(term) is not None:
             return self._librarys(term)
-        if term.op.name in CALLS:
-            return self._attended(term)
         given = tuple(operand.type for operand in term.operands)
         types, adding = self._widened(term) if term.op.name == "stablehlo.convolution" else (given, 0.0)
         read = tuple(self.sizes.bytes(type) for type in types)

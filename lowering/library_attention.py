@@ -1,6 +1,5 @@
 """Attention that a library does sooner than our kernel: of 16-bit floats without a mask or under a causal one, as torch's own fused kernels
-have it. They take
-heads of rows and rows of heads, so transposes in front and behind go with them; all else there is kernels of its own then.
+have it. They take heads of rows and rows of heads, so transposes in front and behind go with them; all else there is kernels of its own.
 """
 
 from __future__ import annotations

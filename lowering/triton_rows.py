@@ -26,10 +26,9 @@ from coset.lowering.triton_values import Axis, Scope, Space, Value, dims_of
 
 _ROW, _COLUMN = frozenset({"row"}), frozenset({"column"})
 _BOTH = _ROW | _COLUMN
-MOST_KEPT = (
-    2  # for 16 elements of a thread: a mean, the squares about it and a sum of these take 83 registers (sm_90), of 8 elements 56, and
-)
-# with more than 64 a processor has no second program of 16 warps
+MOST_KEPT = 2
+"""Values of each place that a walk hands on with 16 elements a thread: a mean, the squares about it and a sum take 83 registers then
+(sm_90), of 8 elements 56, and with more than 64 a processor has no second program of 16 warps."""
 AHEAD = 3  # steps of a walk that are under way at most
 
 
@@ -240,9 +239,9 @@ class _Writer:
         shared memory holds, where the machine is known to copy there past the registers; a load is taken for one of 4 bytes. A program that
         has a processor alone waits for its own barriers then (softmax of 2048 x 65536 on an H200: 377 for 348 us); what does not lie along
         the columns (the scale of a channel) would be copied element by element."""
-        loads = sum("tl.load(" in line for line in lines)
         if not all(self._lies_along(value) for value in scalars(*values) if isinstance(value, Load)):
             return 1
+        loads = sum("tl.load(" in line for line in lines)
         room = self.body.options.bulk * self.choice.warps // AT_ONCE
         return min(AHEAD, room // (4 * loads * self.tiles.rows * self.tiles.columns)) if loads and self.choice.warps < AT_ONCE else 1
 

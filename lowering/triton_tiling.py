@@ -205,7 +205,7 @@ def for_copies(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int
         return replace(tiling, bulk=0)
     if plain and tiling.splits == 1 and tiling.unit is not None and is_copied(tiling.unit) and _are_known(sizes):
         tiling = _fastest(tiling, sizes, options)
-    if plain and tiling.splits == 1 and is_split(tiling.unit, options) and _with_sides(SPLIT, sizes, options):
+    if plain and tiling.splits == 1 and is_split(tiling.unit, options) and _with_sides(SPLIT[:2], sizes, options):
         height, width, depth, warps = SPLIT
         tiling = replace(tiling, m=height, n=width, k=depth, warps=warps)
     each = tiling.k * (tiling.m * bits[0] + tiling.n * bits[1]) // 8
@@ -261,17 +261,14 @@ def steps_by_copies(
 def in_full(tiling: Tiling, sizes: tuple[Dim, Dim, Dim, Dim], bits: tuple[int, int], options: Options) -> Tiling:
     """These tiles of f32 in full, larger where such fill the machine and shared memory is known to hold them: a thread reads fewer operands
     for each of its sums. `sizes` and `bits` as above."""
-    m, n, _, _ = sizes
     held = (STAGES_FULL - 1) * tiling.k * (FULL[0] * bits[0] + FULL[1] * bits[1]) // 8  # the last stage multiplies
-    wide = (unit_side(m, FULL[0]), unit_side(n, FULL[1])) == FULL and _fills(sizes, FULL, options.processors)
-    if not wide or tiling.splits > 1 or held > options.bulk:
+    if not _with_sides(FULL, sizes, options) or tiling.splits > 1 or held > options.bulk:
         return tiling
     return replace(tiling, m=FULL[0], n=FULL[1], warps=4, stages=STAGES_FULL)
 
 
-def _with_sides(tile: tuple[int, int, int, int], sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> bool:
-    """True where these sizes have whole sides of such a tile, and tiles for all processors."""
-    sides = tile[:2]
+def _with_sides(sides: tuple[int, int], sizes: tuple[Dim, Dim, Dim, Dim], options: Options) -> bool:
+    """True where these sizes have such sides of a tile, and tiles for all processors."""
     return (unit_side(sizes[0], sides[0]), unit_side(sizes[1], sides[1])) == sides and _fills(sizes, sides, options.processors)
 
 

@@ -255,6 +255,10 @@ def test_what_a_library_made_is_read_in_another_shape() -> None:
     planned = plan(draft([matmul(flat, half(768, 768, name="w"))]), H200, libraries=everything)
     assert ops(planned) == ["own", "stablehlo.dot_general"]
     assert planned.buffers[planned.kernels[1].operands[0]].shape == (512, 24, 32)  # type: ignore[union-attr,index]
+    pictures, filters = make("stablehlo.reshape", (half(2, 8, 81, name="p"),), {"shape": (2, 8, 9, 9)}), half(4, 8, 3, 3, name="f")
+    plain = {"strides": (1, 1), "padding": ((0, 0), (0, 0)), "lhs_dilation": (1, 1), "rhs_dilation": (1, 1)}
+    planned = plan(draft([make("stablehlo.convolution", (pictures, filters), plain)]), H200)
+    assert planned.buffers[planned.kernels[-1].operands[0]].shape == (2, 8, 9, 9)  # type: ignore[union-attr,index]
 
 
 def test_the_shape_of_an_input_is_taken_at_the_call(tmp_path: Path) -> None:

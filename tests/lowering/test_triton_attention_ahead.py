@@ -18,7 +18,7 @@ from coset.lowering.triton_alternatives import alternatives
 from coset.lowering.triton_choice import Choice
 from tests.lowering.attention_cases import Case
 from tests.lowering.test_triton_attention import check, values_for
-from tests.lowering.test_triton_attention_copies import default, drawn, planned, surrounded, wide
+from tests.lowering.test_triton_attention_copies import compute_the_same, default, drawn, planned, surrounded, wide
 from tests.lowering.test_triton_copies import HOPPER
 from tests.lowering.triton_cases import assert_same, run
 from tests.sampled import sampled
@@ -114,15 +114,7 @@ def test_forms_race_each_other() -> None:
 
 
 def test_alternatives_compute_the_same(interpreter: Runner) -> None:
-    case = Case((2,), (2,), 70, 150, 24, 40, F16, "causal", 0.25, 80)
-    kernel, made = planned(case)
-    choice = emit(kernel, made, options=HOPPER).choice
-    assert choice is not None
-    values = values_for(case, {}, 2, special=False)
-    early = [each for each in alternatives(kernel, choice, HOPPER, {}) if each["AHEAD"]]
-    assert early
-    for each in early:
-        check(case, {}, values, interpreter, each.text(), replace(HOPPER, choice=each))
+    compute_the_same(lambda found: [each for each in found if each["AHEAD"]], interpreter)
 
 
 # ---------------------------------------------------------------- ahead of time

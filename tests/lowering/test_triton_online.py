@@ -142,12 +142,18 @@ def test_a_softmax_divides_once_for_each_row() -> None:
     each element is divided."""
     for columns in (300, 65536):
         kernel, made = softmax(64, columns)
+        top = Result("top", F32)
         (store,) = with_reciprocals(kernel).element_stores
         assert isinstance(store.value, Apply) and store.value.op.name == "stablehlo.multiply"
         assert "tl.div_rn(1.0, total)" in emit(kernel, made).source
         assert "tl.div_rn(exponential" in emit(kernel, made, options=Options(rounding=Rounding.EACH)).source
         other = replace(kernel, folds=(kernel.folds[0], replace(kernel.folds[1], value=kernel.folds[0].value)))
         assert with_reciprocals(other) is other, "a sum of the values themselves"
+        again = replace(
+            kernel, element_stores=(replace(kernel.element_stores[0], value=apply("divide", kernel.element_stores[0].value, top)),)
+        )
+        (both,) = with_reciprocals(again).element_stores
+        assert isinstance(both.value, Apply) and both.value.op.name == "stablehlo.divide" and both.value.operands == (store.value, top)
         largest = replace(kernel, folds=(replace(kernel.folds[0], combiner="minimum"), kernel.folds[1]))
         assert with_reciprocals(largest) is largest, "about the least, which overflows"
 
