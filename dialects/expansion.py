@@ -8,8 +8,9 @@ from coset.ir.term import Term, rebuild, topological
 from coset.rules.definition import expand, is_defined
 
 
-def expanded(roots: Sequence[Term], keep: Callable[[Term], bool]) -> list[Term]:
-    """`roots` with each defined op expanded of which `keep` is false; regions stay as they are.
+def expanded(roots: Sequence[Term], keep: Callable[[Term], bool], results: set[Term] | None = None) -> list[Term]:
+    """`roots` with each defined op expanded of which `keep` is false; regions stay as they are. What stands for results of such ops is
+    added to `results`.
 
     Raises:
         CosetError: no definition of an op fits its operands.
@@ -18,7 +19,7 @@ def expanded(roots: Sequence[Term], keep: Callable[[Term], bool]) -> list[Term]:
     for term in topological(roots):
         current = rebuild(term, [done[operand] for operand in term.operands])
         # each step gives ops that stand lower in the definitions, which have no circle: the inner loop ends
-        done[term] = _primitive(current, keep)
+        done[term] = _primitive(current, keep, results)
     return [done[root] for root in roots]
 
 
@@ -31,7 +32,7 @@ def opened_once(term: Term) -> Term:
     return expand(term)
 
 
-def _primitive(term: Term, keep: Callable[[Term], bool]) -> Term:
+def _primitive(term: Term, keep: Callable[[Term], bool], results: set[Term] | None) -> Term:
     """`term` over its own operands (which are primitive already) with definitions opened."""
     if not is_defined(term.op) or keep(term):
         return term
@@ -48,5 +49,7 @@ def _primitive(term: Term, keep: Callable[[Term], bool]) -> Term:
             stack.extend(waiting)
             continue
         stack.pop()
-        done[top] = _primitive(rebuild(top, [done[operand] for operand in top.operands]), keep)
+        done[top] = _primitive(rebuild(top, [done[operand] for operand in top.operands]), keep, results)
+    if results is not None:
+        results.add(done[opened])
     return done[opened]

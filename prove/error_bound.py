@@ -46,8 +46,11 @@ def coarsest(roots: Sequence[Term]) -> float:
     return max((roundoff(t.type.dtype.numpy) for t in topological(roots) if isinstance(t.type, TensorType)), default=0.0)
 
 
-def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Array]:
-    """The value of `root` and, element by element, a bound of its error as f64; inputs and constants are exact."""
+def evaluate_bounded(root: Term, inputs: Mapping[str, Array], *, rounds: bool = True) -> tuple[Array, Array]:
+    """The value of `root` and, element by element, a bound of its error as f64; inputs and constants are exact.
+
+    Unless a conversion `rounds`, its rounding is what the program says and no error.
+    """
     values: dict[Term, Any] = {}
     errors: dict[Term, Any] = {}
     (primitive,) = expanded([root], keep=lambda _: False)
@@ -70,6 +73,8 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array]) -> tuple[Array, Ar
                 errors[term] = None if values[term] is None else np.zeros(np.shape(values[term]))
             else:
                 errors[term] = _error(term, operands, [errors[operand] for operand in term.operands], values[term])
+                if term.op.name == "stablehlo.convert" and not rounds:
+                    errors[term] = _carried(term, operands, [errors[operand] for operand in term.operands], values[term])
     return np.asarray(values[primitive]), np.asarray(errors[primitive], np.float64)
 
 

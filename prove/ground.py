@@ -12,7 +12,8 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, absent, input_term, make
 from coset.ir.types import TensorType, TupleType
-from coset.prove.sample import difference_of, results, sides
+from coset.prove.promise import difference_of
+from coset.prove.sample import results, sides
 from coset.prove.values import fits
 from coset.rules import syntax
 from coset.rules.compile import type_pattern

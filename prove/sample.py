@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from math import prod
 
@@ -14,15 +16,21 @@ from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, get, input_term, topological
+from coset.ir.term import CONSTANT, Term, absent, constant, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
-from coset.prove.error_bound import coarsest, evaluate_bounded
-from coset.prove.values import ENDS, KINDS, LARGE, draw, fitted
+from coset.prove.deadline import look
+from coset.prove.exact_evaluation import Numbers
+from coset.prove.precision import lost_precision
+from coset.prove.promise import Difference, difference_of, exact_difference
+from coset.prove.values import ENDS, KINDS, LARGE, NONFINITE, RANGE, draw, fitted
+from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
+from coset.rules.algebra import evaluate as evaluated
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import QUESTIONS, Instance, Search, instances
-from coset.rules.pattern import Pattern, Variable
+from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
-from coset.rules.rule import Numerics, Rule, RuleTypeError, build
+from coset.rules.rule import Attributes, Numerics, Rule, RuleTypeError, build
+from coset.rules.scalar import Undefined
 
 ELEMENTS = 4096  # instances with larger operands are passed over
 DTYPES = 9  # element types of a class
@@ -30,9 +38,16 @@ UNEVEN = 4  # one draw in so many has lists of mixed numbers, which keep many ru
 FRUITLESS = 7  # draws without an instance, after which none is expected
 IDLE = 4000  # instances one after the other on which a rule does not fire; of the library's the rarest fires after 2,433
 FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
-SAFETY = 4.0  # on the first-order bounds
-_WHOLE = "biu?O"  # kinds of arrays whose elements are equal or not: integers, booleans, strings
-FINE, LOST = 1e-6, 2.0**12  # of the roundoff of a float type, and how many of them a result without a bound may be off
+LONG = 70_000  # the same of rules with `iota`, whose numbers wrap around in narrow integers
+HIGH = 6  # the highest rank of packs, in one draw of so many as `HIGH_EVERY`
+HIGH_EVERY = 5
+RANK = 3  # that of the other draws
+EMPTY_EVERY, LONG_EVERY = 6, 5  # of so many draws one has dims of 0, one more places than a narrow integer counts
+THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
+FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
+MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
+PLAIN = (KINDS[1], KINDS[2], NONFINITE)  # kinds of numbers of few digits
+STORED = (KINDS[0], KINDS[1])  # kinds on which stored results are looked at too
 
 
 @dataclass(frozen=True)
@@ -75,21 +90,23 @@ class Outcome:
 
 def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     """Compare both sides of `rule` in `cases` drawn situations, in twice as many where they are easily found; the same seed draws the
-    same ones.
+    same ones, whatever the rule is called.
 
     A side that the evaluator cannot compute (an opaque op) counts as no case.
     """
-    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=DTYPES, firing=True)
-    generator = np.random.default_rng([seed, len(rule.name)])
+    own = f"{seed}:{rule.left} => {rule.right}"
+    search = Search(random.Random(own), dtypes=DTYPES, firing=True)
+    generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
+    counted = _counts(rule)
     for round in range(4 * cases):
-        search.random, search.turn = random.Random(f"{seed}:{rule.name}:{round}"), round
-        search.rare, search.uneven = False, round % UNEVEN == UNEVEN - 1
-        search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
+        look()
+        drawing = _turn(search, own, round, counted)
         fired = 0
         for instance in instances(rule, search):
-            if not _small(instance):
+            look()
+            if not _small(instance, LONG if counted else ELEMENTS):
                 continue
             try:
                 pair = sides(rule, instance)
@@ -105,16 +122,35 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
             fired, idle = fired + 1, 0
             costly = search.spent > FRUGAL
             left -= 2 * len(set(kinds)) if costly else 1
-            for kind in dict.fromkeys(kinds) if costly or search.rare else (search.random.choice(kinds),):
-                found = _compare(rule, instance, pair, kind, generator)
+            situation = Situation.of(rule, instance, pair)
+            for kind in dict.fromkeys(kinds) if costly or search.rare or round < THOROUGH else drawing.sample(kinds, SOME):
+                for _ in range(REPEATS if kind in PLAIN and _small(instance, FEW) else 1):
+                    found = situation.compared(kind, generator)
+                    if found is not None:
+                        return Outcome(rule.name, done + 1, found)
                 done += 1
-                if found is not None:
-                    return Outcome(rule.name, done, found)
             if fired > costly or left <= 0:  # a fresh draw of ranks and dtypes, after two instances where they are hard to find
                 break
         if left <= 0 or (round >= FRUITLESS and not done):
             break
     return Outcome(rule.name, done)
+
+
+def _turn(search: Search, own: str, round: int, counted: bool) -> random.Random:
+    """Set a search up for one more draw; what it draws with."""
+    drawing = search.random = random.Random(f"{own}:{round}")
+    search.turn = round
+    search.rare, search.uneven = False, round % UNEVEN == UNEVEN - 1
+    search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
+    search.most_rank = HIGH if round % HIGH_EVERY == HIGH_EVERY - 1 else RANK
+    search.empty = round % EMPTY_EVERY == EMPTY_EVERY - 1
+    search.long = counted and round % LONG_EVERY == LONG_EVERY - 2
+    return drawing
+
+
+def _counts(rule: Rule) -> bool:
+    """Whether a rule counts places in integers, which wrap around where there are many."""
+    return any(node.op.name == "stablehlo.iota" for pair in rule.pairs for side in pair for node in applications(side))
 
 
 def _untyped(rule: Rule, instance: Instance, error: CosetError) -> Counterexample:
@@ -138,19 +174,23 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
     return found
 
 
-def _small(instance: Instance) -> bool:
-    return all(map(_few, instance.variable_types)) and all(map(_few, instance.left_types))
+def _small(instance: Instance, most: int = ELEMENTS) -> bool:
+    return all(_few(type, most) for type in (*instance.variable_types, *instance.left_types))
 
 
 @lru_cache(maxsize=4096)
-def _few(type: Type) -> bool:
+def _few(type: Type, most: int) -> bool:
     """Whether an operand of that type is small enough; the same few types come by tens of thousands of times."""
-    return not isinstance(type, TensorType) or (type.static is not None and prod(type.static) <= ELEMENTS)
+    return not isinstance(type, TensorType) or (type.static is not None and prod(type.static) <= most)
 
 
 def _kinds(numerics: Numerics) -> tuple[str, ...]:
-    """Special values where the promise speaks about them."""
-    return (*KINDS, "special") if numerics.word == "exact" else (*KINDS[:2], LARGE if numerics.word == "reassociates" else ENDS)
+    """The kinds of elements on which a promise is looked at: special values where it speaks about them."""
+    if numerics.word == "exact":
+        return (*KINDS, RANGE)
+    if numerics.word == "reassociates":
+        return (*KINDS[:2], NONFINITE, LARGE, RANGE)
+    return (*KINDS[:2], ENDS, RANGE) if numerics.word == "real" else (*KINDS[:2], ENDS)
 
 
 def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
@@ -171,24 +211,107 @@ def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
     return left(rule.left), build(rule, decision, terms)
 
 
-def _compare(rule: Rule, instance: Instance, sides: tuple[Term, Term], kind: str, generator: np.random.Generator) -> Counterexample | None:
-    inputs = {}
-    facts = {name: fact for fact, name in rule.facts}
-    for name, type in zip(rule.variables, instance.variable_types, strict=True):
-        assert isinstance(type, TensorType) and type.static is not None
-        inputs[name] = fitted(draw(generator, type.dtype, type.static, kind), facts.get(name, ""))
-    try:
-        for pair in results(sides):
-            with np.errstate(all="ignore"):
-                left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
-                difference = difference_of(rule.numerics, left, right, pair, inputs)
-            if difference is not None:
-                index, why = difference
-                return Counterexample(rule.name, _attributes(instance), inputs, left, right, index, why)
-    except CosetError as error:
-        nothing, why = np.array(0), f"it cannot be evaluated: {error.message}"
-        return Counterexample(rule.name, _attributes(instance), inputs, nothing, nothing, (), why)
-    return None
+@dataclass(frozen=True)
+class Situation:
+    """An instance of a rule, with the exact numbers behind the constants of both sides, and numbers at which something may change."""
+
+    rule: Rule
+    instance: Instance
+    pairs: tuple[tuple[Term, Term], ...]
+    numbers: tuple[Numbers, Numbers]
+    thresholds: tuple[float, ...]
+
+    @staticmethod
+    def of(rule: Rule, instance: Instance, pair: tuple[Term, Term]) -> Situation:
+        """The situation in which `rule` says that the sides of `pair` are equal."""
+        return Situation(rule, instance, tuple(results(pair)), numbers_of(rule, instance), _thresholds(pair))
+
+    def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
+        """A counterexample among drawn elements of that kind, or None."""
+        facts = {name: fact for fact, name in self.rule.facts}
+        inputs = {}
+        for name, type in zip(self.rule.variables, self.instance.variable_types, strict=True):
+            assert isinstance(type, TensorType) and type.static is not None
+            fact = facts.get(name, "")
+            finite = fact == "const" and type.dtype.kind in ("float", "complex")
+            own = (
+                KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind
+            )  # a constant with an infinity or a NaN in it is none to the search
+            inputs[name] = fitted(draw(generator, type.dtype, type.static, own, self.thresholds), fact)
+        try:
+            for pair in self.pairs:
+                with np.errstate(all="ignore"):
+                    left, right = (np.asarray(value) for value in evaluate(pair, inputs, fallback=evaluate_defined))
+                    difference = self._difference(pair, inputs, left, right, kind)
+                if difference is not None:
+                    index, why = difference
+                    return Counterexample(self.rule.name, _attributes(self.instance), inputs, left, right, index, why)
+        except CosetError as error:
+            nothing, why = np.array(0), f"it cannot be evaluated: {error.message}"
+            return Counterexample(self.rule.name, _attributes(self.instance), inputs, nothing, nothing, (), why)
+        return None
+
+    def _difference(self, pair: tuple[Term, Term], inputs: Mapping[str, Array], left: Array, right: Array, kind: str) -> Difference | None:
+        numerics = self.rule.numerics
+        exactly = numerics.word in ("reassociates", "real")
+        if not exactly or kind in STORED or left.shape != right.shape or left.dtype != right.dtype:
+            found = difference_of(numerics, left, right, pair, inputs)
+            if found is not None or not exactly:
+                return found
+        found = exact_difference(numerics, pair, inputs, self.numbers, plain=kind in PLAIN)
+        if found is None and kind == KINDS[0] and numerics.word == "reassociates":
+            why = lost_precision(pair, inputs, self.numbers)
+            found = ((), why) if why else None
+        return found
+
+
+def numbers_of(rule: Rule, instance: Instance) -> tuple[Numbers, Numbers]:
+    """The constants of the left and of the right side that the rule states or computes, with the numbers that they are the roundings of,
+    where these are others; those that stand for two are left out."""
+    given = instance.attributes, instance.left_types, instance.variable_types
+    scope, decision = rule.scope(*given), rule.decide(*given)
+    if scope is None or decision is None:
+        return {}, {}
+    scope.right = list(decision.types)
+    return _numbers(rule.compiled.left, scope), _numbers(rule.compiled.right, scope)
+
+
+def _numbers(written: Sequence[Attributes], scope: Scope) -> Numbers:
+    found: dict[Term, Decimal] = {}
+    twice: set[Term] = set()
+    for attributes in written:
+        for _, value in attributes.items:
+            if not isinstance(value, Scalar):
+                continue
+            try:
+                number = evaluate_scalar(value.value, scope)
+                stored = constant(evaluated(value, scope))
+            except (Undefined, Unbound, CosetError):
+                continue
+            if stored.tensor.dtype.kind != "float" or not isinstance(number, Decimal) or not number.is_finite():
+                continue
+            if found.setdefault(stored, number) != number:
+                twice.add(stored)
+    return {term: number for term, number in found.items() if term not in twice and _stored(term) != number}
+
+
+def _stored(term: Term) -> Decimal:
+    return Decimal(float(term.attribute("value").array().astype(np.float64)))
+
+
+def _thresholds(pair: tuple[Term, Term]) -> tuple[float, ...]:
+    """The small constants in both sides, and their negatives: comparisons and quotients change there."""
+    found: dict[float, None] = {}
+    for term in topological(expanded(pair, keep=lambda _: False)):
+        if (
+            term.op is CONSTANT
+            and term.tensor.dtype.kind in ("float", "int", "uint")
+            and term.attribute("value").array().size <= MOST_THRESHOLDS
+        ):
+            for number in term.attribute("value").array().astype(np.float64).reshape(-1):
+                if np.isfinite(number) and number:
+                    found |= {float(number): None, -float(number): None}
+    return tuple(found)[:MOST_THRESHOLDS]
 
 
 def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
@@ -201,98 +324,3 @@ def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:
 
 def _attributes(instance: Instance) -> str:
     return "; ".join(", ".join(f"{name}={value}" for name, value in items) for items in instance.attributes if items)
-
-
-def difference_of(
-    numerics: Numerics, left: Array, right: Array, sides: tuple[Term, Term], inputs: Mapping[str, Array]
-) -> tuple[tuple[int, ...], str] | None:
-    """The first element where the promise is broken, with the reason; None when it is kept."""
-    if left.shape != right.shape or left.dtype != right.dtype:
-        return (), f"the left side is {left.dtype}{list(left.shape)}, the right side {right.dtype}{list(right.shape)}"
-    if numerics.word == "lossy":
-        return None
-    if numerics.word == "exact" or left.dtype.kind in _WHOLE:
-        unequal = _unequal(numerics, left, right) & ~_excused(numerics, left, right, sides, inputs)
-        return _first(unequal, "the sides are not bit-equal")
-    excused = _excused(numerics, left, right, sides, inputs)
-    a, b = _wide(left), _wide(right)
-    finite = np.isfinite(a) & np.isfinite(b)
-    if numerics.word != "real":
-        broken = _first((np.isfinite(a) != np.isfinite(b)) & ~excused, "one side is finite, the other is not")
-        if broken is not None:
-            return broken
-    if numerics.word == "approx":
-        allowed = float(numerics.bound.split()[0]) * np.maximum(1.0, np.abs(a))
-        return _first(finite & ~excused & (np.abs(a - b) > allowed), f"the sides differ by more than {numerics.bound}")
-    # where the right side computes in a coarser float type than the left one, its own roundings are no excuse
-    trusted = sides[:1] if coarsest(sides[1:]) > coarsest(sides[:1]) and numerics.word == "reassociates" else sides
-    bounds = _bounds(sum(evaluate_bounded(side, inputs)[1] for side in trusted), a, finite, coarsest(sides))
-    beyond = finite & ~excused & (a != b) & ~(np.abs(a - b) <= SAFETY * np.asarray(bounds) + 1e-300)
-    return _first(beyond, "the sides differ by more than rounding explains")
-
-
-def _bounds(derived: Array | int, values: Array, finite: Array, roundoff: float) -> Array:
-    """The `derived` bounds; where an op has none (a fold by any function), what no small tensor of a fine float type loses by rounding."""
-    bounds = np.broadcast_to(np.asarray(derived, np.float64), values.shape)
-    if roundoff > FINE or np.isfinite(bounds).all():
-        return bounds
-    largest = float(np.max(np.abs(values), where=finite, initial=1.0))
-    return np.where(np.isfinite(bounds), bounds, LOST * roundoff * largest)
-
-
-def _wide(array: Array) -> Array:
-    return array if array.dtype.kind == "c" else array.astype(np.float64)
-
-
-def _excused(numerics: Numerics, left: Array, right: Array, sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> Array:
-    """Elements that an exception of the promise covers. A NaN is that of an overflow where something left the range on the way."""
-    excused = np.zeros(left.shape, bool)
-    if left.dtype.kind in _WHOLE or left.dtype.name in ("int4", "uint4", "int2", "uint2") or not numerics.exceptions:
-        return excused
-    a, b = _wide(left), _wide(right)
-    unknown = np.isnan(a) | np.isnan(b)
-    if "nan" in numerics.exceptions:
-        excused |= unknown
-    if "inf" in numerics.exceptions or "overflow" in numerics.exceptions:
-        excused |= np.isinf(a) | np.isinf(b)
-    if "inf" in numerics.exceptions or ("overflow" in numerics.exceptions and unknown.any() and _overflows(sides, inputs)):
-        excused |= unknown
-    return excused
-
-
-def _overflows(sides: tuple[Term, Term], inputs: Mapping[str, Array]) -> bool:
-    """Whether something on the way to the sides is infinite (NaN in formats without infinities), or became 0, as what vanishes does."""
-    terms = [term for term in topological(expanded(sides, keep=lambda _: False)) if _is_float(term)]
-    for term, value in zip(terms, evaluate(terms, inputs, fallback=evaluate_defined), strict=True):
-        array = np.asarray(value)
-        wide = _wide(array)
-        if np.isinf(wide).any() or (term.operands and (wide == 0).any()) or not np.isinf(_wide(np.asarray(np.inf).astype(array.dtype))):
-            return True
-    return False
-
-
-def _is_float(term: Term) -> bool:
-    return isinstance(term.type, TensorType) and term.type.dtype.kind in ("float", "complex")
-
-
-def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
-    if left.dtype.kind in _WHOLE or left.dtype.name in ("int4", "uint4", "int2", "uint2"):
-        return np.asarray(left != right)
-    if left.dtype.kind == "c":
-        parts = [(left.real, right.real), (left.imag, right.imag)]
-        return np.logical_or(*(_unequal(numerics, np.asarray(a), np.asarray(b)) for a, b in parts))
-    a, b = left.astype(np.float64), right.astype(np.float64)
-    same = (a == b) & (np.signbit(a) == np.signbit(b)) | (np.isnan(a) & np.isnan(b))
-    if "signed_zero" in numerics.exceptions:
-        same |= a == b
-    if "denormal" in numerics.exceptions:
-        import ml_dtypes
-
-        tiny = float(ml_dtypes.finfo(left.dtype).tiny)  # type: ignore[no-untyped-call]
-        same |= (np.abs(a) <= tiny) & (np.abs(b) <= tiny)
-    return np.asarray(~same)
-
-
-def _first(broken: Array, why: str) -> tuple[tuple[int, ...], str] | None:
-    where = np.argwhere(broken)
-    return (tuple(int(i) for i in where[0]), why) if len(where) else None

@@ -12,38 +12,61 @@ from coset.ir.types import DTYPES, DType
 from coset.rules.syntax import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
-LARGE, ENDS = "large", "ends"
+LARGE, ENDS, RANGE, NONFINITE = "large", "ends", "range", "nonfinite"
 # what an exponential takes to infinity while products of a few and sums of many stay finite, by the largest exponent of the float type
 EXPONENTIAL_OVERFLOWS = {16: 12.0, 128: 150.0, 1024: 1000.0}
 MOST_LARGE = 1.2  # times that: two products of sums, of f16 or an 8-bit type, shall not overflow by themselves
+_NONFINITE = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0)
+MOST_BITS = 150.0  # of the magnitudes of `range`: products of six of them are numbers of f64
 PLAIN = (0.0, 1.0, -1.0, 0.5, 2.0, -3.0)
 
 
-def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kind: str) -> Array:
-    """An array of the type: `moderate` has normal numbers, `zeros` mixes in small whole ones and both zeros, `special` NaN,
-    infinities, the largest, the smallest and subnormal numbers (of integers: the ends of the range), `large`
-    what overflows in exponentials, `ends` only the ends of the ranges of integers."""
+def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kind: str, thresholds: Sequence[float] = ()) -> Array:
+    """An array of the type. Kinds:
+
+    - `moderate`: normal numbers; `zeros`: numbers of few digits, both zeros and `thresholds` among them;
+    - `special`: NaN, infinities, the largest, the smallest and subnormal numbers as well (of integers: the ends of the range);
+      `nonfinite`: the same without numbers that leave the range of f64 at once;
+    - `large`: what overflows in exponentials; `range`: numbers of every magnitude that the type has; `ends`: only the ends of the ranges
+      of integers.
+    """
     size = tuple(shape)
     if dtype.kind == "bool":
         return generator.integers(0, 2, size).astype(bool)
     if dtype.kind in ("int", "uint"):
-        return _integers(generator, dtype, size, kind)
+        return _integers(generator, dtype, size, kind, thresholds)
     if dtype.kind == "complex":
         found = np.empty(size, dtype.numpy)
         part = DTYPES["f32" if dtype.bits == 64 else "f64"]
-        found.real, found.imag = draw(generator, part, size, kind), draw(generator, part, size, kind)
+        found.real, found.imag = (draw(generator, part, size, kind, thresholds) for _ in range(2))
         return found
+    with np.errstate(over="ignore"):
+        return np.asarray(_floats(generator, dtype, size, kind, thresholds)).astype(dtype.numpy)
+
+
+def _floats(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str, thresholds: Sequence[float]) -> Array:
+    info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    if kind in (*KINDS[1:], NONFINITE):
+        values = _plain(generator, dtype, size, thresholds)
+        wide = kind == NONFINITE and dtype.bits == 64
+        picked = values if kind == KINDS[1] else generator.choice(_NONFINITE if wide else _specials(dtype), size)
+        return np.where(generator.random(size) < 0.5, picked, values)
     base = generator.normal(size=size)
     if kind == LARGE:
-        base = np.clip(base, -MOST_LARGE, MOST_LARGE) * EXPONENTIAL_OVERFLOWS.get(int(ml_dtypes.finfo(dtype.numpy).maxexp), 1.0)  # type: ignore[no-untyped-call]
-    if kind == "zeros":
-        base = np.where(generator.random(size) < 0.5, generator.choice([*PLAIN, -0.0], size), base)
-    values = np.asarray(base).astype(dtype.numpy)
-    if kind == "special":
-        chosen = np.asarray(_specials(dtype), dtype.numpy)
-        picked = chosen[generator.integers(0, len(chosen), size)]
-        values = np.where(generator.random(size) < 0.6, picked, values).astype(dtype.numpy)
-    return np.asarray(values)
+        return np.asarray(np.clip(base, -MOST_LARGE, MOST_LARGE) * EXPONENTIAL_OVERFLOWS.get(int(info.maxexp), 1.0))
+    if kind == RANGE:
+        ends = (float(np.log2(float(end))) for end in (info.smallest_subnormal, info.max))
+        low, high = (float(np.clip(end, -MOST_BITS, MOST_BITS)) for end in ends)
+        exponents = generator.uniform(low, high, size)
+        return np.asarray(np.sign(base) * np.exp2(exponents))
+    return np.asarray(base)
+
+
+def _plain(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], thresholds: Sequence[float]) -> Array:
+    """Whole numbers, halves and quarters near 0, zeros and `thresholds`."""
+    near = generator.integers(-12, 12, size, endpoint=True) / generator.choice((1.0, 1.0, 2.0, 4.0), size)
+    chosen = np.where(generator.random(size) < 0.5, generator.choice((*PLAIN, -0.0), size), near)
+    return np.where(generator.random(size) < 0.4, generator.choice(thresholds, size), chosen) if thresholds else chosen
 
 
 def fitted(values: Array, fact: str) -> Array:
@@ -84,13 +107,21 @@ def fits(values: Array, fact: str) -> bool:
     return fact not in NUMBERS or bool(np.all((fitted(values, fact) == values) | np.isnan(values.astype(np.float64)) & (fact != "finite")))
 
 
-def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str) -> Array:
+def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str, thresholds: Sequence[float]) -> Array:
     low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
-    small = generator.integers(max(low, -9), min(high, 9), size, endpoint=True)
+    whole = np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64
+    small = generator.integers(max(low, -9), min(high, 9), size, endpoint=True).astype(whole)
+    told = [int(each) for each in thresholds if each == int(each) and low <= each <= high and abs(each) < 1 << 53]
+    if kind == "zeros" and told:
+        return np.where(generator.random(size) < 0.5, generator.choice(np.array(told, whole), size), small).astype(dtype.numpy)
+    if kind == RANGE:
+        magnitudes = np.exp2(generator.uniform(0, dtype.bits - 1, size)).astype(np.float64)
+        drawn = np.where(generator.random(size) < 0.5, magnitudes, -magnitudes) if dtype.kind == "int" else magnitudes
+        return np.clip(drawn, low, float(np.nextafter(float(high), 0)) if dtype.bits == 64 else high).astype(whole).astype(dtype.numpy)
     if kind not in KINDS[:2]:
-        ends = np.array([low, low + 1, high, high - 1, 0, 1], dtype=np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64)
+        ends = np.array([low, low + 1, high, high - 1, 0, 1], dtype=whole)
         picked = ends[generator.integers(0, len(ends), size)]
-        return np.where(generator.random(size) < 0.5, picked, small.astype(picked.dtype)).astype(dtype.numpy)
+        return np.where(generator.random(size) < 0.5, picked, small).astype(dtype.numpy)
     return np.asarray(small).astype(dtype.numpy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,6 +21,8 @@ REPRESENTATIVES = ("f32", "i32", "bool", "f64", "bf16", "u8", "c64", "f16", "i8"
 MOST_AXES = 6  # more dims than any operand has that is looked at
 MIXTURES = 3  # further lists that are tried
 STEPS = (0, 0, 0, 0, 1, -1)
+FLOATS = [1.0, 0.5, 1e-5, -0.75, 0.0, 2.5]  # numbers of attributes; those below 0, 0 itself and those above 1 are forgotten most
+RARE_FLOATS = [-1.0, 2.0, 1e4, math.inf, -math.inf, math.nan]  # ... of drawn ones only
 SPATIAL = ("strides", "dilations", "lhs_dilation", "rhs_dilation")
 
 
@@ -63,7 +66,7 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
     if exhaustive and _one_axis(kind, name):  # the type rule refuses what is none
         return _axes(name, operands)
     if kind == "permutation":
-        return list(itertools.permutations(axes)) if count <= 3 else [tuple(axes), tuple(reversed(axes)), (*range(1, count), 0)]
+        return list(itertools.permutations(axes)) if count <= 3 else _permutations(count)
     if kind == "axes":
         return [c for size in range(count + 1) for c in itertools.combinations(axes, size)]
     if kind == "combiner" or name == "combiner":
@@ -95,10 +98,18 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
     if kind == "dtype" and exhaustive:
         return [DTYPES[dtype] for dtype in REPRESENTATIVES[:7]]  # one of each kind, and two widths of float
     table: dict[str, list[Any]] = {
-        "int": [1, 0, -1, 2, 4], "float": [1.0, 0.5, 1e-5], "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
+        "int": [1, 0, -1, 2, 4], "float": [*FLOATS, *(() if exhaustive else RARE_FLOATS)],
+        "floats": [(), (0.5,), (0.5, 2.0)], "bool": [False, True], "dim": [1, 2],
         "dtype": [DTYPES[dtype] for dtype in ("f32", "f64", "i32", "bf16", "bool")],
     }  # fmt: skip
     return table.get(kind, [])
+
+
+def _permutations(count: int) -> list[tuple[int, ...]]:
+    """Of many axes: none moved, all turned round, cycles of all, of three and of four of them, two exchanged."""
+    axes = tuple(range(count))
+    turned = [(*axes[1:n], axes[0], *axes[n:]) for n in (count, 3, 4)]
+    return list(dict.fromkeys([axes, axes[::-1], *turned, (*axes[:-2], axes[-1], axes[-2])]))
 
 
 def mixed(kind: str, name: str, options: Sequence[Any], draw: random.Random) -> list[Any]:

@@ -32,6 +32,12 @@ from coset.rules.unify import Binding, bound, understood, unifiers
 from coset.rules.uses import bounds, spread_only
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
+COUNTS = (
+    129,
+    257,
+    46_342,
+    65_537,
+)  # more places than an integer of 8 bits counts, with or without sign, or whose squares wrap around in 32
 MULTIPLES = (6, 12, 16, 64)  # what groups and blocks divide
 UNUSUAL = (-2.0, 0.0, math.inf, -math.inf, math.nan)  # numbers of constants that rules forget
 EXTREME = 4.0  # how far from the largest and the least normal number of a float type extreme ones are
@@ -75,6 +81,8 @@ class Search:
     rare: bool = False  # whether a number was drawn that constants seldom hold
     firing: bool = False  # whether what conditions refuse is passed over at once, instead of being left to `decide`
     uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
+    empty: bool = False  # whether dims may be 0
+    long: bool = False  # whether dims may be as large as narrow integers count
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -126,6 +134,10 @@ class Search:
         """Draw the numbers that dims are made of: few different ones, so that dims which must agree often do."""
         if self.random is not None:
             self.pool = self.random.sample(NUMBERS, self.random.choice((1, 2, 3, 6)))
+            if self.empty:
+                self.pool = [0, *self.pool[:2]]
+            elif self.long:
+                self.pool = [self.random.choice(COUNTS), 1]
 
 
 def instances(rule: Rule, search: Search) -> Iterator[Instance]:

@@ -17,7 +17,9 @@ from coset.rules.scalar import Undefined
 
 NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
 RECOGNISE = ".recognise"  # how the family of a definition that is read from right to left ends
-EXCEPTIONS = ("signed_zero", "nan", "inf", "overflow", "denormal")
+# what a promise may except: of `exact` the sign of a zero; of `reassociates` that a NaN and an infinity are exchanged, that one which a
+# constant mask closes vanishes, that an inner value is kept wider than the program stores it
+EXCEPTIONS = ("signed_zero", "nonfinite", "masked", "wider")
 
 
 class RuleTypeError(CosetError):
@@ -194,8 +196,8 @@ class Rule:
         Raises:
             RuleTypeError: the sides have different types; no rule that was checked does that.
         """
-        scope = Scope({}, dict(zip(self.variables, variable_types, strict=True)), left_types, promise=self.numerics.word)
-        if not self._bind(attributes, variable_types, scope):
+        scope = self.scope(attributes, left_types, variable_types)
+        if scope is None:
             return None
         try:
             decided = self._right_side(scope)
@@ -206,6 +208,13 @@ class Rule:
         if isinstance(self.right, Variable) and left_types and left_types[0] is not None:
             return decided if self._same_type(left_types[0], scope.variables[self.right.name]) else None
         return decided
+
+    def scope(
+        self, attributes: Sequence[AttributeItems], left_types: Sequence[Type | None], variable_types: Sequence[Type]
+    ) -> Scope | None:
+        """The values of the rule's names where its left side was found; None where its types, attributes or conditions do not fit."""
+        scope = Scope({}, dict(zip(self.variables, variable_types, strict=True)), left_types, promise=self.numerics.word)
+        return scope if self._bind(attributes, variable_types, scope) else None
 
     def _bind(self, attributes: Sequence[AttributeItems], variable_types: Sequence[Type], scope: Scope) -> bool:
         """Solve the equations between what is declared and what is there; the ones that are not ready wait."""

@@ -1,0 +1,106 @@
+"""Whether the right side of a rule stores less precise values than the left one (E in docs/numerics.md).
+
+A value that the right side stores has at least as many significand bits as a left value of the same exact evaluation or, where there is
+none, as the widest that the left side stores besides its inputs. What a type holds without rounding loses nothing. Ops that are made for
+their precision are not opened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from coset.dialects.expansion import expanded
+from coset.dialects.hub_scalars import cast
+from coset.ir.evaluate import evaluate
+from coset.ir.op import Array
+from coset.ir.term import CONSTANT, INPUT, Term, topological
+from coset.ir.types import DType, TensorType
+from coset.prove.exact_evaluation import Narrow, Numbers, wide_inputs, widened
+from coset.rules.definition import evaluate_defined
+
+SAME = 1e-9  # of the largest element: values this near are of one exact evaluation
+# ops that keep digits that their parts lose, and what they are opened into
+PRECISE = {"log_plus_one": "log", "exponential_minus_one": "exponential", "erfc": "erf"}
+
+
+def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers: tuple[Numbers, Numbers]) -> str:
+    """What the right side of an instance stores with fewer digits than the left one; empty where nothing is. Decided on `inputs`, which
+    should be ordinary numbers."""
+    opened = _opens(pair)
+    if opened:
+        return f"the right side opens `{opened}`, which is made for its precision"
+    left, right = expanded(pair, keep=lambda _: False)
+    narrow = {term.tensor.dtype for term in topological((left, right)) if _is_float(term)}
+    if len(narrow) < 2:
+        return ""
+    try:
+        before, after = (_values(side, inputs, own) for side, own in zip((left, right), numbers, strict=True))
+    except Narrow:
+        return ""
+    computed = [bits(term.tensor.dtype) for term in before if _computes(term)]
+    widest = max(computed, default=0)
+    for term, value in after.items():
+        dtype = term.tensor.dtype
+        if not _computes(term) or _held(value, dtype):
+            continue
+        same = [bits(other.tensor.dtype) for other, seen in before.items() if _same(seen, value)]
+        if bits(dtype) < (min(same) if same else widest):
+            return f"the right side stores `{term.op.name}` in {dtype}, the left side the same value in a finer type"
+    return ""
+
+
+def _opens(pair: tuple[Term, Term]) -> str:
+    """The op made for precision that only the left side has, while the right side has its parts."""
+    before, after = (Counter(_names([side])) for side in pair)
+    for fine, plain in PRECISE.items():
+        if before[fine] > after[fine] and after[plain] > before[plain]:
+            return fine
+    return ""
+
+
+def _names(roots: Sequence[Term]) -> list[str]:
+    return [term.op.name.rpartition(".")[2] for term in topological(expanded(roots, keep=lambda term: _base(term) in PRECISE))]
+
+
+def _base(term: Term) -> str:
+    return term.op.name.rpartition(".")[2]
+
+
+def bits(dtype: DType) -> int:
+    """The significand bits of a float type, the leading one among them."""
+    return int(ml_dtypes.finfo(dtype.numpy).nmant) + 1  # type: ignore[no-untyped-call]
+
+
+def _is_float(term: Term) -> bool:
+    return isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
+
+
+def _computes(term: Term) -> bool:
+    return _is_float(term) and term.op is not INPUT and term.op is not CONSTANT and not term.op.has("movement")
+
+
+def _values(root: Term, inputs: Mapping[str, Array], numbers: Numbers) -> dict[Term, Array]:
+    """The exact evaluation of each float value on the way to `root`."""
+    terms = [term for term in topological([root]) if _is_float(term)]
+    with np.errstate(all="ignore"):
+        found: list[Any] = evaluate(widened(terms, numbers), wide_inputs(inputs), fallback=evaluate_defined)
+    return {term: np.asarray(value, np.float64) for term, value in zip(terms, found, strict=True)}
+
+
+def _held(value: Array, dtype: DType) -> bool:
+    """Whether the type holds the values as they are."""
+    stored = np.asarray(cast(value, dtype)).astype(np.float64)
+    return bool(np.array_equal(stored, value, equal_nan=True))
+
+
+def _same(one: Array, other: Array) -> bool:
+    """Whether two values have the same numbers in them, wherever they stand."""
+    a, b = (np.unique(each[np.isfinite(each)]) for each in (one, other))
+    if a.size != b.size or not a.size:
+        return False
+    return bool(np.abs(a - b).max() <= SAME * max(np.abs(a).max(), np.abs(b).max()))
