@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
-from coset.ir.term import Term
+from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
 from coset.prove import facts, numbers, pointwise
 from coset.prove.cases import cases_of, expressions, inputs
@@ -274,7 +274,7 @@ class _Look:
             found = self.elementwise.equal(case.sides, known) if self.way.bitwise else ""
             self.search.gaps |= {found} - {BIT_BY_BIT, ""}
             self.untested += found != BIT_BY_BIT
-            whole = any(isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint") for x in inputs(case.sides))
+            whole = any(isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint") for x in topological(case.sides))
             self.solver, self.bits = self.solver or bool(found), self.bits or (bool(found) and whole)
             return "" if found else str(open_)
         self.solver, self.bits = self.solver or shown.solver, self.bits or shown.widths
