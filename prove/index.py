@@ -203,6 +203,9 @@ class Known:
                 whole = dims.add(whole, exact)
         if self.within(rest, divisor):
             return whole, rest
+        again = dims.add(rest, divisor)
+        if isinstance(rest, int) and rest < 0 and self.within(again, divisor):
+            return dims.subtract(whole, 1), again  # what is a little less than nothing goes into the quotient below
         atom = _lone(rest)
         if atom is not None and atom.name == "floordiv" and self.within(atom.args[0], dims.multiply(atom.args[1], divisor)):
             return whole, rest  # a // b < c where a < b c
