@@ -47,7 +47,7 @@ def _instances(rule: Rule, search: Search) -> Iterator[Case]:
     for instance in instances(rule, search):
         fires = False
         try:
-            for case in decided(rule, instance):
+            for case in decided(rule, instance, search.gaps):
                 fires = True
                 yield case
         except Untold:

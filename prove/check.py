@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from coset.prove.fields import Identity, Refused, identical
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import drawn, results, test_rule
-from coset.prove.verify import NATIVE, SECONDS, SLOW, UNTYPED, prove
+from coset.prove.verify import NATIVE, NOTHING_COVERED, SECONDS, SLOW, UNTYPED, prove
 from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
@@ -199,7 +200,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     quiet = f", {len(silent)} without an instance" if silent else ""
     method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
     if proofs and assurance == "tested" and tried is not expanding:
-        shown, how = shown_of([rule for rule in tried if rule.name not in silent])
+        shown, how = shown_of(tried)
         assurance, method = shown or assurance, how if shown else f"{method}{_agreed(tried, seed)}; {how}"
     first = rules[0]
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
@@ -240,14 +241,15 @@ def _judged(rules: Sequence[Rule], seed: int) -> str:
         return "refuted"
     if counterexample or not compared:
         return "refuted" if counterexample else "assumed"
-    return shown_of([rule for rule in rules if rule.name not in silent], seconds=1.0)[0] or "tested"
+    return shown_of(rules, seconds=1.0)[0] or "tested"
 
 
 def shown_of(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, str]:
     """What can be shown of all `rules` for all sizes (`proved`, `bounded` or nothing), and how, or what is in the way."""
     time = Time.of(seconds)
-    cases, solver, gaps = 0, False, set[str]()
+    cases, solver, gaps, covered, forms = 0, False, set[str](), NOTHING_COVERED, 0
     shown = set[Hashable]()  # what forms are like of which all was shown with any op in the place of theirs
+    silent, spoken = dict[str, str](), set[str]()  # forms without an instance, by what they are but for their op, and those shown of any op
     for rule in rules:
         like = likeness(rule)
         if like in shown:
@@ -258,18 +260,31 @@ def shown_of(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, s
         if not proof.cases and proof.reason == SLOW:
             return "", f"no proof: {rule.name} {SLOW}"
         if not proof.cases:
-            gaps.add(f"{rule.name.removeprefix(rule.family) or 'it'} has no instance with symbolic sizes")
+            if not proof.vacuous:
+                silent.setdefault(_without_op(rule), rule.name.removeprefix(rule.family) or "it")
             continue
         if not proof.assurance:
             return "", f"no proof: {rule.name if len(rules) > 1 else ''} {proof.reason}".replace("  ", " ")
         if proof.any_op:
             shown.add(like)
-        cases, solver = cases + proof.cases, solver or proof.solver
+            spoken.add(_without_op(rule))
+        cases, solver, covered, forms = cases + proof.cases, solver or proof.solver, covered | proof.covered, forms + 1
         gaps.update(proof.gaps)
     if not cases:
         return "", "no proof: no instance with symbolic sizes"
-    how = f"normal forms{' and Z3' if solver else ''}, {cases} instances of symbolic sizes"
+    gaps.update(f"{name} has no instance with symbolic sizes" for form, name in silent.items() if form not in spoken)
+    how = f"normal forms{' and Z3' if solver else ''}, {cases} instances of symbolic sizes, {covered}{_count(forms)}"
     return ("bounded", f"{how}; not all: {', '.join(sorted(gaps))}") if gaps else ("proved", how)
+
+
+def _count(forms: int) -> str:
+    return f" in {forms} forms" if forms > 1 else ""
+
+
+def _without_op(rule: Rule) -> str:
+    """The name of a form but for the op in the place of its op variable. What is shown of any op there (it was uninterpreted, and which
+    types it has made no difference) holds of an op of which no instance could be drawn, as one that quantizes."""
+    return re.sub(r"\[[\w.]+\]", "[]", rule.name)
 
 
 def entry_tests(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:

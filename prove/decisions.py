@@ -14,9 +14,11 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
+from coset.prove.index import Known
 from coset.prove.sample import sides
 from coset.rules.arithmetic import Oracle, asking
-from coset.rules.instance import Instance
+from coset.rules.instance import Instance, symbols_of
+from coset.rules.noted import noting
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
@@ -43,8 +45,10 @@ class Case:
     truths: tuple[Term, ...] = ()
 
 
-def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
+def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
     """Both sides, for each way to answer what the rule asks of symbolic sizes in which it fires.
+
+    Where it does not fire, or fires otherwise, as a symbol is no number, `gaps` says so: at some sizes it may fire.
 
     Raises:
         Untold: not all ways were looked at.
@@ -57,8 +61,9 @@ def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
         if looked > MOST_ANSWERS:
             raise Untold
         try:
-            with asking(_recall(answers)):
+            with asking(_recall(answers)), noting() as noted:
                 pair = sides(rule, here)
+            gaps.update(f"sizes that {what} tells apart" for what in noted)
         except _Question as asked:
             key = asked.question, asked.difference
             waiting.append((here, {**answers, key: False}))
@@ -74,6 +79,8 @@ def decided(rule: Rule, instance: Instance) -> Iterator[Case]:
         except CosetError:
             if _typed(rule, here):
                 raise
+            if any(map(symbols_of, (*here.left_types, *here.variable_types))):
+                gaps.add("sizes that a condition tells apart")
             continue  # what was bound later leaves an op of the left side without a type
         if pair is not None:
             yield Case(pair, tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<"))
@@ -97,6 +104,8 @@ def _recall(answers: Answers) -> Oracle:
 
     def oracle(question: str, difference: Poly) -> bool:
         turned = dims.multiply(-1, difference)
+        if _vanishes(difference, answers):
+            return question == "=="
         found = answers.get((question, difference))
         if found is None and question == "==" and isinstance(turned, Poly):
             found = answers.get((question, turned))
@@ -105,6 +114,24 @@ def _recall(answers: Answers) -> Oracle:
         return found
 
     return oracle
+
+
+def _vanishes(difference: Poly, answers: Answers) -> bool:
+    """Whether a difference of dims is 0 wherever the answers hold. What divides is not 0: a rule that divides by 0 does not fire."""
+    facts = tuple(_fact(asked, answer) for (question, asked), answer in answers.items() if question == "<")
+    return (
+        Known({}, facts, frozenset().union(*(dims.factors(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
+    )
+
+
+def _divisors(dim: Dim) -> Iterator[Dim]:
+    """What divides in a dim, at any depth."""
+    for monomial, _ in dim.terms if isinstance(dim, Poly) else ():
+        for atom in monomial:
+            if atom.name in ("floordiv", "mod") and atom.args:
+                yield atom.args[1]
+            for argument in atom.args:
+                yield from _divisors(argument)
 
 
 def _fact(difference: Poly, less: bool) -> Dim:

@@ -55,6 +55,7 @@ class Denotation:
         self.widths = False  # whether the number of bits of an integer has made a difference
         self._memo: dict[tuple[Term, Index], Form] = {}
         self._given: dict[Term, Form] = {}  # of the parameters of the payload function that is looked into
+        self._read: dict[str, DType] = {}  # the element types of inputs and constants, by the names of their reads
 
     def element(self, term: Term, index: Index) -> Form:
         """The element of a tensor `term` at `index`."""
@@ -90,6 +91,7 @@ class Denotation:
         if term in self._given:
             return self._given[term]
         if name == "builtin.input":
+            self._read[str(term.attribute("name"))] = term.tensor.dtype
             return scalar.atom(Read(term.attribute("name"), index), 1) if not _is_bool(term) else _truth_read(term, index)
         if name in self.opaque:
             with self.strict():
@@ -128,7 +130,9 @@ class Denotation:
             return self.number(array.reshape(-1)[0], term.tensor)
         if all(isinstance(i, int) for i in index):
             return self.number(array[tuple(index)], term.tensor)
-        return scalar.atom(Read(f"constant {term.tensor} {term.attribute('value').key}", index))
+        read = f"constant {term.tensor} {term.attribute('value').key}"
+        self._read[read] = term.tensor.dtype
+        return scalar.atom(Read(read, index))
 
     def number(self, value: Any, type: TensorType) -> Form:
         if type.dtype.kind in ("bool", "int", "uint"):
@@ -166,7 +170,7 @@ class Denotation:
             return where()
         if self.known.nonnegative(dims.subtract(-1, dim)):
             return otherwise()
-        if not any(name.startswith("k:") for name in dims.symbols(dim)):
+        if not any(name.startswith(("k:", "g:")) for name in dims.symbols(dim)):
             raise Split(dim)
         with self._where(dim):
             holds = where()
@@ -265,26 +269,36 @@ class Denotation:
         return scalar.ZERO if a == b else functions.truth(f"less {dtype}", a, b)
 
     def _distance(self, a: Form, b: Form, dtype: DType) -> Dim | None:
-        """a - b where both are dims that do not wrap around, else None."""
+        """a - b where both are dims that the type holds for sure, so that nothing has wrapped around; else None."""
         first, second = _as_dim(a), _as_dim(b)
-        if first is None or second is None or dtype.bits < 32:
+        if first is None or second is None:
             return None
-        if dtype.kind == "uint" and not (self.known.nonnegative(first) and self.known.nonnegative(second)):
+        self.widths = True
+        if not (self._holds(first, dtype) and self._holds(second, dtype)):
             return None
         return dims.subtract(first, second)
+
+    def _holds(self, dim: Dim, dtype: DType) -> bool:
+        """Whether an integer type has the number that a dim is, whatever its symbols are: then it is what the type makes of the dim."""
+        low, high = _ends(dtype)
+        least, greatest = self.known.bounds(dim)
+        return least >= low and greatest <= high
 
     def _converted(self, a: Form, source: TensorType, target: TensorType) -> Form:
         from_, to = source.dtype, target.dtype
         if from_ == to or (from_.kind == to.kind == "float" and self.real):
             return a
+        self.widths = self.widths or functions.wraps(from_) or functions.wraps(to)
         if to.kind in ("int", "uint", "float", "complex") and _held(a, from_) and _held(a, to):
             return a
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
-        if functions.wraps(from_) and to.kind == "float" and self.real and _unwrapped(a, from_):
+        if functions.wraps(from_) and to.kind == "float" and self.real and self._unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
+        if functions.wraps(from_) and functions.wraps(to) and (dim := _as_dim(a)) is not None and self._holds(dim, from_):
+            return a  # it has not wrapped around in fewer bits
         inner = functions.conversion(a)
         if inner is not None:
             first = DTYPES[inner.function.split()[1]]
@@ -295,6 +309,15 @@ class Denotation:
             truth = _held(a, DTYPES["bool"]) and scalar.multiply(a, a) == a
             return a if truth else functions.truth(f"convert {from_}", a)
         return scalar.atom(Apply(f"convert {from_} {to}", (a,)))
+
+    def _unwrapped(self, form: Form, dtype: DType) -> bool:
+        """True where an integer is one number of `dtype`, not what a ring operation has left of it: its value is that of the form."""
+        if _held(form, dtype) or ((dim := _as_dim(form)) is not None and self._holds(dim, dtype)):
+            return True
+        factor = form.alone
+        if isinstance(factor, Read):  # of the same bits under the other sign it is another number
+            return self._read.get(factor.name) == dtype
+        return isinstance(factor, Apply) and factor.function.endswith(f" {dtype}")
 
     # ---------------------------------------------------------------- folds
 
@@ -370,12 +393,12 @@ class Denotation:
             if not isinstance(x.type, TensorType) or x.type.shape is None:
                 raise Unprovable(f"`{term.op.name}` on {x.type}")
             names = tuple(f"g:{axis}" for axis in range(x.tensor.rank))
-            before = self.known
-            self.known = before.with_variables(dict(zip(names, x.tensor.dims, strict=True)))
+            before = self.known, self._memo
+            self.known, self._memo = before[0].rebound(dict(zip(names, x.tensor.dims, strict=True))), {}
             try:
                 arguments.append(self.element(x, tuple(map(dims.symbol, names))))
             finally:
-                self.known = before
+                self.known, self._memo = before
             arguments += [scalar.size(dim) for dim in x.tensor.dims]
         payloads = "".join(f" function {_number(region)}" for region in term.regions)
         name = f"{term.op.name}{payloads} {term.attributes} {[x.tensor.dtype for x in term.operands]}"
@@ -406,26 +429,15 @@ def _held(form: Form, dtype: DType) -> bool:
     if dtype.kind == "bool":
         return low >= 0 and high <= 1
     if functions.wraps(dtype):
-        least = 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
-        return least <= low and high < least + (1 << dtype.bits)
+        least, greatest = _ends(dtype)
+        return least <= low and high <= greatest
     return low >= -4 and high <= 4 and dtype.name != "f8e8m0fnu"
 
 
-def _unwrapped(form: Form, dtype: DType) -> bool:
-    """True where an integer is one number, not what a ring operation has left of it: its value is that of the form."""
-    if _held(form, dtype):
-        return True
-    if len(form.terms) != 1:
-        return False
-    ((monomial, coefficient),) = form.terms
-    if coefficient == 1 and dtype.bits >= 64 and all(isinstance(factor, Size) and degree.denominator == 1 for factor, degree in monomial):
-        return all(degree > 0 for _, degree in monomial)  # no tensor has more elements
-    if coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
-        return False
-    factor = monomial[0][0]
-    if isinstance(factor, Size):
-        return dtype.bits >= 32  # no tensor has more elements in a dim
-    return isinstance(factor, Read) or (isinstance(factor, Apply) and factor.function.endswith(f" {dtype}"))
+def _ends(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    least = 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
+    return least, least + (1 << dtype.bits) - 1
 
 
 def _as_dim(form: Form) -> Dim | None:

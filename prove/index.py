@@ -8,6 +8,7 @@ value at ends of the ranges, and one with no negative coefficient over variables
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,8 @@ from coset.ir.dims import Atom, Dim, Monomial, Poly, Shape
 
 MOST_VARIABLES = 8  # of which all ends are tried together
 MOST_FACTS = 8  # of which two are used together
+INDEX = (1 << 31) - 1  # no dim, and no number that says where an op reads, is larger
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,11 @@ class Known:
     def with_variables(self, extents: Mapping[str, Dim]) -> "Known":
         """The same with more index variables."""
         return Known({**self.extents, **extents}, self.facts, self.positive)
+
+    def rebound(self, extents: Mapping[str, Dim]) -> "Known":
+        """The same with index variables that stand for others now: what was known of variables of these names is not known of them."""
+        kept = tuple(fact for fact in self.facts if dims.symbols(fact).isdisjoint(extents))
+        return Known({**self.extents, **extents}, kept, self.positive)
 
     def with_fact(self, fact: Dim) -> "Known":
         """The same where `fact` >= 0 too."""
@@ -58,6 +66,49 @@ class Known:
             return True
         pairs = itertools.combinations(range(len(left)), 2) if len(left) <= MOST_FACTS else ()
         return any(self._shown(dims.subtract(left[i], self.facts[j])) for i, j in pairs)
+
+    def bounds(self, dim: Dim) -> Bounds:
+        """Numbers that `dim` is not below and not above, as far as is seen; infinite ones where nothing is seen.
+
+        An index that is within an extent is less than `INDEX`, as the extent is no larger.
+        """
+        least, greatest = self._interval(dim)
+        if least < 0 and self.nonnegative(dim):
+            least = 0
+        if greatest > INDEX and any(self.nonnegative(dims.subtract(dims.subtract(extent, dim), 1)) for extent in self.extents.values()):
+            greatest = INDEX - 1
+        return least, greatest
+
+    def _interval(self, dim: Dim) -> Bounds:
+        """The sum of what its terms are at least, and of what they are at most."""
+        if isinstance(dim, int):
+            return dim, dim
+        least: float = 0
+        greatest: float = 0
+        for monomial, coefficient in dim.terms:
+            low: float = 1
+            high: float = 1
+            for atom in monomial:
+                below, above = self._between(atom)
+                if below < 0:
+                    return -math.inf, math.inf
+                low, high = low * below, high * above
+            ends = sorted((coefficient * low, coefficient * high))
+            least, greatest = least + ends[0], greatest + ends[1]
+        return least, greatest
+
+    def _between(self, atom: Atom) -> Bounds:
+        """The bounds of a symbol, a quotient, a rest or an extreme; infinite ones where an operand may be negative."""
+        if not atom.args:
+            extent = self.extents.get(atom.name)
+            return 0, INDEX if extent is None else extent - 1 if isinstance(extent, int) else INDEX - 1
+        (low, high), (below, above) = map(self._interval, atom.args)
+        if low < 0 or below < 0:
+            return -math.inf, math.inf
+        if atom.name in ("floordiv", "mod"):
+            return 0, high if atom.name == "floordiv" else min(high, above)
+        pick = max if atom.name == "max" else min
+        return pick(low, below), pick(high, above)
 
     def within(self, index: Dim, extent: Dim) -> bool:
         """True when 0 <= index < extent could be shown."""
@@ -152,6 +203,9 @@ class Known:
                 whole = dims.add(whole, exact)
         if self.within(rest, divisor):
             return whole, rest
+        again = dims.add(rest, divisor)
+        if isinstance(rest, int) and rest < 0 and self.within(again, divisor):
+            return dims.subtract(whole, 1), again  # what is a little less than nothing goes into the quotient below
         atom = _lone(rest)
         if atom is not None and atom.name == "floordiv" and self.within(atom.args[0], dims.multiply(atom.args[1], divisor)):
             return whole, rest  # a // b < c where a < b c

@@ -83,7 +83,7 @@ def narrowed(a: Form, to: DType) -> Form:
 
 
 def _narrow_atom(factor: scalar.Atom, to: DType) -> Form:
-    if scalar.truth_valued(factor) or (isinstance(factor, Size) and to.bits >= 32):  # no tensor has more elements in a dim
+    if scalar.truth_valued(factor) or isinstance(factor, Size):  # an integer, of which fewer bits are left
         return scalar.atom(factor)
     if isinstance(factor, Apply) and factor.function.startswith("narrow "):
         return scalar.atom(Apply(f"narrow {to}", factor.arguments))

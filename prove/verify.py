@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
-from coset.ir.term import Term
-from coset.ir.types import TensorType
+from coset.ir.term import Term, topological
+from coset.ir.types import DTYPES, TensorType
 from coset.prove import facts, numbers, pointwise
 from coset.prove.cases import cases_of, expressions, inputs
 from coset.prove.conditions import unconditional
@@ -23,7 +24,7 @@ from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
 from coset.prove.ranks import most_rank, open_ranks, positional, ranks_named
-from coset.rules.algebra import Call, parts
+from coset.rules.algebra import Call, Ref, parts
 from coset.rules.instance import Search, shapes_given
 from coset.rules.pattern import Application, applications
 from coset.rules.places import FAIR, PLACES, is_open
@@ -45,6 +46,24 @@ _OF_SHAPES = (" of stablehlo.reshape", " of stablehlo.broadcast_in_dim")
 
 
 @dataclass(frozen=True)
+class Covered:
+    """What the instances of a proof have: ranks of operands, and element types."""
+
+    ranks: frozenset[int] = frozenset()
+    dtypes: frozenset[str] = frozenset()
+
+    def __or__(self, other: Covered) -> Covered:
+        return Covered(self.ranks | other.ranks, self.dtypes | other.dtypes)
+
+    def __str__(self) -> str:
+        ranks = f"{min(self.ranks)} to {max(self.ranks)}" if len(self.ranks) > 1 else "".join(map(str, self.ranks))
+        return f"ranks {ranks} of {', '.join(sorted(self.dtypes))}" if self.ranks else "nothing"
+
+
+NOTHING_COVERED = Covered()
+
+
+@dataclass(frozen=True)
 class Proof:
     """What was shown: `assurance` is `proved`, `bounded` or empty (nothing); `gaps` say what keeps it from `proved`."""
 
@@ -55,6 +74,8 @@ class Proof:
     reason: str = ""
     bits: bool = False  # whether bit-vectors of the widths at hand were needed
     any_op: bool = False  # whether the op in the place of an op variable stayed uninterpreted: then it speaks for all that are typed alike
+    covered: Covered = NOTHING_COVERED  # by instances that were looked at
+    vacuous: bool = False  # whether the rule has no instance at all, of any element type: nothing is left out, and nothing shown
 
     @property
     def method(self) -> str:
@@ -62,7 +83,8 @@ class Proof:
         if not self.assurance:
             return self.reason
         how = "normal forms and Z3" if self.solver else "normal forms"
-        return f"{how}, {self.cases} instances of symbolic sizes" + (f"; not all: {', '.join(self.gaps)}" if self.gaps else "")
+        found = f"{how}, {self.cases} instances of symbolic sizes, {self.covered}"
+        return found + (f"; not all: {', '.join(self.gaps)}" if self.gaps else "")
 
 
 def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
@@ -130,7 +152,9 @@ def _variants(rule: Rule, way: _Way) -> Proof:
     """The proof with the element types that matter, and with any numbers in the place of those that the rule takes as they are."""
     generic, time = _generic(rule), way.time
     commutes = any(get_op(name).has("commutative") for name in generic)
-    if generic and not _computes(rule, generic):  # an op that stays uninterpreted: which element types it has makes no difference
+    if (
+        generic and not _computes(rule, generic) and not _asks_types(rule)
+    ):  # an op that stays uninterpreted: which element types it has makes no difference
         for kind in KINDS[:4]:
             proof = _shown(rule, generic, (kind,), way.within(time.share(1 / 2)) if commutes else way)
             if proof.assurance or (proof.cases and not commutes):
@@ -139,7 +163,7 @@ def _variants(rule: Rule, way: _Way) -> Proof:
                 break
     if commutes:
         generic = frozenset()  # the order of its operands does not count, or its numbers do
-    if not _names_types(rule):
+    if not _names_types(rule) and not _asks_types(rule):
         elements = ONE_OF_EACH[:1] if _only_moves(rule) else ONE_OF_EACH
         found = _shown(rule, generic, elements, replace(way, bitwise=False))
         if not found.solver and not found.bits and (found.assurance == "proved" or SLOW in found.gaps):
@@ -150,7 +174,11 @@ def _variants(rule: Rule, way: _Way) -> Proof:
         if proof.assurance == "proved" and not proof.bits:
             return proof
     found = _shown(rule, generic, KINDS, way)
-    found = _shown(rule, generic, (*KINDS, *WIDTHS), way) if found.bits else found
+    if found.bits and _has_widths(rule):
+        found = _shown(rule, generic, (*KINDS, *WIDTHS), way)
+    elif not found.cases and not found.gaps and found.reason != SLOW:
+        found = _shown(rule, generic, tuple(DTYPES), way)
+        found = replace(found, vacuous=not found.cases and not found.gaps and found.reason != SLOW)
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
@@ -162,6 +190,24 @@ def _marks_miss(rule: Rule) -> bool:
     classes = [{dtype.kind for dtype in kind.classes} for kind in kinds if kind.word == "dtype"]
     mixed = any("float" in held and held & {"int", "uint"} for held in classes)
     return mixed and any(kind.word == "float" for kind in kinds)
+
+
+def _has_widths(rule: Rule) -> bool:
+    """Whether an element type of the rule may be an integer of some other width."""
+    return any(DTYPES[name] in kind.classes for kind in rule.compiled.kinds.values() if kind.word == "dtype" for name in WIDTHS)
+
+
+def _asks_types(rule: Rule) -> bool:
+    """Whether a condition, or a number that the rule computes, depends on an element type."""
+    compiled = rule.compiled
+    names = {name for name, kind in compiled.kinds.items() if kind.word == "dtype"}
+    asked = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
+    inside = [part for whole in asked for part in parts(whole)]
+    calls = [part for whole in expressions(rule) for part in parts(whole) if isinstance(part, Call) and part.function in _OF_TYPES]
+    return bool(calls) or any(isinstance(part, Ref) and part.name in names for part in inside)
+
+
+_OF_TYPES = frozenset({"bits", "kind", "lowest", "highest", "lossless"})
 
 
 def _only_moves(rule: Rule) -> bool:
@@ -220,6 +266,7 @@ class _Look:
         self.seen: set[Case] = set()
         self.solver = self.bits = False
         self.untested = 0  # instances of element types that nothing speaks about
+        self.covered = NOTHING_COVERED
 
     def _watch(self) -> None:
         if self.time.over:
@@ -237,12 +284,12 @@ class _Look:
         rows = self.rows and any(_in_a_row(case.sides) for case in self.seen)
         gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | ranks_named(self.rule)))
         if not self.seen:
-            return Proof("", 0, False, (), SLOW if SLOW in gaps else "no instance with symbolic sizes")
+            return Proof("", 0, False, gaps, SLOW if SLOW in gaps else "no instance with symbolic sizes")
         if self.untested == len(self.seen):
             return Proof("", len(self.seen), False, (), ", ".join(gaps))
         if self.rule.numerics.word not in ("exact", "reassociates", "real"):
             return Proof("", len(self.seen), self.solver, (), f"a bound of `{self.rule.numerics.word}` is not proved")
-        return Proof("bounded" if gaps else "proved", len(self.seen), self.solver, gaps, bits=self.bits)
+        return Proof("bounded" if gaps else "proved", len(self.seen), self.solver, gaps, bits=self.bits, covered=self.covered)
 
     def _all(self) -> str:
         """Why an instance is open; nothing where none is."""
@@ -257,6 +304,7 @@ class _Look:
                 continue
             open_ = self._one(case)
             self.seen.add(case)
+            self.covered |= _covered(case)
             self.rows = self.rows and flat(case.sides)
             self.search.gaps |= positional(self.rule, case.sides) if ranks else set()
             if open_:
@@ -274,11 +322,19 @@ class _Look:
             found = self.elementwise.equal(case.sides, known) if self.way.bitwise else ""
             self.search.gaps |= {found} - {BIT_BY_BIT, ""}
             self.untested += found != BIT_BY_BIT
-            whole = any(isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint") for x in inputs(case.sides))
+            whole = any(
+                isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint")
+                for x in topological(expanded(case.sides, keep=lambda _: False))
+            )
             self.solver, self.bits = self.solver or bool(found), self.bits or (bool(found) and whole)
             return "" if found else str(open_)
         self.solver, self.bits = self.solver or shown.solver, self.bits or shown.widths
         return ""
+
+
+def _covered(case: Case) -> Covered:
+    types = [term.type for term in (*inputs(case.sides), case.sides[0]) if isinstance(term.type, TensorType)]
+    return Covered(frozenset(type.rank for type in types), frozenset(type.dtype.name for type in types))
 
 
 def _lasting(gaps: set[str], generic: frozenset[str], spread: bool) -> set[str]:

@@ -15,6 +15,7 @@ from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.types import TensorType
+from coset.rules.noted import note
 from coset.rules.scalar import Undefined
 
 
@@ -36,14 +37,35 @@ def asking(oracle: Oracle) -> Iterator[None]:
         _oracle.pop()
 
 
+def questioned() -> bool:
+    """Whether a proof looks at both answers to what canonical forms do not settle."""
+    return bool(_oracle)
+
+
 def _asked(question: str, difference: Poly) -> bool:
     if not _oracle:
+        note("a comparison")
         raise Undecided
     return _oracle[-1](question, difference)
 
 
+def is_one(dim: Any) -> bool:
+    """Whether a dim is 1. A symbol is not, unless a proof looks at it as 1 too."""
+    return dim == 1 or (isinstance(dim, Poly) and bool(_oracle) and _asked("==", difference_of(dim, 1)))
+
+
+def difference_of(a: Dim, b: Dim) -> Poly:
+    """a - b of dims that differ by no number."""
+    found = dims.subtract(a, b)
+    assert isinstance(found, Poly)
+    return found
+
+
 def same(a: Any, b: Any) -> bool:
-    """True when two values are known to be equal: dims by canonical form, floats bit for bit, constants by key."""
+    """True when two values are known to be equal: dims by canonical form, floats bit for bit, constants by key. In proofs dims whose
+    canonical forms differ are looked at as equal too."""
+    if _oracle and (isinstance(a, Poly) or isinstance(b, Poly)):
+        return equal(a, b)
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     if isinstance(a, float) and isinstance(b, float):
@@ -74,6 +96,8 @@ def number(value: Any) -> Dim:
 
 def integer(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, Poly):
+            note("a place or a count")
         raise Undefined
     return value
 
@@ -113,6 +137,8 @@ def add(a: Any, b: Any) -> Any:
 def _exact(a: Dim, b: Dim) -> Dim:
     quotient = (a // b if b and a % b == 0 else None) if isinstance(a, int) and isinstance(b, int) else dims.divide_exactly(a, b)
     if quotient is None:
+        if isinstance(a, Poly) or isinstance(b, Poly):
+            note("a quotient")
         raise Undefined
     return quotient
 
@@ -164,6 +190,7 @@ def _floats(a: Any, b: Any) -> bool:
     if not isinstance(a, float) and not isinstance(b, float):
         return False
     if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in (a, b)):
+        note("a comparison")
         raise Undefined
     return True
 

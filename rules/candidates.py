@@ -66,7 +66,7 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
     if exhaustive and _one_axis(kind, name):  # the type rule refuses what is none
         return _axes(name, operands)
     if kind == "permutation":
-        return list(itertools.permutations(axes)) if count <= 3 else _permutations(count)
+        return list(itertools.permutations(axes)) if count <= 3 or exhaustive else _permutations(count)
     if kind == "axes":
         return [c for size in range(count + 1) for c in itertools.combinations(axes, size)]
     if kind == "combiner" or name == "combiner":

@@ -11,10 +11,12 @@ from typing import Any
 
 from coset.ir import dims
 from coset.ir.constants import Constant
+from coset.ir.dims import Poly
 from coset.ir.types import DType, TensorType
 from coset.rules import constants as values
 from coset.rules import lists
 from coset.rules.arithmetic import add, arithmetic, as_list, at_most, contains, equal, exact, integer, less, nonzero, number, rounded
+from coset.rules.noted import note
 from coset.rules.scalar import Undefined
 
 
@@ -30,6 +32,8 @@ class Function:
 
 def _static(value: Any) -> bool:
     items = as_list(value) if isinstance(value, tuple | TensorType) else (value,)
+    if any(isinstance(item, Poly) for item in items):
+        note("`static`")
     return all(isinstance(item, int) for item in items)
 
 

@@ -23,6 +23,7 @@ from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound, Wild, evaluate, parts
 from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
+from coset.rules.noted import noting
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
 from coset.rules.places import PLACES, places
@@ -172,7 +173,8 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     packs = [name for name, kind in kinds.items() if kind.word == "pack" and name not in lone]
     single = [name for name, kind in kinds.items() if kind.word == "dim"]
     spreads = {name: spread_only(rule, name) for name in lone}
-    ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs))))
+    unnamed = [_open_rank(i) for i, pattern in enumerate(rule.compiled.types) if _is_open(pattern)] if search.exhaustive else []
+    ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs) + len(unnamed))))
     elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     if search.firing:
         elements = _possible(rule, dtypes, elements)
@@ -180,11 +182,13 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
         if search.spent > search.budget:
+            search.guess("more instances than are looked at")
             return
         search.refresh()
         values: dict[str, Any] = dict(zip(dtypes, chosen_dtypes, strict=True))
-        values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=True)}
+        values |= {name: tuple(search.dim(f"{name}_{i}") for i in range(rank)) for name, rank in zip(packs, chosen_ranks, strict=False)}
         values |= {name: search.dim(name) for name in single}
+        values |= dict(zip(unnamed, chosen_ranks[len(packs) :], strict=True))
         if not search.symbolic and not all(spreads.values()):
             search.guess("all shapes that are only given")
         for given in _with_ones(values, packs) if search.exhaustive and lone and not search.symbolic else (values,):
@@ -199,6 +203,16 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
                 yield from search.first(_completed(rule, start, search), 24)
 
 
+def _open_rank(number: int) -> str:
+    """How the number of dims is called that `..` stands for in the type of a variable: no name of a rule is like it."""
+    return f"rank of {number}"
+
+
+def _is_open(pattern: Any) -> bool:
+    """Whether a type has a `..` without a name."""
+    return any(not isinstance(item, Wild) and getattr(item, "value", item) is None for item in pattern.dims.items)
+
+
 def shapes_given(rule: Rule) -> list[str]:
     """The packs that no variable's type has."""
     declared = {p.name for t in rule.compiled.types for e in (t.dtype, t.dims) for p in parts(e) if isinstance(p, Ref)}
@@ -208,7 +222,12 @@ def shapes_given(rule: Rule) -> list[str]:
 def _elements(classes: frozenset[DType], search: Search) -> list[DType]:
     if not search.elements:
         return representatives(classes, search.dtypes)
-    return [DTYPES[name] for name in search.elements if DTYPES[name] in classes] or representatives(classes, search.dtypes)
+    asked = [DTYPES[name] for name in search.elements]
+    chosen = [dtype for dtype in asked if dtype in classes]
+    kinds = {dtype.kind for dtype in asked} - {dtype.kind for dtype in chosen}  # of which the class has others than those asked for
+    others = frozenset(dtype for dtype in classes if dtype.kind in kinds)
+    chosen += representatives(others, len(others)) if search.exhaustive else []
+    return chosen or representatives(classes, len(classes) if search.exhaustive else search.dtypes)
 
 
 def _unusual(rule: Rule, values: Mapping[str, Any], search: Search) -> tuple[float, ...]:
@@ -267,8 +286,11 @@ def _wider(own: tuple[Dim, ...], name: str, search: Search) -> list[tuple[Dim, .
 def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[Instance]:
     scope = Scope(values)
     try:
-        types = tuple(_variable_type(pattern, scope, search) for pattern in rule.compiled.types)
+        with noting() as noted:
+            types = tuple(_variable_type(pattern, scope, search, number) for number, pattern in enumerate(rule.compiled.types))
     except (Undefined, Unbound):
+        for what in noted:
+            search.guess(f"sizes that {what} tells apart")
         return
     nodes = list(applications(rule.left))
     start = Scope(values, dict(zip(rule.variables, types, strict=True)), [None] * len(nodes))
@@ -292,13 +314,15 @@ def _completed(rule: Rule, values: dict[str, Any], search: Search) -> Iterator[I
         ][::-1]
 
 
-def _variable_type(pattern: Any, scope: Scope, search: Search) -> TensorType:
+def _variable_type(pattern: Any, scope: Scope, search: Search, number: int) -> TensorType:
     shape: list[Dim] = []
-    for item in pattern.dims.items:
+    own = f"any_{number}" if search.exhaustive else "any"  # else dims that nothing ties together are taken for equal
+    for place, item in enumerate(pattern.dims.items):
         if isinstance(item, Wild):
-            shape.append(search.dim("any"))
+            shape.append(search.dim(f"{own}_{place}" if search.exhaustive else own))
         elif getattr(item, "value", item) is None:  # `..`
-            shape += [search.dim(f"any_{i}") for i in range(2 if search.random is None else search.random.randrange(3))]
+            count = scope.values.get(_open_rank(number), 2) if search.random is None else search.random.randrange(3)
+            shape += [search.dim(f"{own}_{place}_{i}" if search.exhaustive else f"{own}_{i}") for i in range(count)]
         else:
             value = evaluate(getattr(item, "value", item) if type(item).__name__ == "Splice" else item, scope)
             shape += list(value) if isinstance(value, tuple) else [value]
@@ -331,8 +355,11 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                 return found
             continue
         try:
-            given = {name: evaluate(value, attempt) for name, value in plain}
+            with noting() as noted:
+                given = {name: evaluate(value, attempt) for name, value in plain}
         except (Undefined, Unbound):
+            for what in noted:
+                search.guess(f"sizes that {what} tells apart")
             continue
         except CosetError as error:
             search.failures.append((node.index, error.message))
@@ -355,6 +382,8 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                     failure = (node.index, error.message)
                     hopeless = search.failures[-12:].count(failure) == 12 and not search.exhaustive
                     search.failures.append(failure)
+                    if binding and _refuses_symbols(node.op, [bound(operand, binding) for operand in known], fixed):
+                        search.guess(f"sizes of {node.op.name}")
                     continue
                 later = bound(dict(values), binding)
                 if written.rest is not None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.rules.arithmetic import as_list, equal, integer, number
+from coset.rules.arithmetic import as_list, equal, integer, is_one, number
+from coset.rules.noted import note
 from coset.rules.scalar import Undefined
 
 
@@ -69,10 +70,15 @@ def broadcast(*shapes: Any) -> tuple[Dim, ...]:
 def _broadcast(first: tuple[Any, ...], second: tuple[Any, ...]) -> tuple[Dim, ...]:
     result: list[Dim] = []
     for x, y in itertools.zip_longest(reversed(first), reversed(second), fillvalue=1):
-        if x != 1 and y != 1 and not equal(x, y):
+        if not equal_or_one(x, y):
             raise Undefined
-        result.append(y if x == 1 else x)
+        result.append(y if is_one(x) else x)
     return tuple(reversed(result))
+
+
+def equal_or_one(x: Any, y: Any) -> bool:
+    """Whether two dims broadcast."""
+    return is_one(x) or is_one(y) or equal(x, y)
 
 
 def batch_axes(a: Any, b: Any) -> tuple[int, ...]:
@@ -100,8 +106,8 @@ def expanding_axes(a: Any, shape: Any) -> tuple[int, ...]:
         raise Undefined
     found = []
     for axis, dim in enumerate(own):
-        if dim == 1:
-            found += [axis] if target[offset + axis] != 1 else []
+        if is_one(dim):
+            found += [axis] if not is_one(target[offset + axis]) else []
         elif not equal(dim, target[offset + axis]):
             raise Undefined
     return tuple(found)
@@ -112,12 +118,12 @@ def placement(own: Any, shape: Any) -> tuple[int, ...]:
     target, found = list(as_list(shape)), list[int]()
     for dim in as_list(own):
         start = found[-1] + 1 if found else 0
-        while start < len(target) and target[start] == 1 and dim != 1:
+        while start < len(target) and is_one(target[start]) and not is_one(dim):
             start += 1
         if start >= len(target) or not equal(target[start], dim):
             raise Undefined
         found.append(start)
-    if any(dim != 1 for axis, dim in enumerate(target) if axis not in found):
+    if any(not is_one(dim) for axis, dim in enumerate(target) if axis not in found):
         raise Undefined
     return tuple(found)
 
@@ -182,6 +188,8 @@ def cut(shape: Any, elements: Any) -> int:
     for count, dim in enumerate((*as_list(shape), 1)):
         if found == wanted:
             return count
+        if not (isinstance(found, int) and isinstance(wanted, int)):
+            note("`cut`")
         found = dims.multiply(found, number(dim))
     raise Undefined
 
@@ -205,8 +213,9 @@ def runs(shape: Any, merged: Any) -> tuple[tuple[int, ...], ...]:
 def relocated(axes: Any, shape: Any, reshaped: Any) -> tuple[int, ...]:
     """Where axes of a shape are in another one that differs from it by dims of 1 only."""
     own, target = as_list(shape), as_list(reshaped)
-    places = dict(zip((i for i, dim in enumerate(own) if dim != 1), (i for i, dim in enumerate(target) if dim != 1), strict=False))
-    if not equal(tuple(dim for dim in own if dim != 1), tuple(dim for dim in target if dim != 1)):
+    ours, theirs = ([i for i, dim in enumerate(shape) if not is_one(dim)] for shape in (own, target))
+    places = dict(zip(ours, theirs, strict=False))
+    if not equal(tuple(own[i] for i in ours), tuple(target[i] for i in theirs)):
         raise Undefined
     if any(integer(axis) not in places for axis in as_list(axes)):
         raise Undefined
@@ -237,6 +246,8 @@ def _groups(left: tuple[Any, ...], right: tuple[Any, ...]) -> list[tuple[range, 
     """The finest cut of two shapes of one size into ranges of axes with equal products."""
     if not equal(dims.product(map(number, left)), dims.product(map(number, right))):
         raise Undefined
+    if any(not isinstance(dim, int) for dim in (*left, *right)):
+        note("`regrouped`")
     cuts_left, cuts_right = _products(left), _products(right)
     shared = [product for product in cuts_left if product in cuts_right]
     groups, i, j = [], 0, 0

@@ -12,6 +12,7 @@ from coset.ir.term import AttributeItems, Term
 from coset.ir.types import DType, QuantizedType, TensorType, TupleType, Type
 from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Function, Listing, Ref, Scope, Unbound, evaluate, match
+from coset.rules.arithmetic import equal, questioned
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 
@@ -298,6 +299,8 @@ class Rule:
         if isinstance(left, TensorType) and isinstance(right, TensorType) and left.dtype == right.dtype:
             if left.shape is None or right.shape is None:
                 return False
+            if questioned() and len(left.shape) == len(right.shape):
+                return equal(left.shape, right.shape)
             undecided = len(left.shape) == len(right.shape) and all(
                 a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in zip(left.shape, right.shape, strict=True)
             )

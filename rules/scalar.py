@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from coset.ir.constants import Constant, constant_of
+from coset.ir.dims import Poly
 from coset.ir.types import DType
+from coset.rules.noted import note
 
 
 class Undefined(Exception):
@@ -35,6 +37,8 @@ def number_in(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, Poly):
+            note("a number made of sizes")
         raise Undefined
     return Decimal(value)
 
