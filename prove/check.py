@@ -33,7 +33,7 @@ from coset.rules.typecheck import likeness
 assert combiners  # which answers what rules ask of payload functions
 MOST_FORMS = 8  # of an entry for which identities of polynomials are tried
 FEWEST = 8  # entries for which another process is worth its start
-CASES, LEAST = 36, 6  # comparisons for an entry with one variant, and for each of very many
+CASES, LEAST = 36, 10  # comparisons for an entry with one variant, and for each of very many
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def _identities(rule: Rule, seed: int) -> list[Identity | None]:
 def _judged(rules: Sequence[Rule], seed: int) -> str:
     """The assurance of a rule that is tried out, in little time."""
     try:
-        compared, silent, counterexample = entry_tests(rules, seed)
+        compared, _, counterexample = entry_tests(rules, seed)
     except CosetError:  # its sides have different types
         return "refuted"
     if counterexample or not compared:
@@ -288,16 +288,26 @@ def _without_op(rule: Rule) -> str:
 
 
 def entry_tests(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:
-    """How many comparisons were made, which rules had none (ops that no element type of the rule fits), and the first counterexample."""
+    """How many comparisons were made, which rules had none (ops that no element type of the rule fits), and the first counterexample.
+
+    Where few forms have instances, these are drawn as often as the forms of an entry that has few.
+    """
     cases = max(LEAST, CASES // max(1, len(rules)))
     compared, silent = 0, set[str]()
-    for rule in rules:
-        outcome = test_rule(rule, seed, cases)
-        compared += outcome.cases
-        if not outcome.cases:
-            silent.add(rule.name)
-        if outcome.counterexample is not None:
-            return compared, silent, str(outcome.counterexample)
+    for turn in range(2):
+        for rule in rules:
+            if rule.name in silent:
+                continue
+            outcome = test_rule(rule, seed + turn * len(rules), cases)
+            compared += outcome.cases
+            if not outcome.cases and not turn:
+                silent.add(rule.name)
+            if outcome.counterexample is not None:
+                return compared, silent, str(outcome.counterexample)
+        left = max(1, len(rules) - len(silent))
+        if cases * left >= CASES:
+            break
+        cases = CASES // left
     return compared, silent, ""
 
 

@@ -20,9 +20,10 @@ from coset.ir.term import CONSTANT, Term, absent, constant, get, input_term, top
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers
+from coset.prove.flat import shapeless
 from coset.prove.precision import lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
-from coset.prove.values import ENDS, KINDS, LARGE, NONFINITE, RANGE, draw, fitted
+from coset.prove.values import ENDS, GRID, KINDS, LARGE, NONFINITE, RANGE, draw, fitted, grid
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
 from coset.rules.definition import evaluate_defined
@@ -40,13 +41,13 @@ IDLE = 4000  # instances one after the other on which a rule does not fire; of t
 FRUGAL = 400  # questions to type rules; an instance that took more is compared on values of every kind, an ordinary one on those of one
 LONG = 70_000  # the same of rules with `iota`, whose numbers wrap around in narrow integers
 HIGH = 6  # the highest rank of packs, in one draw of so many as `HIGH_EVERY`
-HIGH_EVERY = 5
+HIGH_EVERY = 4
 RANK = 3  # that of the other draws
-EMPTY_EVERY, LONG_EVERY = 6, 5  # of so many draws one has dims of 0, one more places than a narrow integer counts
+EMPTY_EVERY, LONG_EVERY = 6, 3  # of so many draws one has dims of 0, one more places than a narrow integer counts
 THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
-PLAIN = (KINDS[1], KINDS[2], NONFINITE)  # kinds of numbers of few digits
+PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID)  # kinds of numbers of few digits
 STORED = (KINDS[0], KINDS[1])  # kinds on which stored results are looked at too
 
 
@@ -99,10 +100,10 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
-    counted = _counts(rule)
+    counted, rows = _counts(rule), shapeless(rule)
     for round in range(4 * cases):
         look()
-        drawing = _turn(search, own, round, counted)
+        drawing = _turn(search, own, round, counted, rows)
         fired = 0
         for instance in instances(rule, search):
             look()
@@ -123,7 +124,8 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
             costly = search.spent > FRUGAL
             left -= 2 * len(set(kinds)) if costly else 1
             situation = Situation.of(rule, instance, pair)
-            for kind in dict.fromkeys(kinds) if costly or search.rare or round < THOROUGH else drawing.sample(kinds, SOME):
+            every = costly or search.rare or round < THOROUGH
+            for kind in (GRID, RANGE) if search.row else kinds if every else drawing.sample(kinds, SOME):
                 for _ in range(REPEATS if kind in PLAIN and _small(instance, FEW) else 1):
                     found = situation.compared(kind, generator)
                     if found is not None:
@@ -136,13 +138,16 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     return Outcome(rule.name, done)
 
 
-def _turn(search: Search, own: str, round: int, counted: bool) -> random.Random:
-    """Set a search up for one more draw; what it draws with."""
+def _turn(search: Search, own: str, round: int, counted: bool, rows: bool) -> random.Random:
+    """Set a search up for one more draw; what it draws with. Every few draws ranks are high, or where shapes do not count the instance has
+    long rows, in which all combinations of some numbers stand."""
     drawing = search.random = random.Random(f"{own}:{round}")
     search.turn = round
     search.rare, search.uneven = False, round % UNEVEN == UNEVEN - 1
     search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
-    search.most_rank = HIGH if round % HIGH_EVERY == HIGH_EVERY - 1 else RANK
+    other = round % HIGH_EVERY == HIGH_EVERY - 1
+    search.row, search.high = other and rows, other and not rows
+    search.least_rank, search.most_rank = (1, 1) if search.row else (RANK + 1, HIGH) if search.high else (0, RANK)
     search.empty = round % EMPTY_EVERY == EMPTY_EVERY - 1
     search.long = counted and round % LONG_EVERY == LONG_EVERY - 2
     return drawing
@@ -229,14 +234,16 @@ class Situation:
     def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
         """A counterexample among drawn elements of that kind, or None."""
         facts = {name: fact for fact, name in self.rule.facts}
-        inputs = {}
+        inputs: dict[str, Array] = {}
         for name, type in zip(self.rule.variables, self.instance.variable_types, strict=True):
             assert isinstance(type, TensorType) and type.static is not None
             fact = facts.get(name, "")
             finite = fact == "const" and type.dtype.kind in ("float", "complex")
-            own = (
-                KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind
-            )  # a constant with an infinity or a NaN in it is none to the search
+            if kind == GRID:
+                inputs[name] = fitted(grid(len(inputs), type.dtype, type.static, self.thresholds, finite=finite), fact)
+                continue
+            # a constant with an infinity or a NaN in it is none to the search
+            own = KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind
             inputs[name] = fitted(draw(generator, type.dtype, type.static, own, self.thresholds), fact)
         try:
             for pair in self.pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,11 +13,12 @@ from coset.ir.types import DTYPES, DType
 from coset.rules.syntax import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
-LARGE, ENDS, RANGE, NONFINITE = "large", "ends", "range", "nonfinite"
+LARGE, ENDS, RANGE, NONFINITE, GRID = "large", "ends", "range", "nonfinite", "grid"
 # what an exponential takes to infinity while products of a few and sums of many stay finite, by the largest exponent of the float type
 EXPONENTIAL_OVERFLOWS = {16: 12.0, 128: 150.0, 1024: 1000.0}
 MOST_LARGE = 1.2  # times that: two products of sums, of f16 or an 8-bit type, shall not overflow by themselves
 _NONFINITE = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0)
+_PER_OPERAND = 16  # numbers of a grid: all combinations of three operands stand in a row of 4,096
 MOST_BITS = 150.0  # of the magnitudes of `range`: products of six of them are numbers of f64
 PLAIN = (0.0, 1.0, -1.0, 0.5, 2.0, -3.0)
 
@@ -42,6 +44,35 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
         return found
     with np.errstate(over="ignore"):
         return np.asarray(_floats(generator, dtype, size, kind, thresholds)).astype(dtype.numpy)
+
+
+def grid(place: int, dtype: DType, shape: Sequence[int], thresholds: Sequence[float], *, finite: bool) -> Array:
+    """The elements of the operand number `place` so that operands of one shape have all combinations of a few numbers: NaN, infinities,
+    zeros, ones, `thresholds`; of integers the ends of the range. For long rows."""
+    if dtype.kind == "bool":
+        numbers = np.array([False, True])
+    elif dtype.kind in ("int", "uint"):
+        low, high = _ends(dtype)
+        told = [int(each) for each in thresholds if each == int(each) and low <= each <= high and abs(each) < 1 << 53]
+        numbers = np.array(list(dict.fromkeys([0, 1, low, high, *([-1] if low else []), *told, 2, 3, high - 1])), _whole(dtype))
+    else:
+        special = () if finite else (np.nan, np.inf, -np.inf)
+        others = dict.fromkeys([*special, 1.0, -1.0, *thresholds, 2.0, -0.5, -3.0])
+        numbers = np.array([0.0, -0.0, *others])
+    count = min(len(numbers), _PER_OPERAND)
+    digits = np.arange(int(np.prod(shape, dtype=np.int64))) // count**place % count
+    with np.errstate(all="ignore"):
+        return np.asarray(numbers[digits]).reshape(tuple(shape)).astype(dtype.numpy)
+
+
+def _ends(dtype: DType) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    return (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
+
+
+def _whole(dtype: DType) -> Any:
+    """A type of NumPy's that has the numbers of an integer type."""
+    return np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64
 
 
 def _floats(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str, thresholds: Sequence[float]) -> Array:
@@ -108,8 +139,7 @@ def fits(values: Array, fact: str) -> bool:
 
 
 def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], kind: str, thresholds: Sequence[float]) -> Array:
-    low, high = (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
-    whole = np.uint64 if dtype.bits == 64 and dtype.kind == "uint" else np.int64
+    (low, high), whole = _ends(dtype), _whole(dtype)
     small = generator.integers(max(low, -9), min(high, 9), size, endpoint=True).astype(whole)
     told = [int(each) for each in thresholds if each == int(each) and low <= each <= high and abs(each) < 1 << 53]
     if kind == "zeros" and told:

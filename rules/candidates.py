@@ -106,10 +106,11 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
 
 
 def _permutations(count: int) -> list[tuple[int, ...]]:
-    """Of many axes: none moved, all turned round, cycles of all, of three and of four of them, two exchanged."""
+    """Of many axes: none moved, all turned round, cycles of all, of all but one and of three, two exchanged, and those beside a cycle."""
     axes = tuple(range(count))
-    turned = [(*axes[1:n], axes[0], *axes[n:]) for n in (count, 3, 4)]
-    return list(dict.fromkeys([axes, axes[::-1], *turned, (*axes[:-2], axes[-1], axes[-2])]))
+    turned = [(*axes[1:n], axes[0], *axes[n:]) for n in (count, count - 1, 3)]
+    exchanged = (axes[1], axes[0])
+    return list(dict.fromkeys([axes, axes[::-1], *turned, (*exchanged, *axes[2:]), (*exchanged, *axes[3:], axes[2])]))
 
 
 def mixed(kind: str, name: str, options: Sequence[Any], draw: random.Random) -> list[Any]:
@@ -166,7 +167,7 @@ def _groups(operands: Sequence[Type]) -> list[int]:
 def _integers(name: str, count: int) -> list[Any]:
     spatial = max(0, count - 2)
     if name in SPATIAL:
-        return [(1,) * spatial, (2,) * spatial, (1,) * count]
+        return [(1,) * spatial, (2,) * spatial, (1,) * count, *(((2,) * count,) if name == "strides" else ())]
     if name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations"):
         return [(1,) * count, (1,) * (count - spatial) + (2,) * spatial, (2,) * count]
     if name in ("low", "high", "interior"):

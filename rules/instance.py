@@ -33,6 +33,7 @@ from coset.rules.unify import Binding, bound, understood, unifiers
 from coset.rules.uses import bounds, spread_only
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
+ROW = 4096  # elements of a row that has all combinations of some numbers
 COUNTS = (
     129,
     257,
@@ -84,6 +85,8 @@ class Search:
     uneven: bool = False  # whether lists of numbers are mixed from others, and numbers are those of conditions
     empty: bool = False  # whether dims may be 0
     long: bool = False  # whether dims may be as large as narrow integers count
+    high: bool = False  # whether ranks are high, so that dims must be small
+    row: bool = False  # whether dims are long enough for all combinations of some numbers
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -139,6 +142,10 @@ class Search:
                 self.pool = [0, *self.pool[:2]]
             elif self.long:
                 self.pool = [self.random.choice(COUNTS), 1]
+            elif self.row:
+                self.pool = [ROW]
+            elif self.high:
+                self.pool = self.random.sample((1, 2, 3, 4), 3)
 
 
 def instances(rule: Rule, search: Search) -> Iterator[Instance]:
