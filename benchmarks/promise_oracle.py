@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -140,16 +141,20 @@ def _is_float(array: Array) -> bool:
 # ---------------------------------------------------------------- judgements
 
 
-def broken(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], kind: str | None = None) -> Broken | None:
+def broken(
+    rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], kind: str | None = None, *, meant: bool = True
+) -> Broken | None:
     """How a pair of sides breaks the promise of `rule` at `inputs`: in bits, where it says `exact`, else in values; `kind` asks for a
-    break of another part of the promise. None where it is kept.
+    break of another part of the promise. None where it is kept. `meant`: every number of the rule is meant as it is stored; otherwise one that
+    fills its type may be the rounding of another one.
 
     Raises:
         CosetError: a side cannot be evaluated.
     """
     kind = kind or (BITS if rule.numerics.word == "exact" else VALUES)
+    judges = {BITS: _bits, VALUES: partial(_values, meant=meant), RANGE: _range, PRECISION: _precision}
     for each in results(pair):
-        found = {BITS: _bits, VALUES: _values, RANGE: _range, PRECISION: _precision}[kind](rule, each, inputs)
+        found = judges[kind](rule, each, inputs)
         if found is not None:
             return found
     return None
@@ -179,7 +184,7 @@ def _same_floats(rule: Rule, a: Array, b: Array) -> Array:
     return np.asarray(equal | (np.isnan(a) & np.isnan(b)))
 
 
-def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> Broken | None:
+def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], *, meant: bool) -> Broken | None:
     left, right, largest = exact_values(pair, inputs)
     if left.shape != right.shape:
         return Broken(VALUES, "other shapes", left, right)
@@ -195,7 +200,8 @@ def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) ->
         return Broken(VALUES, "infinities of different sign", left, right)
     with np.errstate(all="ignore"):
         magnitude = np.maximum(np.abs(left), np.abs(right))
-        allowed = RELATIVE * magnitude + CANCELLED * largest + _stored_numbers(pair) * (magnitude if _single(pair) else largest)
+        stored = 0.0 if meant else _stored_numbers(pair)
+        allowed = RELATIVE * magnitude + CANCELLED * largest + stored * (magnitude if _single(pair) else largest)
         beyond = finite & (np.abs(left - right) > allowed)
     return Broken(VALUES, "other values", left, right) if np.any(beyond) else None
 
