@@ -31,6 +31,7 @@ from coset.rules.rule import Rule, build
 
 BITS, VALUES, RANGE, PRECISION = KINDS = ("bits", "values", "range", "precision")
 RELATIVE = 1e-9  # what is more than the roundings of f64 in a few dozen operations
+IN_REGIONS = 1e-3  # the same where the element types stay as they are
 CANCELLED = 1e-12  # of the largest value on the way
 ROUNDED_NUMBERS = 8.0  # units of the coarsest type, where a number of the rule is no number of its element type
 WORSE = 64.0  # how many times the error of the left side that of the right side is where precision is lost
@@ -185,7 +186,12 @@ def _same_floats(rule: Rule, a: Array, b: Array) -> Array:
 
 
 def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], *, meant: bool) -> Broken | None:
-    left, right, largest = exact_values(pair, inputs)
+    if any(term.regions for term in topological(expanded(pair, keep=lambda _: False))):
+        left, right = (side.astype(np.float64) if _is_float(side) else side for side in _evaluated(pair, inputs))
+        relative, largest = IN_REGIONS, 0.0  # what a payload function computes is not widened
+    else:
+        left, right, largest = exact_values(pair, inputs)
+        relative = RELATIVE
     if left.shape != right.shape:
         return Broken(VALUES, "other shapes", left, right)
     if not _is_float(left) and left.dtype.kind != "c":
@@ -201,7 +207,7 @@ def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], *,
     with np.errstate(all="ignore"):
         magnitude = np.maximum(np.abs(left), np.abs(right))
         stored = 0.0 if meant else _stored_numbers(pair)
-        allowed = RELATIVE * magnitude + CANCELLED * largest + stored * (magnitude if _single(pair) else largest)
+        allowed = relative * magnitude + CANCELLED * largest + stored * (magnitude if _single(pair) else largest)
         beyond = finite & (np.abs(left - right) > allowed)
     return Broken(VALUES, "other values", left, right) if np.any(beyond) else None
 
