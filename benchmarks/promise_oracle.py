@@ -242,7 +242,11 @@ def _range(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> 
     if any(_is_float(array) and not np.all(np.isfinite(array.astype(np.float64))) for array in inputs.values()):
         return None
     left, right = (side.astype(np.float64) if _is_float(side) else side for side in _evaluated(pair, inputs))
-    lost = (np.isfinite(left) & ~np.isfinite(right)) | ((left != 0) & (right == 0)) | (np.isfinite(left) & (np.abs(right - left) > 0.1 * np.abs(left)))
+    lost = (
+        (np.isfinite(left) & ~np.isfinite(right))
+        | ((left != 0) & (right == 0))
+        | (np.isfinite(left) & (np.abs(right - left) > 0.1 * np.abs(left)))
+    )
     if pair[0].tensor.dtype == WIDE:  # there is no wider type in which the right side could be seen to be right
         return Broken(RANGE, "the right side leaves the range of its type", left, right) if np.any(lost) else None
     exact, other, _ = exact_values(pair, inputs)
