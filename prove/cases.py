@@ -28,7 +28,7 @@ def cases_of(rule: Rule, search: Search, any_number: numbers.Marked | None) -> I
             continue
         try:
             for pair in any_number.any_numbers(case.sides):
-                yield Case(pair, case.facts, any_number.truths(rule, inputs(pair)))
+                yield replace(case, sides=pair, truths=any_number.truths(rule, inputs(pair)))
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
 

@@ -14,8 +14,9 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
+from coset.prove.equal import Numbers
 from coset.prove.index import Known
-from coset.prove.sample import sides
+from coset.prove.sample import numbers_of, sides
 from coset.rules.arithmetic import Oracle, asking
 from coset.rules.instance import Instance, symbols_of
 from coset.rules.noted import noting
@@ -38,11 +39,12 @@ class _Question(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """Both sides of an instance, dims that are not negative there, and truths about the numbers in it."""
+    """Both sides of an instance, dims that are not negative there, truths about the numbers in it, and what its constants round."""
 
     sides: tuple[Term, Term]
     facts: tuple[Dim, ...] = ()
     truths: tuple[Term, ...] = ()
+    numbers: tuple[Numbers, Numbers] = ((), ())
 
 
 def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
@@ -83,7 +85,10 @@ def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:
                 gaps.add("sizes that a condition tells apart")
             continue  # what was bound later leaves an op of the left side without a type
         if pair is not None:
-            yield Case(pair, tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<"))
+            facts = tuple(_fact(difference, answer) for (question, difference), answer in answers.items() if question == "<")
+            with asking(_recall(answers)):
+                before, after = numbers_of(rule, here)
+            yield Case(pair, facts, (), (tuple(before.items()), tuple(after.items())))
 
 
 def _typed(rule: Rule, instance: Instance) -> bool:

@@ -8,9 +8,11 @@ Source of the meanings: https://openxla.org/stablehlo/spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from coset.rules.functions import FUNCTIONS
 
 Index = tuple[Dim, ...]
 LOSSLESS = FUNCTIONS["lossless"].compute
+NO_NUMBERS: Mapping[Term, Decimal] = MappingProxyType({})
 
 
 class Split(Exception):
@@ -42,13 +45,18 @@ class Split(Exception):
 
 
 class Denotation:
-    """Elements of terms where `known` holds. `real`: floats are real numbers; else every float operation is an atom.
+    """Elements of terms where `known` holds. `real`: floats are real numbers; else every float operation is an atom. `rounds`: written
+    conversions that round do so over the reals too. `numbers`: what constants are the roundings of.
 
     `opaque` are elementwise ops that stay uninterpreted: what is shown holds for any elementwise op in their place.
     """
 
-    def __init__(self, known: Known, *, real: bool, exceptions: frozenset[str] = frozenset(), opaque: frozenset[str] = frozenset()) -> None:
-        self.known, self.real, self.exceptions, self.opaque = known, real, exceptions, opaque
+    def __init__(
+        self, known: Known, *, real: bool, rounds: bool = True, exceptions: frozenset[str] = frozenset(),
+        opaque: frozenset[str] = frozenset(), numbers: Mapping[Term, Decimal] = NO_NUMBERS,
+    ) -> None:  # fmt: skip
+        self.known, self.real, self.rounds, self.exceptions, self.opaque = known, real, rounds, exceptions, opaque
+        self.numbers = numbers
         self.domain = Domain(self._closed, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
@@ -99,7 +107,7 @@ class Denotation:
             what = f"{name} {term.attributes} {term.tensor.dtype}"
             return functions.truth(what, *arguments) if _is_bool(term) else scalar.atom(Apply(what, tuple(arguments)))
         if is_defined(term.op):
-            return self.element(expand(term), index)
+            return self.element(self._opened(term), index)
         if name == "builtin.get":
             whole = term.operands[0]
             while is_defined(whole.op):
@@ -112,6 +120,14 @@ class Denotation:
         if term.op.has("elementwise"):
             return self._elementwise(term, index)
         return self.uninterpreted(term, index)
+
+    def _opened(self, term: Term) -> Term:
+        """What defines `term`, less the conversion by which the definition stores its result: results are compared as they are stored."""
+        found = expand(term)
+        if self.real and found.op.name == "stablehlo.convert":
+            kinds = [each.tensor.dtype.kind for each in (found, found.operands[0])]
+            return found.operands[0] if kinds == ["float", "float"] else found
+        return found
 
     def applied(self, region: Region, arguments: Sequence[Form]) -> list[Form]:
         """The results of a payload function of single elements, at an index of none."""
@@ -126,6 +142,8 @@ class Denotation:
 
     def _constant(self, term: Term, index: Index) -> Form:
         array = term.attribute("value").array()
+        if self.real and term in self.numbers:
+            return scalar.number(Fraction(self.numbers[term]))
         if array.size == 1:
             return self.number(array.reshape(-1)[0], term.tensor)
         if all(isinstance(i, int) for i in index):
@@ -286,14 +304,15 @@ class Denotation:
 
     def _converted(self, a: Form, source: TensorType, target: TensorType) -> Form:
         from_, to = source.dtype, target.dtype
-        if from_ == to or (from_.kind == to.kind == "float" and self.real):
+        keeps = not self.rounds or LOSSLESS(from_, to)  # what does not may round, which is no real number's way
+        if from_ == to or (from_.kind == to.kind == "float" and self.real and keeps):
             return a
         self.widths = self.widths or functions.wraps(from_) or functions.wraps(to)
         if to.kind in ("int", "uint", "float", "complex") and _held(a, from_) and _held(a, to):
             return a
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
-        if functions.wraps(from_) and to.kind == "float" and self.real and self._unwrapped(a, from_):
+        if functions.wraps(from_) and to.kind == "float" and self.real and (keeps or _counts(a)) and self._unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
@@ -418,7 +437,7 @@ def _is_bool(term: Term) -> bool:
 
 
 def _truth_read(term: Term, index: Index) -> Form:
-    return functions.truth(str(term.attribute("name")), *(scalar.size(i) for i in index))
+    return functions.truth(f"input {term.attribute('name')}", *(scalar.size(i) for i in index))  # no function is called so
 
 
 def _held(form: Form, dtype: DType) -> bool:
@@ -438,6 +457,11 @@ def _ends(dtype: DType) -> tuple[int, int]:
     """The least and the greatest number of an integer type."""
     least = 0 if dtype.kind == "uint" else -(1 << (dtype.bits - 1))
     return least, least + (1 << dtype.bits) - 1
+
+
+def _counts(form: Form) -> bool:
+    """Whether a form is made of dims: how many elements there are is taken to be a number of every float type."""
+    return all(isinstance(factor, Size) and ":" not in str(factor.atom) for factor in form.atoms())
 
 
 def _as_dim(form: Form) -> Dim | None:

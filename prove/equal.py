@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 from coset.ir import dims
@@ -25,7 +26,7 @@ from coset.prove.substitution import assumed, truths
 
 MOST_PREDICATES = 4  # of which both values are looked at
 MOST_CASES = 64  # of conditions on the index
-ROUNDINGS = 8  # of constants to the element type at hand, by which coefficients may differ
+NEAR = Fraction(1, 10**40)  # relative: numbers that are no fractions (roots, exponentials) are known to 60 digits
 
 
 @dataclass(frozen=True)
@@ -44,22 +45,27 @@ class Open(Exception):
 @dataclass(frozen=True)
 class Sense:
     """What equal means: `real`: floats are real numbers, else bit by bit up to `exceptions`; `domains`: both sides must be undefined
-    for the same inputs; `opaque`: elementwise ops that stay uninterpreted."""
+    for the same inputs; `opaque`: elementwise ops that stay uninterpreted; `rounds`: written conversions round over the reals too."""
 
     real: bool
     domains: bool = False
     exceptions: frozenset[str] = frozenset()
     opaque: frozenset[str] = frozenset()
+    rounds: bool = True
 
 
-def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) -> Shown:
-    """Show that `left` and `right` are equal for all values of their inputs, and of their dims where `facts` are not negative.
+Numbers = tuple[tuple[Term, Decimal], ...]  # constants of a side, with the numbers that they are the roundings of
+
+
+def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = (), numbers: tuple[Numbers, Numbers] = ((), ())) -> Shown:
+    """Show that `left` and `right` are equal for all values of their inputs, and of their dims where `facts` are not negative. Constants
+    are what `numbers` say, or else all of them are as they are stored.
 
     Raises:
         Open: it could not be shown.
     """
     if isinstance(left.type, TupleType):
-        shown = [compare(get(left, i), get(right, i), sense, facts) for i in range(len(left.type.items))]
+        shown = [compare(get(left, i), get(right, i), sense, facts, numbers) for i in range(len(left.type.items))]
         return Shown(sum(s.cases for s in shown), any(s.solver for s in shown), any(s.widths for s in shown))
     if sense.domains and coarsest([right]) > coarsest([left]):
         raise Open("the right side computes in a coarser float type than the left side")
@@ -76,7 +82,7 @@ def compare(left: Term, right: Term, sense: Sense, facts: tuple[Dim, ...] = ()) 
         if cases > MOST_CASES:
             raise Open(f"more than {MOST_CASES} cases of the index")
         try:
-            found = _case(left, right, tuple(index), known, sense)
+            found = _case(left, right, tuple(index), known, sense, numbers)
             solver, widths = solver or found.solver, widths or found.widths
         except Split as split:
             waiting += [
@@ -96,13 +102,27 @@ def _of_nothing(pair: tuple[Term, Term]) -> bool:
     return any(isinstance(type, TensorType) and 0 in (type.shape or ()) for type in inputs)
 
 
-def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense) -> Shown:
-    sides = [Denotation(known, real=sense.real, exceptions=sense.exceptions, opaque=sense.opaque) for _ in range(2)]
+def _case(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
+    if sense.real and any(numbers):
+        try:
+            return _equal_in(left, right, index, known, sense, numbers)
+        except Open:
+            pass  # numbers that definitions state are stored: so may be those of the rule
+    return _equal_in(left, right, index, known, sense, ((), ()))
+
+
+def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sense: Sense, numbers: tuple[Numbers, Numbers]) -> Shown:
+    """One case of the index, shown with these numbers for constants."""
+    sides = [
+        Denotation(
+            known, real=sense.real, rounds=sense.rounds, exceptions=sense.exceptions, opaque=sense.opaque, numbers=dict(own)
+        )
+        for own in numbers
+    ]  # fmt: skip
     a, b = (side.element(term, index) for side, term in zip(sides, (left, right), strict=True))
     solver = False
     real = sense.real and left.tensor.dtype.kind == "float"  # integers wrap around, and no rounding excuses them
-    tolerance = Fraction(ROUNDINGS * coarsest((left, right))) if real else Fraction(0)
-    if not equal(a, b, real=real, tolerance=tolerance) and not (not real and _by_cases(a, b, left.tensor)):
+    if not equal(a, b, real=real, tolerance=NEAR if real else Fraction(0)) and not (not real and _by_cases(a, b, left.tensor)):
         if not solved(a, b, real=real):
             raise Open(f"left is {_short(a)}; right is {_short(b)}")
         solver = True

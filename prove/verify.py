@@ -261,7 +261,8 @@ class _Look:
             numbers=numbers.NONE if any_number is None else any_number.marks, choices=finite(rule), watch=self._watch,
         )  # fmt: skip
         word = rule.numerics.word
-        self.sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic)
+        rounds = word == "reassociates" and "wider" not in rule.numerics.exceptions
+        self.sense = Sense(word != "exact", word == "reassociates", rule.numerics.exceptions, generic, rounds)
         self.elementwise = _Elementwise(rule.numerics.exceptions)
         self.seen: set[Case] = set()
         self.solver = self.bits = False
@@ -316,7 +317,7 @@ class _Look:
         try:
             with until(self.time):
                 sides = facts.over_the_reals(self.rule, case.sides) if self.sense.real else case.sides
-                shown = compare(*sides, self.sense, case.facts)
+                shown = compare(*sides, self.sense, case.facts, case.numbers)
         except Open as open_:
             known = (*case.truths, *facts.truths(self.rule, inputs(case.sides)))
             found = self.elementwise.equal(case.sides, known) if self.way.bitwise else ""
