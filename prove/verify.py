@@ -23,7 +23,7 @@ from coset.prove.decisions import Case
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
-from coset.prove.ranks import most_rank, open_ranks, positional, ranks_named
+from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
 from coset.rules.algebra import Call, Ref, parts
 from coset.rules.instance import Search, shapes_given
 from coset.rules.pattern import Application, applications
@@ -280,7 +280,7 @@ class _Look:
         if open_:
             return Proof("", len(self.seen), self.solver, (), open_)
         rows = self.rows and any(_in_a_row(case.sides) for case in self.seen)
-        gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | ranks_named(self.rule)))
+        gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | (set() if rows else rank_gaps(self.rule))))
         if not self.seen:
             return Proof("", 0, False, gaps, SLOW if SLOW in gaps else "no instance with symbolic sizes")
         if self.untested == len(self.seen):
