@@ -119,7 +119,9 @@ def _recall(answers: Answers) -> Oracle:
 def _vanishes(difference: Poly, answers: Answers) -> bool:
     """Whether a difference of dims is 0 wherever the answers hold. What divides is not 0: a rule that divides by 0 does not fire."""
     facts = tuple(_fact(asked, answer) for (question, asked), answer in answers.items() if question == "<")
-    return Known({}, facts, frozenset().union(*(dims.factors(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
+    return (
+        Known({}, facts, frozenset().union(*(dims.factors(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
+    )
 
 
 def _divisors(dim: Dim) -> Iterator[Dim]:

@@ -58,7 +58,18 @@ _SAME_AXES = frozenset((
     "stablehlo.dynamic_slice", "onnx.Softmax", "onnx.LogSoftmax", "onnx.CumSum", "part.standardized", "part.unit_rms",
     "onnx.LayerNormalization", "onnx.BatchNormalization", "onnx.RMSNormalization", "onnx.InstanceNormalization",
 ))  # fmt: skip
-_PER_AXIS = ("start", "limit", "strides", "low", "high", "interior", "window_dimensions", "window_strides", "base_dilations", "window_dilations")
+_PER_AXIS = (
+    "start",
+    "limit",
+    "strides",
+    "low",
+    "high",
+    "interior",
+    "window_dimensions",
+    "window_strides",
+    "base_dilations",
+    "window_dilations",
+)
 _OF_NUMBERS = frozenset((
     "-", "*", "/", "//", "%", "negate", "min", "max", "ceildiv", "floor", "ceil", "sum", "product", "elements", "bits", "kind", "lowest",
     "highest", "lossless", "dtype", "static", "sqrt", "exp", "log", "pi", "associative", "commutative", "neutral", "integers", "diagonal",
@@ -94,8 +105,9 @@ class _Reading:
     numbers: list[Sort] = field(default_factory=list)  # what must not be an axis
     literals: list[tuple[Sort, int]] = field(default_factory=list)
     identities: set[str] = field(default_factory=set)  # names that are said to keep each axis in its place
-    nodes: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    nodes: dict[tuple[str, Any], int | None] = field(default_factory=dict)
     single: set[str] = field(default_factory=set)  # names of one axis
+    counted: set[int] = field(default_factory=set)  # frames of lists that are as long as a number says
     turning: set[str] = field(default_factory=set)  # names of what transposes do
     count: int = 0
 
@@ -255,8 +267,8 @@ class _Reading:
             return PLAIN
         if name == "==" and any(map(_last_of, call.arguments, call.arguments[::-1])):
             return PLAIN  # that axes are the last ones stays so
-        if _is_end(call):
-            return self._literal(-call.arguments[1].value)  # type: ignore[union-attr]  # an axis counted from the end
+        if (end := _end(call)) is not None:
+            return self._literal(-end)  # an axis counted from the end
         given = [self.sort(argument, local) for argument in call.arguments]
         if _counts(call):
             return self._literal(-1)  # also the axis behind those that are counted
@@ -317,7 +329,7 @@ class _Reading:
     def _index(self, _: Call, items: Sort, value: Sort) -> Sort:
         row = self.row(items)
         self.unify(row.item, value)
-        return Axis(row.frame)
+        return PLAIN if row.frame in self.counted else Axis(row.frame)
 
     def _within(self, _: Call, value: Sort, items: Sort) -> Sort:
         self.unify(self.row(items).item, value)
@@ -329,9 +341,10 @@ class _Reading:
             return Row(part, Axis(whole))
         frame = self.fresh()
         if len(ends) == 1 and isinstance(call.arguments[0], Literal):
+            self.counted.add(frame)
             return Row(frame, PLAIN)
         for end, written in zip(ends, call.arguments, strict=True):
-            if isinstance(written, Literal) or _is_end(written):
+            if isinstance(written, Literal) or _end(written) is not None:
                 self.unify(end, Axis(frame))
             elif not _counts(written):
                 raise Unnatural("a range of axes that begins or ends at a number that is computed")
@@ -404,9 +417,9 @@ class _Reading:
         for condition in compiled.conditions:
             self.sort(condition)
         for left, right in self.rule.pairs:
-            ends = self._side("left", left), self._side("right", right)
-            if ends[0] is not None and ends[1] is not None:
-                self.join(*ends)
+            first, second = self._side("left", left), self._side("right", right)
+            if first is not None and second is not None:
+                self.join(first, second)
         for guards in compiled.guards:
             for guard in guards:
                 self.sort(guard)
@@ -433,7 +446,9 @@ class _Reading:
     def _bijections(self) -> list[str]:
         """The names that permute all axes, but for those that conditions determine."""
         kinds = self.rule.compiled.kinds
-        return [n for n in self.names if n not in self.identities and (n in self.turning or (n in kinds and kinds[n].word == "permutation"))]
+        return [
+            n for n in self.names if n not in self.identities and (n in self.turning or (n in kinds and kinds[n].word == "permutation"))
+        ]
 
     def _named(self) -> int:
         """How many axes of one tensor are named one by one: by names, or by their numbers from an end."""
@@ -540,12 +555,12 @@ def _counts(expression: Any) -> bool:
     return isinstance(expression, Call) and expression.function in ("rank", "len")
 
 
-def _is_end(expression: Any) -> bool:
-    """Whether it is a rank less a number."""
-    return (
-        isinstance(expression, Call) and expression.function == "-" and len(expression.arguments) == 2
-        and _counts(expression.arguments[0]) and isinstance(expression.arguments[1], Literal)
-    )  # fmt: skip
+def _end(expression: Any) -> int | None:
+    """The number of which an expression says a rank less it."""
+    if not isinstance(expression, Call) or expression.function != "-" or len(expression.arguments) != 2:
+        return None
+    count, less = expression.arguments
+    return less.value if _counts(count) and isinstance(less, Literal) and isinstance(less.value, int) else None
 
 
 def _behind(call: Call) -> tuple[Any, Any] | None:
@@ -556,7 +571,7 @@ def _behind(call: Call) -> tuple[Any, Any] | None:
     if not isinstance(first, Call) or first.function != "-" or len(first.arguments) != 2 or first.arguments[0] != last:
         return None
     part = first.arguments[1]
-    return (last.arguments[0], part.arguments[0]) if isinstance(part, Call) and _counts(part) else None
+    return (last.arguments[0], part.arguments[0]) if isinstance(last, Call) and isinstance(part, Call) and _counts(part) else None
 
 
 def _last_of(axes: Any, ends: Any) -> bool:

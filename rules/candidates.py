@@ -63,7 +63,9 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
     if exhaustive and _one_axis(kind, name):  # the type rule refuses what is none
         return _axes(name, operands)
     if kind == "permutation":
-        return list(itertools.permutations(axes)) if count <= 3 or exhaustive else [tuple(axes), tuple(reversed(axes)), (*range(1, count), 0)]
+        return (
+            list(itertools.permutations(axes)) if count <= 3 or exhaustive else [tuple(axes), tuple(reversed(axes)), (*range(1, count), 0)]
+        )
     if kind == "axes":
         return [c for size in range(count + 1) for c in itertools.combinations(axes, size)]
     if kind == "combiner" or name == "combiner":
