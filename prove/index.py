@@ -18,7 +18,7 @@ from coset.ir.dims import Atom, Dim, Monomial, Poly, Shape
 
 MOST_VARIABLES = 8  # of which all ends are tried together
 MOST_FACTS = 8  # of which two are used together
-INDEX = (1 << 31) - 1  # no dim, and no number that says where an op reads, is larger
+INDEX = (1 << 31) - (1 << 16)  # no dim, and no number that says where an op reads, is larger: a few more are still an i32
 Bounds = tuple[float, float]
 
 

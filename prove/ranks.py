@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from coset.dialects.expansion import expanded
 from coset.ir import dims
 from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
+from coset.prove.frames import Frames, Unnatural, frames_of
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.pattern import Application, applications
@@ -29,11 +31,65 @@ def open_ranks(rule: Rule) -> bool:
 
 
 def most_rank(rule: Rule) -> int:
-    """Up to which rank of each pack instances are made. Of two dims all permutations commute and are their own inverses: of three not."""
-    turned = any(kind.word == "permutation" for kind in rule.compiled.kinds.values()) or any(
+    """Up to which rank of each pack instances are made.
+
+    Where axes are told apart (`prove/frames.py`) two of them show a difference, beside those that are named. Else words in permutations
+    count: of two dims all permutations commute and are their own inverses, and of three each has a sixth power that is nothing.
+    """
+    return RANKS + _designated(rule) + (0 if isinstance(_frames(rule), Frames) else _of_words(rule) - RANKS)
+
+
+@lru_cache(maxsize=64)
+def _frames(rule: Rule) -> Frames | str:
+    """The frames of a rule, or why there are none."""
+    try:
+        return frames_of(rule)
+    except Unnatural as unnatural:
+        return str(unnatural)
+
+
+def rank_gaps(rule: Rule) -> set[str]:
+    """What keeps small ranks from speaking for all: axes that are used as the theorem does not allow."""
+    found = ranks_named(rule)
+    why = _frames(rule)
+    if open_ranks(rule) and isinstance(why, str) and not _only_words(rule):
+        found.add(f"ranks over {most_rank(rule)}: {why}")
+    return found
+
+
+def _of_words(rule: Rule) -> int:
+    """Dims of which there are permutations that tell any two words apart as long as those of the rule: none of up to five letters is the
+    identity for all permutations of three dims, none of up to eleven for those of four."""
+    if not any(kind.word == "permutation" for kind in rule.compiled.kinds.values()) and not any(
         _turns(rule, node) for node in applications(rule.left)
-    )
-    return RANKS + _designated(rule) + turned
+    ):
+        return RANKS
+    return 3 if _letters(rule) <= 5 or not _only_words(rule) else 4
+
+
+def _letters(rule: Rule) -> int:
+    """How often both sides speak of permutations."""
+    names = _permutations(rule)
+    return sum(isinstance(part, Ref) and part.name in names for whole in expressions(rule) for part in parts(whole))
+
+
+def _permutations(rule: Rule) -> set[str]:
+    return {name for name, kind in rule.compiled.kinds.items() if kind.word == "permutation"}
+
+
+def _only_words(rule: Rule) -> bool:
+    """Whether a rule only permutes axes, by words of up to eleven letters that are permutations, their products and inverses."""
+    names = _permutations(rule)
+    for node in (node for pair in rule.pairs for side in pair for node in applications(side)):
+        if not (node.op.has("elementwise") or node.op.name == "stablehlo.transpose"):
+            return False
+    speaking = [whole for whole in expressions(rule) if any(isinstance(part, Ref) and part.name in names for part in parts(whole))]
+    plain = all(
+        (isinstance(part, Ref) and part.name in names) or (isinstance(part, Call) and part.function in ("compose", "inverse", "permute"))
+        for whole in speaking for part in parts(whole)
+    )  # fmt: skip
+    written = all(isinstance(item, Splice) for pattern in rule.compiled.types for item in pattern.dims.items)
+    return bool(names) and plain and written and not rule.compiled.conditions and _letters(rule) <= 11
 
 
 def _turns(rule: Rule, node: Application) -> bool:

@@ -7,14 +7,16 @@ can only be sampled (a stride, a number) or an op looks at positions (reshape, s
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from coset.dialects.expansion import expanded
 from coset.ir.errors import CosetError
-from coset.ir.op import find_op, get_op
+from coset.ir.op import Op, find_op, get_op
 from coset.ir.term import Term, topological
-from coset.ir.types import DTYPES, TensorType
+from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove import facts, numbers, pointwise
 from coset.prove.cases import cases_of, expressions, inputs
 from coset.prove.conditions import unconditional
@@ -23,8 +25,8 @@ from coset.prove.decisions import Case
 from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
-from coset.prove.ranks import most_rank, open_ranks, positional, ranks_named
-from coset.rules.algebra import Call, Ref, parts
+from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
+from coset.rules.algebra import Call, Literal, Ref, parts
 from coset.rules.instance import Search, shapes_given
 from coset.rules.pattern import Application, applications
 from coset.rules.places import FAIR, PLACES, is_open
@@ -94,6 +96,8 @@ def prove(rule: Rule, *, seconds: float = SECONDS) -> Proof:
     """
     if rule.natives:
         return Proof("", 0, False, (), f"{NATIVE} {', '.join(rule.natives)}")
+    if _takes_nothing(rule):
+        return Proof("", 0, False, (), "no instance: the op takes none of the element types", vacuous=True)
     time = Time.of(seconds)
     free = unconditional(rule)
     if free is not None:
@@ -174,14 +178,24 @@ def _variants(rule: Rule, way: _Way) -> Proof:
         if proof.assurance == "proved" and not proof.bits:
             return proof
     found = _shown(rule, generic, KINDS, way)
-    if found.bits and _has_widths(rule):
+    if found.bits:
         found = _shown(rule, generic, (*KINDS, *WIDTHS), way)
-    elif not found.cases and not found.gaps and found.reason != SLOW:
-        found = _shown(rule, generic, tuple(DTYPES), way)
-        found = replace(found, vacuous=not found.cases and not found.gaps and found.reason != SLOW)
+    elif not found.cases and _idle(rule, found):
+        found = _shown(rule, generic, tuple(DTYPES), way)  # does it have one of any type?
+        if found.assurance:
+            return replace(found, assurance="bounded", gaps=(*found.gaps, "common element types"))
+        found = replace(found, vacuous=not found.cases and _idle(rule, found))
     if any_number is None or found.assurance != "bounded" or not {f"`{name}`" for name in any_number.marks} & set(found.gaps):
         return found
     return proof if proof.assurance and len(proof.gaps) < len(found.gaps) and not proof.bits else found
+
+
+def _idle(rule: Rule, proof: Proof) -> bool:
+    """Whether a rule without an instance has none whatever the numbers are that were sampled: no condition speaks of them."""
+    compiled = rule.compiled
+    asked = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
+    names = {f"`{part.name}`" for whole in asked for part in parts(whole) if isinstance(part, Ref)}
+    return all(gap.startswith("`") and gap not in names for gap in proof.gaps)
 
 
 def _marks_miss(rule: Rule) -> bool:
@@ -220,6 +234,30 @@ def _names_types(rule: Rule) -> bool:
     which both may be."""
     ops = {node.op for node in _nodes(rule)}
     return any(not op.name.startswith("stablehlo.") or op.name == "stablehlo.convert" for op in ops)
+
+
+def _takes_nothing(rule: Rule) -> bool:
+    """Whether the op in the place of an op variable takes no element type that the rule has."""
+    generic = _generic(rule)
+    if any(not (node.op.name in generic or node.op.has("movement")) for node in applications(rule.left)):
+        return False  # other types come about
+    classes = [kind.classes for kind in rule.compiled.kinds.values() if kind.word == "dtype"]
+    written = [pattern.dtype.value for pattern in rule.compiled.types if isinstance(pattern.dtype, Literal)]
+    dtypes = frozenset(written).union(*classes)
+    return any(
+        not get_op(name).attributes and not get_op(name).variadic and not any(
+            _takes(get_op(name), chosen) for chosen in itertools.product(dtypes, repeat=len(get_op(name).operands))
+        )
+        for name in generic
+    )  # fmt: skip
+
+
+def _takes(op: Op, dtypes: Sequence[DType]) -> bool:
+    try:
+        op.infer([TensorType(dtype, (2,)) for dtype in dtypes], {})
+    except CosetError:
+        return False
+    return True
 
 
 def _computes(rule: Rule, generic: frozenset[str]) -> bool:
@@ -268,6 +306,7 @@ class _Look:
         self.solver = self.bits = False
         self.untested = 0  # instances of element types that nothing speaks about
         self.covered = NOTHING_COVERED
+        self.wide = _has_widths(rule)
 
     def _watch(self) -> None:
         if self.time.over:
@@ -283,7 +322,7 @@ class _Look:
         if open_:
             return Proof("", len(self.seen), self.solver, (), open_)
         rows = self.rows and any(_in_a_row(case.sides) for case in self.seen)
-        gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | ranks_named(self.rule)))
+        gaps = tuple(sorted(_lasting(self.search.gaps, self.generic, rows) | (set() if rows else rank_gaps(self.rule))))
         if not self.seen:
             return Proof("", 0, False, gaps, SLOW if SLOW in gaps else "no instance with symbolic sizes")
         if self.untested == len(self.seen):
@@ -327,9 +366,9 @@ class _Look:
                 isinstance(x.type, TensorType) and x.tensor.dtype.kind in ("int", "uint")
                 for x in topological(expanded(case.sides, keep=lambda _: False))
             )
-            self.solver, self.bits = self.solver or bool(found), self.bits or (bool(found) and whole)
+            self.solver, self.bits = self.solver or bool(found), self.bits or (bool(found) and whole and self.wide)
             return "" if found else str(open_)
-        self.solver, self.bits = self.solver or shown.solver, self.bits or shown.widths
+        self.solver, self.bits = self.solver or shown.solver, self.bits or (shown.widths and self.wide)
         return ""
 
 

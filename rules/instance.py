@@ -389,7 +389,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
                     failure = (node.index, error.message)
                     hopeless = search.failures[-12:].count(failure) == 12 and not search.exhaustive
                     search.failures.append(failure)
-                    if binding and _refuses_symbols(node.op, [bound(operand, binding) for operand in known], fixed):
+                    if search.exhaustive and node.op.name == "stablehlo.pad" and _refuses_symbols(node.op, known, fixed):
                         search.guess(f"sizes of {node.op.name}")
                     continue
                 later = bound(dict(values), binding)

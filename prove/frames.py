@@ -1,0 +1,587 @@
+"""Whether a rule says the same of its axes whichever of them are left out: the hypothesis of the theorem on ranks in `docs/proofs.md`.
+
+A frame is the sequence of axes that a tensor or a list has an item for. Each axis of each frame lies on a thread, and a list of axes takes
+an item to an axis on the same thread: a permutation says which axis of the operand each axis of the result is. A rule in which frames can
+be told so apart commutes with leaving threads out. Where they cannot, a permutation goes from a frame to itself: its powers count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import networkx as nx
+
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
+from coset.rules.candidates import names_axes
+from coset.rules.pattern import Application, Pattern, Variable
+from coset.rules.rule import Rule
+
+
+class Unnatural(Exception):
+    """Axes are used as what does not commute with leaving some out; the text says how."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """What is not known yet."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a frame."""
+
+    frame: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """A list with an item for each axis of a frame."""
+
+    frame: int
+    item: "Sort"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A number, a dim, a truth, an element type: nothing that names an axis."""
+
+
+Sort = Union[Unknown, Axis, Row, Plain]
+PLAIN = Plain()
+# ops whose result has the axes of their first operand, beside elementwise ones
+_SAME_AXES = frozenset((
+    "stablehlo.reverse", "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate", "stablehlo.reduce_window", "stablehlo.map",
+    "stablehlo.dynamic_slice", "onnx.Softmax", "onnx.LogSoftmax", "onnx.CumSum", "part.standardized", "part.unit_rms",
+    "onnx.LayerNormalization", "onnx.BatchNormalization", "onnx.RMSNormalization", "onnx.InstanceNormalization",
+))  # fmt: skip
+_PER_AXIS = (
+    "start",
+    "limit",
+    "strides",
+    "low",
+    "high",
+    "interior",
+    "window_dimensions",
+    "window_strides",
+    "base_dilations",
+    "window_dilations",
+)
+_OF_NUMBERS = frozenset((
+    "-", "*", "/", "//", "%", "negate", "min", "max", "ceildiv", "floor", "ceil", "sum", "product", "elements", "bits", "kind", "lowest",
+    "highest", "lossless", "dtype", "static", "sqrt", "exp", "log", "pi", "associative", "commutative", "neutral", "integers", "diagonal",
+    "masking",
+))  # fmt: skip
+_COMPARED = frozenset(("<", "<=", ">", ">="))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What was found of a rule whose axes fall into frames: how many of them are named one by one, which must stay."""
+
+    named: int
+
+
+def frames_of(rule: Rule) -> Frames:
+    """The frames of a rule.
+
+    Raises:
+        Unnatural: there is no way to tell them apart.
+    """
+    return _Reading(rule).frames()
+
+
+@dataclass
+class _Reading:
+    rule: Rule
+    sorts: dict[int, Sort] = field(default_factory=dict)  # of what was unknown
+    merged: dict[int, int] = field(default_factory=dict)  # frames that are one
+    names: dict[str, Sort] = field(default_factory=dict)
+    texts: dict[str, Sort] = field(default_factory=dict)  # of expressions: what is written alike is one list
+    kept: dict[str, int] = field(default_factory=dict)  # frames of what is left of another one
+    numbers: list[Sort] = field(default_factory=list)  # what must not be an axis
+    literals: list[tuple[Sort, int]] = field(default_factory=list)
+    identities: set[str] = field(default_factory=set)  # names that are said to keep each axis in its place
+    nodes: dict[tuple[str, Any], int | None] = field(default_factory=dict)
+    single: set[str] = field(default_factory=set)  # names of one axis
+    counted: set[int] = field(default_factory=set)  # frames of lists that are as long as a number says
+    turning: set[str] = field(default_factory=set)  # names of what transposes do
+    count: int = 0
+
+    # ---------------------------------------------------------------- sorts
+
+    def fresh(self) -> int:
+        self.count += 1
+        return self.count
+
+    def unknown(self) -> Sort:
+        return Unknown(self.fresh())
+
+    def frame(self, number: int) -> int:
+        while number in self.merged:
+            number = self.merged[number]
+        return number
+
+    def found(self, sort: Sort) -> Sort:
+        while isinstance(sort, Unknown) and sort.number in self.sorts:
+            sort = self.sorts[sort.number]
+        return sort
+
+    def join(self, a: int, b: int) -> int:
+        first, second = self.frame(a), self.frame(b)
+        if first != second:
+            self.merged[second] = first
+        return first
+
+    def unify(self, a: Sort, b: Sort) -> Sort:
+        a, b = self.found(a), self.found(b)
+        if isinstance(a, Unknown) or isinstance(b, Unknown):
+            if a != b:
+                one, other = (a, b) if isinstance(a, Unknown) else (b, a)
+                assert isinstance(one, Unknown)
+                self.sorts[one.number] = other
+        elif isinstance(a, Axis) and isinstance(b, Axis):
+            self.join(a.frame, b.frame)
+        elif isinstance(a, Row) and isinstance(b, Row):
+            self.join(a.frame, b.frame)
+            self.unify(a.item, b.item)
+        elif a != b:
+            raise Unnatural("an axis is taken for a number")
+        return a
+
+    def row(self, sort: Sort) -> Row:
+        sort = self.found(sort)
+        if isinstance(sort, Row):
+            return sort
+        made = Row(self.fresh(), self.unknown())
+        self.unify(sort, made)
+        return made
+
+    def axes(self, sort: Sort) -> tuple[int, int]:
+        """The frame of a list of axes, and the frame of these axes."""
+        row = self.row(sort)
+        axis = Axis(self.fresh())
+        self.unify(row.item, axis)
+        return row.frame, axis.frame
+
+    def rest(self, of: int, less: str) -> int:
+        """The frame of the axes of one that are not in a list."""
+        key = f"{self.frame(of)} less {less}"
+        if key not in self.kept:
+            self.kept[key] = self.fresh()
+        return self.kept[key]
+
+    # ---------------------------------------------------------------- expressions
+
+    def sort(self, expression: Any, local: Mapping[str, Sort] | None = None) -> Sort:
+        local = local or {}
+        text = str(expression)
+        free = not any(isinstance(part, Ref) and part.name in local for part in parts(expression)) if local else True
+        if free and text in self.texts and not _is_identity(expression):
+            return self.texts[text]
+        found = self._sort(expression, local)
+        if free and not isinstance(expression, Literal):
+            self.texts[text] = found
+        return found
+
+    def _sort(self, expression: Any, local: Mapping[str, Sort]) -> Sort:
+        if isinstance(expression, Literal):
+            return self._literal(expression.value)
+        if isinstance(expression, Ref):
+            return local[expression.name] if expression.name in local else self._name(expression.name)
+        if isinstance(expression, Listing):
+            return self._listing(expression, local)
+        if isinstance(expression, Comprehension):
+            return self._comprehension(expression, local)
+        if isinstance(expression, TypeOf):
+            place = self.nodes.get((expression.kind, expression.key))
+            return Row(self.fresh() if place is None else place, PLAIN)
+        if isinstance(expression, Wild):
+            return self.unknown()
+        if isinstance(expression, Scalar):
+            self.numbers.append(self.sort(expression.value, local))
+            return PLAIN
+        return self._call(expression, local) if isinstance(expression, Call) else PLAIN
+
+    def _literal(self, value: Any) -> Sort:
+        if isinstance(value, tuple):
+            items = self.unknown()
+            for each in value:
+                self.unify(items, self._literal(each))
+            return Row(self.fresh(), items)
+        if isinstance(value, bool) or not isinstance(value, int):
+            return PLAIN
+        sort = self.unknown()
+        self.literals.append((sort, value))
+        return sort
+
+    def _name(self, name: str) -> Sort:
+        if name not in self.names:
+            word = self.rule.compiled.kinds[name].word if name in self.rule.compiled.kinds else "any"
+            if word in ("permutation", "axes"):
+                self.names[name] = Row(self.fresh(), Axis(self.fresh()))
+            elif word == "pack":
+                self.names[name] = Row(self.fresh(), PLAIN)
+            elif word in ("ints", "dims"):
+                self.names[name] = Row(self.fresh(), self.unknown())
+            else:
+                self.names[name] = self.unknown() if word in ("int", "any") else PLAIN
+        return self.names[name]
+
+    def _listing(self, listing: Listing, local: Mapping[str, Sort]) -> Sort:
+        items = self.unknown()
+        frames = []
+        for item in listing.items:
+            if isinstance(item, Splice):
+                row = self.row(self.unknown() if item.value is None else self.sort(item.value, local))
+                self.unify(items, row.item)
+                frames.append(row.frame)
+            else:
+                self.unify(items, self.sort(item, local))
+        return Row(frames[0] if len(frames) == len(listing.items) == 1 else self.fresh(), items)
+
+    def _comprehension(self, whole: Comprehension, local: Mapping[str, Sort]) -> Sort:
+        rows = [self.row(self.sort(each, local)) for each in whole.lists]
+        for row in rows[1:]:
+            self.join(rows[0].frame, row.frame)
+        inner = {**local, **{name: row.item for name, row in zip(whole.names, rows, strict=True)}}
+        item = self.sort(whole.item, inner)
+        all_ = isinstance(whole.condition, Literal)
+        self.sort(whole.condition, inner)
+        return Row(rows[0].frame if all_ else self.fresh(), item)
+
+    def _call(self, call: Call, local: Mapping[str, Sort]) -> Sort:
+        name = call.function
+        if name in ("==", "!=") and any(map(_is_identity, call.arguments)):
+            other = next((argument for argument in call.arguments if not _is_identity(argument)), None)
+            if other is not None and name == "==":
+                self.join(*self.axes(self.sort(other, local)))
+                self.identities.add(str(other))
+                if isinstance(other, Call) and other.function == "compose":  # each undoes the other
+                    self.identities.add(str(other.arguments[-1]))
+            elif other is not None:
+                raise Unnatural("a list of axes that is not 0, 1, 2 ..")
+            return PLAIN
+        if name == "==" and any(map(_last_of, call.arguments, call.arguments[::-1])):
+            return PLAIN  # that axes are the last ones stays so
+        if (end := _end(call)) is not None:
+            return self._literal(-end)  # an axis counted from the end
+        given = [self.sort(argument, local) for argument in call.arguments]
+        if _counts(call):
+            return self._literal(-1)  # also the axis behind those that are counted
+        if name == "%" and _counts(call.arguments[1]) and isinstance(call.arguments[0], Ref):
+            return given[0]
+        if name in ("+", "-") and isinstance(call.arguments[1], Literal) and isinstance(self.found(given[0]), Axis):
+            return self._moved(call.arguments[1].value)
+        handler = getattr(self, f"_{_HANDLED[name]}", None) if name in _HANDLED else None
+        if handler is not None:
+            result: Sort = handler(call, *given)
+            return result
+        if name in _OF_NUMBERS:
+            self.numbers += given
+            return PLAIN
+        if name in _COMPARED:
+            if any(isinstance(self.found(each), Plain) for each in given) or any(map(_counts, call.arguments)):
+                self.numbers += given
+            else:
+                self.unify(*given)
+            return PLAIN
+        raise Unnatural(f"`{name}`")
+
+    def _moved(self, places: int) -> Sort:
+        """An axis of a frame that begins some axes later or earlier than another one."""
+        frame = self.fresh()
+        self.literals.append((Axis(frame), abs(places) - 1))
+        return Axis(frame)
+
+    def _equal(self, _: Call, a: Sort, b: Sort) -> Sort:
+        self.unify(a, b)
+        return PLAIN
+
+    def _truth(self, _: Call, *given: Sort) -> Sort:
+        return PLAIN
+
+    def _chosen(self, _: Call, condition: Sort, a: Sort, b: Sort) -> Sort:
+        return self.unify(a, b)
+
+    def _compose(self, _: Call, p: Sort, q: Sort) -> Sort:
+        (middle, operand), (result, again) = self.axes(p), self.axes(q)
+        self.join(middle, again)
+        return Row(result, Axis(operand))
+
+    def _inverse(self, _: Call, p: Sort) -> Sort:
+        result, operand = self.axes(p)
+        return Row(operand, Axis(result))
+
+    def _permute(self, _: Call, items: Sort, p: Sort) -> Sort:
+        row, (result, operand) = self.row(items), self.axes(p)
+        self.join(row.frame, operand)
+        return Row(result, row.item)
+
+    def _item(self, _: Call, items: Sort, place: Sort) -> Sort:
+        row = self.row(items)
+        self.unify(place, Axis(row.frame))
+        return row.item
+
+    def _index(self, _: Call, items: Sort, value: Sort) -> Sort:
+        row = self.row(items)
+        self.unify(row.item, value)
+        return PLAIN if row.frame in self.counted else Axis(row.frame)
+
+    def _within(self, _: Call, value: Sort, items: Sort) -> Sort:
+        self.unify(self.row(items).item, value)
+        return PLAIN
+
+    def _range(self, call: Call, *ends: Sort) -> Sort:
+        if (behind := _behind(call)) is not None:
+            whole, part = (self.row(self.sort(counted)).frame for counted in behind)
+            return Row(part, Axis(whole))
+        frame = self.fresh()
+        if len(ends) == 1 and isinstance(call.arguments[0], Literal):
+            self.counted.add(frame)
+            return Row(frame, PLAIN)
+        for end, written in zip(ends, call.arguments, strict=True):
+            if isinstance(written, Literal) or _end(written) is not None:
+                self.unify(end, Axis(frame))
+            elif not _counts(written):
+                raise Unnatural("a range of axes that begins or ends at a number that is computed")
+        return Row(frame if len(ends) == 1 else self.fresh(), Axis(frame))
+
+    def _without(self, call: Call, _: Sort, axes: Sort) -> Sort:
+        of = self.axes(axes)[1]
+        return Row(self.rest(of, str(call.arguments[1])), Axis(of))
+
+    def _drop(self, call: Call, items: Sort, axes: Sort) -> Sort:
+        row, of = self.row(items), self.axes(axes)[1]
+        self.join(row.frame, of)
+        return Row(self.rest(of, str(call.arguments[1])), row.item)
+
+    def _insert(self, call: Call, items: Sort, axes: Sort, value: Sort) -> Sort:
+        row, of = self.row(items), self.axes(axes)[1]
+        self.join(row.frame, self.rest(of, str(call.arguments[1])))
+        self.unify(row.item, value)
+        return Row(of, row.item)
+
+    def _ones_at(self, _: Call, items: Sort, axes: Sort) -> Sort:
+        row, of = self.row(items), self.axes(axes)[1]
+        self.join(row.frame, of)
+        return row
+
+    def _put(self, _: Call, items: Sort, place: Sort, value: Sort) -> Sort:
+        row = self.row(items)
+        self.unify(place, Axis(row.frame))
+        self.unify(row.item, value)
+        return row
+
+    def _joined(self, call: Call, first: Sort, second: Sort) -> Sort:
+        of, inner = self.axes(first)[1], self.axes(second)[1]
+        self.join(inner, self.rest(of, str(call.arguments[0])))
+        return Row(self.fresh(), Axis(of))
+
+    def _sorted(self, _: Call, items: Sort) -> Sort:
+        return Row(self.fresh(), self.row(items).item)
+
+    def _repeated(self, _: Call, value: Sort, count: Sort) -> Sort:
+        return Row(self.fresh(), value)
+
+    def _added(self, _: Call, a: Sort, b: Sort) -> Sort:
+        if isinstance(self.found(a), Row) or isinstance(self.found(b), Row):
+            first, second = self.row(a), self.row(b)
+            return Row(self.fresh(), self.unify(first.item, second.item))
+        self.numbers += [a, b]
+        return PLAIN
+
+    def _rows(self, _: Call, items: Sort) -> Sort:
+        return self.row(items)
+
+    def _swapped(self, call: Call, items: Sort) -> Sort:
+        for end in (-1, -2):
+            self.literals.append((Axis(self.row(items).frame), end))
+        return Row(self.fresh(), Axis(self.row(items).frame))
+
+    def _batch(self, call: Call, a: Sort, b: Sort) -> Sort:
+        self.join(self.row(a).frame, self.row(b).frame)
+        return self._swapped(call, a) if call.function == "swap_axes" else Row(self.fresh(), Axis(self.row(a).frame))
+
+    # ---------------------------------------------------------------- sides
+
+    def frames(self) -> Frames:
+        compiled = self.rule.compiled
+        for name, pattern in zip(self.rule.variables, compiled.types, strict=True):
+            listing = pattern.dims
+            nothing = isinstance(listing, Listing) and not listing.items
+            self.nodes["variable", name] = None if nothing else self.row(self.sort(listing)).frame
+        for condition in compiled.conditions:
+            self.sort(condition)
+        for left, right in self.rule.pairs:
+            first, second = self._side("left", left), self._side("right", right)
+            if first is not None and second is not None:
+                self.join(first, second)
+        for guards in compiled.guards:
+            for guard in guards:
+                self.sort(guard)
+        self._check()
+        return Frames(self._named())
+
+    def _check(self) -> None:
+        if any(isinstance(self.found(each), Axis) for each in self.numbers):
+            raise Unnatural("arithmetic of axes")
+        for text, sort in (*self.texts.items(), *self.names.items()):
+            sort = self.found(sort)
+            if not isinstance(sort, Row) or text in self.identities or text.startswith("range("):
+                continue  # a range of all axes takes each to itself
+            item = self.found(sort.item)
+            if isinstance(item, Axis) and self.frame(item.frame) == self.frame(sort.frame):
+                raise Unnatural(f"`{text}` takes axes to others of the same tensor")
+        ties: nx.Graph[int] = nx.Graph()
+        for name in self._bijections():
+            result, operand = map(self.frame, self.axes(self.names[name]))
+            if ties.has_node(result) and ties.has_node(operand) and nx.has_path(ties, result, operand):
+                raise Unnatural(f"`{name}` ties axes that are tied already")
+            ties.add_edge(result, operand)
+
+    def _bijections(self) -> list[str]:
+        """The names that permute all axes, but for those that conditions determine."""
+        kinds = self.rule.compiled.kinds
+        return [
+            n for n in self.names if n not in self.identities and (n in self.turning or (n in kinds and kinds[n].word == "permutation"))
+        ]
+
+    def _named(self) -> int:
+        """How many axes of one tensor are named one by one: by names, or by their numbers from an end."""
+        found: dict[int, int] = {}
+        ends: dict[tuple[int, bool], int] = {}
+        for name, sort in self.names.items():
+            sort = self.found(sort)
+            if isinstance(sort, Axis):
+                found[self.frame(sort.frame)] = found.get(self.frame(sort.frame), 0) + 1
+        for sort, value in self.literals:
+            sort = self.found(sort)
+            if isinstance(sort, Axis):
+                place = self.frame(sort.frame), value < 0
+                ends[place] = max(ends.get(place, 0), -value if value < 0 else value + 1)
+        for (frame, _), count in ends.items():
+            found[frame] = found.get(frame, 0) + count
+        return max(found.values(), default=0)
+
+    def _side(self, side: str, pattern: Pattern) -> int | None:
+        if isinstance(pattern, Variable):
+            return self.nodes["variable", pattern.name]
+        operands = [self._side(side, operand) for operand in pattern.operands]
+        result = self._result(side, pattern, operands)
+        self.nodes[side, pattern.index] = result
+        return result
+
+    def _attributes(self, side: str, node: Application) -> dict[str, Sort]:
+        attributes = (self.rule.compiled.left if side == "left" else self.rule.compiled.right)[node.index]
+        found = {name: self.sort(value) for name, value in attributes.items}
+        self_rest = attributes.rest
+        if self_rest is not None:
+            for attribute in node.op.attributes:
+                if attribute.name not in found:
+                    found[attribute.name] = self.names.setdefault(f"{self_rest}.{attribute.name}", self.unknown())
+        return found
+
+    def _result(self, side: str, node: Application, operands: list[int | None]) -> int | None:
+        given = self._attributes(side, node)
+        name = node.op.name
+        there = [frame for frame in operands if frame is not None]
+        first = there[0] if there else None
+        if name == "stablehlo.transpose" and first is not None:
+            self.turning.add(self._written(side, node, "permutation"))
+            result, operand = self.axes(given["permutation"])
+            self.join(operand, first)
+            return result
+        if name in ("stablehlo.broadcast_in_dim", "stablehlo.iota", "stablehlo.reshape"):
+            shape = self.row(given["shape"]).frame
+            if name == "stablehlo.broadcast_in_dim" and first is not None:
+                own, of = self.axes(given["broadcast_dimensions"])
+                self.join(own, first)
+                self.join(of, shape)
+            if name == "stablehlo.iota":
+                self.unify(given["dimension"], Axis(shape))
+            return shape
+        if name in ("stablehlo.reduce", "stablehlo.reduce_region") and first is not None:
+            self.join(self.axes(given["dimensions"])[1], first)
+            return self.rest(first, self._written(side, node, "dimensions"))
+        if name == "stablehlo.dot_general" and len(there) == 2:
+            for kind in ("batch", "contract"):
+                pair = [self.axes(given[f"{hand}_{kind}"]) for hand in ("lhs", "rhs")]
+                self.join(pair[0][0], pair[1][0])
+                for (_, of), frame in zip(pair, there, strict=True):
+                    self.join(of, frame)
+            return self.fresh()
+        if node.op.has("elementwise") or name in _SAME_AXES:
+            for other in there[1:]:
+                self.join(there[0], other) if node.op.has("elementwise") or name == "stablehlo.concatenate" else None
+            self._of_axes({} if name == "stablehlo.map" else given, first)  # a map is over all axes, in their order
+            return first
+        if name.startswith("onnx.Reduce"):
+            self._of_axes(given, first)
+            return self.fresh()
+        if any(names_axes(attribute) for attribute in given):
+            raise Unnatural(f"axes of {name}")
+        return self.fresh() if there or not name.startswith("builtin.") else None
+
+    def _written(self, side: str, node: Application, name: str) -> str:
+        items = dict((self.rule.compiled.left if side == "left" else self.rule.compiled.right)[node.index].items)
+        return str(items.get(name, f"{side} {node.index}"))
+
+    def _of_axes(self, given: Mapping[str, Sort], frame: int | None) -> None:
+        """What the attributes of an op say of the axes of its operand."""
+        if frame is None:
+            return
+        for name, sort in given.items():
+            if name in _PER_AXIS:
+                self.join(self.row(sort).frame, frame)
+            elif name in ("axis", "dimension"):
+                self.unify(sort, Axis(frame))
+            elif names_axes(name):
+                self.join(self.axes(sort)[1], frame)
+
+
+_HANDLED = {
+    "==": "equal", "!=": "equal", "and": "truth", "or": "truth", "not": "truth", "all": "truth", "any": "truth", "if": "chosen", "compose": "compose", "inverse": "inverse", "permute": "permute", "item": "item", "index": "index",
+    "in": "within", "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
+    "join": "joined", "sort": "sorted", "repeat": "repeated", "+": "added", "dims": "rows", "swap_axes": "swapped", "batch_axes": "batch",
+}  # fmt: skip
+
+
+def _counts(expression: Any) -> bool:
+    """Whether an expression is a rank or a length."""
+    return isinstance(expression, Call) and expression.function in ("rank", "len")
+
+
+def _end(expression: Any) -> int | None:
+    """The number of which an expression says a rank less it."""
+    if not isinstance(expression, Call) or expression.function != "-" or len(expression.arguments) != 2:
+        return None
+    count, less = expression.arguments
+    return less.value if _counts(count) and isinstance(less, Literal) and isinstance(less.value, int) else None
+
+
+def _behind(call: Call) -> tuple[Any, Any] | None:
+    """What a range counts that is the last axes of one list, as many as another one has: `range(rank(x) - rank(s), rank(x))`."""
+    if len(call.arguments) != 2 or not _counts(call.arguments[1]):
+        return None
+    first, last = call.arguments
+    if not isinstance(first, Call) or first.function != "-" or len(first.arguments) != 2 or first.arguments[0] != last:
+        return None
+    part = first.arguments[1]
+    return (last.arguments[0], part.arguments[0]) if isinstance(last, Call) and isinstance(part, Call) and _counts(part) else None
+
+
+def _last_of(axes: Any, ends: Any) -> bool:
+    """Whether an expression is the range of as many last axes as a name has: `range(rank(x) - len(A), rank(x))`."""
+    if not isinstance(axes, Ref) or not isinstance(ends, Call) or ends.function != "range" or len(ends.arguments) != 2:
+        return False
+    first, last = ends.arguments
+    return _counts(last) and first == Call("-", (last, Call("len", (axes,))))
+
+
+def _is_identity(expression: Any) -> bool:
+    """Whether it is 0, 1, 2 .. up to a rank."""
+    return isinstance(expression, Call) and expression.function == "range" and len(expression.arguments) == 1
