@@ -16,6 +16,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, absent, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
+from coset.prove.deadline import look
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.values import ENDS, KINDS, LARGE, draw, fitted
 from coset.rules.definition import evaluate_defined
@@ -78,8 +79,11 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     same ones.
 
     A side that the evaluator cannot compute (an opaque op) counts as no case.
+
+    Raises:
+        Late: the time that was set around it is over.
     """
-    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=DTYPES, firing=True)
+    search = Search(random.Random(f"{seed}:{rule.name}"), dtypes=DTYPES, firing=True, watch=look)
     generator = np.random.default_rng([seed, len(rule.name)])
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
@@ -89,6 +93,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
         search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
         fired = 0
         for instance in instances(rule, search):
+            look()
             if not _small(instance):
                 continue
             try:
@@ -106,6 +111,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
             costly = search.spent > FRUGAL
             left -= 2 * len(set(kinds)) if costly else 1
             for kind in dict.fromkeys(kinds) if costly or search.rare else (search.random.choice(kinds),):
+                look()
                 found = _compare(rule, instance, pair, kind, generator)
                 done += 1
                 if found is not None:
@@ -129,7 +135,7 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
     """Both sides of up to `count` small instances of `rule`, the same ones for one seed."""
     found: list[tuple[Term, Term]] = []
     for round in range(count):
-        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True)
+        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True, watch=look)
         for instance in instances(rule, search):
             pair = sides(rule, instance) if _small(instance) else None
             if pair is not None:

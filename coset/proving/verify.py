@@ -62,10 +62,10 @@ def verify_files(
 
 def _weaker(rules: Iterable[Rule]) -> str | None:
     """What is wrong with the first entry of which less can be shown than the lock file says; None where nothing is."""
-    from coset.prove.check import check_rules  # the prover, which other certificates do without
+    from coset.prove.check import Effort, check_rules  # the prover, which other certificates do without
 
     claimed = {entry_of(rule): rule.assurance for rule in rules}
-    for verdict in check_rules(rules, repaired=False):
+    for verdict in check_rules(rules, effort=Effort(repaired=False)):
         if verdict.assurance == "refuted":
             return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is false: {verdict.counterexample}"
         if ASSURANCES.index(verdict.assurance) > ASSURANCES.index(claimed[verdict.name]):
