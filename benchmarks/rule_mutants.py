@@ -33,7 +33,6 @@ from benchmarks.rule_changes import KINDS, Change, changes
 from coset.ir.errors import CosetError
 from coset.prove.check import entry_tests, shown_of
 from coset.prove.sample import DTYPES, test_rule
-from coset.prove.verify import SLOW
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
 from coset.rules.instance import Search, instances

@@ -101,7 +101,7 @@ def verify(
     An entry whose text has not changed since keeps the verdict of the lock file, but where everything is to be done `anew`.
     """
     rules, errors = check_files(paths, anew=anew)
-    known = _nothing if anew else _locked
+    known = _nothing if anew else locked
     errors += _broken(rules.rules, _within(paths), known)
     errors.sort(key=lambda error: (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0))
     return check_rules(rules.rules, _within(paths), seed=seed, known=known, effort=Effort(seconds=seconds, apart=True)), errors
@@ -117,6 +117,11 @@ def _broken(rules: Iterable[Rule], wanted: Callable[[Rule], bool], known: Known)
     return errors
 
 
+def failed_tests(rules: Iterable[Rule]) -> list[RuleError]:
+    """The test lines of `rules` that fail."""
+    return _broken(rules, lambda _: True, _nothing)
+
+
 def _entries(rules: Iterable[Rule], wanted: Callable[[Rule], bool]) -> dict[str, list[Rule]]:
     """The wanted rules by entry."""
     entries: dict[str, list[Rule]] = {}
@@ -130,7 +135,8 @@ def _nothing(_: Rule) -> Locked | None:
     return None
 
 
-def _locked(rule: Rule) -> Locked | None:
+def locked(rule: Rule) -> Locked | None:
+    """What the lock file beside a rule says of its entry, where that has the same text."""
     line = read_lock(_lock_beside(rule.place.file)).get(entry_of(rule))
     return line if line is not None and line.hash == text_hash(rule.text) and line.assurance != "assumed" else None
 
@@ -162,12 +168,12 @@ def check_rules(
 ) -> list[Verdict]:
     """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved, with this `effort`."""
     entries = _entries(rules, wanted)
-    kept = {name: found for name, own in entries.items() if (found := _kept(name, own, known)) is not None}
+    kept = {name: locked_verdict(own, line) for name, own in entries.items() if (line := known(own[0])) is not None}
     names = sorted(entries.keys() - kept.keys())
     workers = _workers(len(names), effort)
 
     def judge(name: str) -> Verdict:
-        return _verdict(name, entries[name], seed, effort)
+        return _verdict(entries[name], seed, effort)
 
     def ended(name: str, error: Ended) -> Verdict:
         why = f"{_over(effort)}, and it was ended" if error.late else str(error)
@@ -199,22 +205,20 @@ def _said(
     )  # fmt: skip
 
 
-def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
+def locked_verdict(rules: Sequence[Rule], line: Locked) -> Verdict:
+    """The verdict that a lock file has on the entry of `rules`."""
     first = rules[0]
-    line = known(first)
-    if line is None:
-        return None
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
     return Verdict(
-        name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
+        entry_of(first), first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
         native=bool(first.natives),
     )  # fmt: skip
 
 
-def _verdict(name: str, rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
+def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
     """The verdict on an entry: `unknown` where its time was over before there was one."""
     start, time = perf_counter(), Time.of(UNLIMITED if effort.seconds is None else effort.seconds)
-    obligations.entry(name)
+    obligations.entry(entry_of(rules[0]))
     with until(time):
         tried, tests = _tested(rules, seed)
         method = f"{tests} of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{tests.quiet}"
