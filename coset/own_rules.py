@@ -170,14 +170,14 @@ def _verdicts(entries: Mapping[str, list[Rule]], context: str, seconds: float, p
 # ---------------------------------------------------------------- what was found before
 
 _FOUND: dict[tuple[str, ...], dict[str, Any]] = {}
-_KEPT = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "hash", "kept", "repairs", "native")
+_KEPT = ("assurance", "seconds", "method", "counterexample")  # of a verdict, beside its repairs; the rest stands with the rule
 
 
 def _key(rules: Sequence[Rule], context: str) -> tuple[str, ...]:
     """What a verdict depends on: the rule, all that is beside it, the prover and what ops mean."""
     first = rules[0]
     forms = " ".join(sorted(rule.name for rule in rules))  # an op variable ranges over the ops that there are
-    return PROVER, _prover(), sources(), context, entry_of(first), text_hash(first.text), forms, str(first.place.file)
+    return PROVER, _prover(), sources(), context, entry_of(first), text_hash(first.text), forms
 
 
 def _prover() -> str:
@@ -188,7 +188,7 @@ def _prover() -> str:
 
 def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> Verdict | None:
     """What was found before of an entry; None where nothing was, or where there is more time now than was too little then."""
-    from coset.prove.check import Verdict
+    from coset.prove.check import said_of
 
     key = _key(rules, context)
     body = None if _native(rules) or key in _FOUND else cache.read(cache.cache_file("verdicts", *key))
@@ -196,12 +196,12 @@ def _recall(rules: Sequence[Rule], context: str, effort: Effort) -> Verdict | No
     if said is None or (said["assurance"] == "unknown" and said["given"] < (effort.seconds or 0.0)):
         return None
     _FOUND[key] = said
-    return Verdict(**{name: said[name] for name in _KEPT if name != "repairs"}, repairs=tuple(said["repairs"]))
+    return said_of(rules, **{name: said[name] for name in _KEPT}, repairs=tuple(said["repairs"]))
 
 
 def _remember(verdict: Verdict, rules: Sequence[Rule], context: str, effort: Effort) -> None:
     key = _key(rules, context)
-    said = {**{name: getattr(verdict, name) for name in _KEPT}, "given": effort.seconds}
+    said = {**{name: getattr(verdict, name) for name in _KEPT}, "repairs": verdict.repairs, "given": effort.seconds}
     _FOUND[key] = said
     if not _native(rules):
         cache.write(cache.cache_file("verdicts", *key), json.dumps(said).encode())

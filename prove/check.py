@@ -177,7 +177,7 @@ def check_rules(
 
     def ended(name: str, error: Ended) -> Verdict:
         why = f"{_over(effort)}, and it was ended" if error.late else str(error)
-        return _said(entries[name], UNKNOWN, why, seconds=(effort.seconds or 0.0) if error.late else 0.0)
+        return said_of(entries[name], UNKNOWN, why, seconds=(effort.seconds or 0.0) if error.late else 0.0)
 
     made = judged(names, judge, ended, seconds=effort.seconds, workers=workers) if workers else {name: judge(name) for name in names}
     return [kept.get(name) or made[name] for name in sorted(entries)]
@@ -194,10 +194,10 @@ def _over(effort: Effort) -> str:
     return f"the time limit of {effort.seconds:g} s was over"
 
 
-def _said(
+def said_of(
     rules: Sequence[Rule], assurance: str, method: str, counterexample: str = "", *, seconds: float, repairs: tuple[str, ...] = ()
 ) -> Verdict:  # fmt: skip
-    """The verdict on the entry of `rules`, made now."""
+    """The verdict on the entry of `rules`, with what was found of it."""
     first = rules[0]
     return Verdict(
         entry_of(first), first.place.file, first.place.line, str(first.numerics), assurance, seconds, method, counterexample,
@@ -224,13 +224,13 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
         method = f"{tests} of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{tests.quiet}"
         if tests.counterexample:
             offered = _repairs(rules[0], seed, time) if effort.proofs and effort.repaired else ()
-            return _said(rules, "refuted", method, tests.counterexample, seconds=perf_counter() - start, repairs=offered)
+            return said_of(rules, "refuted", method, tests.counterexample, seconds=perf_counter() - start, repairs=offered)
         assurance = "tested" if tests.compared else "assumed"
         if not tests.late and effort.proofs and assurance == "tested" and not all(_expands(rule) for rule in tried):
             assurance, method = _proved(tried, tests, seed, method, min(effort.proving, time.left))
     if assurance != "proved" and (tests.late or time.over):
         assurance, method = UNKNOWN, f"{_over(effort)} while it was {'drawn' if tests.late else 'proved'}: {method}"
-    return _said(rules, assurance, method, seconds=perf_counter() - start)
+    return said_of(rules, assurance, method, seconds=perf_counter() - start)
 
 
 def _expands(rule: Rule) -> bool:

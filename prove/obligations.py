@@ -76,9 +76,10 @@ def unsatisfiable(solver: Any, asked: str, *, milliseconds: int | None = None) -
     own = [limit for limit in (milliseconds, None if rest is None else max(LEAST, round(rest * 1000))) if limit is not None]
     if own:
         solver.set("timeout", min(own))
+    assertions = solver.sexpr() if _record is not None else ""  # before the answer: behind it come Z3's own lines
     answer = solver.check()
     if _record is not None:
-        _write(_record, solver, asked, str(answer))
+        _write(_record, assertions, asked, str(answer))
     if answer == z3.unknown and rest is not None:
         look()
         if solver.reason_unknown() == TIMED and min(own) != milliseconds:
@@ -86,9 +87,8 @@ def unsatisfiable(solver: Any, asked: str, *, milliseconds: int | None = None) -
     return bool(answer == z3.unsat)
 
 
-def _write(record: _Record, solver: Any, asked: str, answer: str) -> None:
-    """Write the question that `solver` holds, once for each entry."""
-    assertions = solver.sexpr()
+def _write(record: _Record, assertions: str, asked: str, answer: str) -> None:
+    """Write a question, once for each entry."""
     if assertions in record.written:
         return
     number = record.written[assertions] = len(record.written)
