@@ -35,6 +35,7 @@ from onnx import TensorProto, helper, numpy_helper
 from benchmarks.damage import bytewise, structural, textual
 from coset.backends import onnxruntime
 from coset.cli import run
+from coset.own_rules import NO_RULES, OwnRules
 from coset.rules.library import DEFAULT, read_text, rule_files
 from coset.rules.parser import parse
 from coset.task import permitted_phases
@@ -195,7 +196,7 @@ def damaged_rules(seed: int, folder: Path) -> Case:
         text = f"{uses}\n" + re.sub(r"^(rule|op|kernel) (\w+)", r"\1 own_\2", chosen, flags=re.MULTILINE)  # the library has theirs
     (folder / "own.rules").write_bytes(textual(draw, text, draw.choice(rule_texts())[0]))
     if seed % WHOLE:
-        return Case((), "", call=lambda: permitted_phases((Path("own.rules"),), "real", lambda _: True))
+        return Case((), "", call=lambda: permitted_phases(OwnRules((Path("own.rules"),)), "real", lambda _: True))
     (folder / "model.onnx").write_bytes(_small())
     return Case(("optimize", "model.onnx", "-o", "out.onnx", "--json", "--rules", "own.rules", "--numerics", "real", *BRIEF), "whole")
 
@@ -316,7 +317,7 @@ def _judged(case: Case, code: int | None, said: str, answer: str, left: set[str]
 
 def campaign(kind: str, first: int, count: int, *, keep: Path | None = None, progress: bool = True) -> list[tuple[int, Verdict, str]]:
     """The verdicts on so many cases, with their seeds."""
-    permitted_phases((), "real", lambda _: True)  # the library is read here once, and not in each process
+    permitted_phases(NO_RULES, "real", lambda _: True)  # the library is read here once, and not in each process
     found = []
     for seed in range(first, first + count):
         verdict, done = judged(kind, seed, keep=keep)

@@ -33,7 +33,6 @@ from benchmarks.rule_changes import KINDS, Change, changes
 from coset.ir.errors import CosetError
 from coset.prove.check import entry_tests, shown_of
 from coset.prove.sample import DTYPES, test_rule
-from coset.prove.verify import SLOW
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
 from coset.rules.instance import Search, instances
@@ -99,15 +98,15 @@ def _outcome(entry: syntax.RuleEntry, change: Change, dialects: dict[str, str]) 
             return "refused", ""
     except CosetError:
         return "refused", ""
-    compared, silent, counterexample = entry_tests(rules, 0)
-    if counterexample:
+    tests = entry_tests(rules, 0)
+    if tests.counterexample:
         return "refuted", ""
     if change.where == "condition" and _narrower(rules, rules_of(entry, dialects)[0]):
         return "same", "narrower"
     differs = _differs(rules)
-    speaking = [rule for rule in rules if rule.name not in silent]
-    shown, how = shown_of(speaking, seconds=PROOF) if compared else ("", "")
-    assurance = shown if shown and SLOW not in how else "tested" if compared else "assumed"
+    speaking = [rule for rule in rules if rule.name not in tests.silent]
+    shown, _ = shown_of(speaking, seconds=PROOF) if tests.compared else ("", "")
+    assurance = shown or ("tested" if tests.compared else "assumed")
     if differs:
         return "survived", assurance
     return ("same" if assurance in ("proved", "bounded") else "open"), assurance

@@ -22,6 +22,7 @@ from coset.backends.tuning_profile import reading
 from coset.egraph.limits import Limits
 from coset.ir.errors import CosetError, MissingExtra, like
 from coset.lower import Check, Lowering, lower
+from coset.own_rules import not_shown_lines
 from coset.plan_price import PlanPrices
 from coset.rules.rule import NUMERICS_ORDER
 from coset.targets.target import Target, all_targets, get_target
@@ -42,7 +43,8 @@ class Options:
     """How parts of a torch program are compiled; each field is a key of `torch.compile`'s `options`.
 
     `target`: a target's name (None: that of the device). `code`: `triton`, `torch` (torch functions in place of Triton kernels), `aten`
-    (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`: as `coset.optimize` takes them.
+    (one op after the other), or `auto`: Triton on a GPU, `aten` elsewhere. `numerics`, `rules`, `allow_assumed`: as `coset.optimize` takes
+    them.
     `seconds`, `nodes`: limits of the search of one part. `check`: compare each part with its reference meaning before it is used.
     `folder`: where packages are kept to be read (None: they go with the process). `max_memory`: bytes that the temporaries of one part may
     take at once; a part that cannot keep to it runs in torch, and is said. `max_kept`: bytes that a forward graph may keep for its backward
@@ -64,6 +66,7 @@ class Options:
     max_memory: int | None = None
     max_kept: int | None = None
     profile: str | Path | None = None
+    allow_assumed: bool = False
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
@@ -221,7 +224,7 @@ class _Work:
         """
         asked = self._asked(imported, device)
         key = (imported.program.inputs, imported.program.roots, str(device), asked.target.name, asked.code, self.options.numerics,
-               tuple(map(str, self.options.rules)), asked.check, self.options.folder, self.options.max_memory,
+               tuple(map(str, self.options.rules)), self.options.allow_assumed, asked.check, self.options.folder, self.options.max_memory,
                self.options.profile and (str(self.options.profile), Path(self.options.profile).stat().st_mtime_ns))  # fmt: skip
         done = _PARTS.get(key)
         if done is None:
@@ -244,6 +247,7 @@ class _Work:
             imported.program, target, options.numerics, limits, options.rules, dict(imported.hints), code, check,
             lambda text: LOGGER.debug(text), _in_this_process, options.max_memory,
             profile=None if options.profile is None or code == "aten" else Path(options.profile), streams=1,
+            allow_assumed=options.allow_assumed,
         )  # fmt: skip
 
     def _target(self, device: Any) -> Target:
@@ -254,6 +258,8 @@ class _Work:
 
         folder = _folder(self.options.folder)
         report = lower(asked, folder)
+        for line in not_shown_lines(report):
+            LOGGER.warning("%s", line)
         package = LoadedPackage(folder, device)
         checked = bool(report["check"].get("ok"))
         part = CompiledPart(

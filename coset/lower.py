@@ -80,7 +80,7 @@ class Lowering:
     `max_memory`: bytes that the temporaries of the plan may take at once. `atomics`: kernels may add what is scattered in any order, so
     that two runs differ in their last bits. `profile`: what `coset tune` has found, which kernels and the program are chosen by. `streams`:
     how many kernels may run beside each other where the launches are captured (None: as many as the target says). `admission`: which of the
-    rules take part."""
+    rules take part. `allow_assumed`: whether rules of the user's may fire of which nothing is shown."""
 
     model: Any
     target: Target
@@ -97,6 +97,7 @@ class Lowering:
     profile: Path | None = None
     streams: int | None = None
     admission: Admission = EVERY_RULE
+    allow_assumed: bool = False
 
 
 def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
@@ -123,11 +124,13 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     refuse_foreign(folder)
     advised = advised_by(asked.profile, asked.target, asked.progress)
     clock = _Clock()
+    job = Job(
+        asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission,
+        allow_assumed=asked.allow_assumed,
+    )  # fmt: skip
+    job.own()  # before anything is read
     asked.progress("reading the model")
     original = read_program(asked.model)
-    job = Job(
-        asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress, admission=asked.admission
-    )
     task = searched(job, original, recurrences=asked.code != "aten")
     _refuse_foreign_ops(task.program)
     clock.mark("read")
@@ -169,6 +172,7 @@ def lower(asked: Lowering, folder: Path) -> dict[str, Any]:
     manifest = write_package(package, folder, checked=checked)
     clock.mark("check")
     return {
+        "not_shown": job.own().told(),
         "target": asked.target.name, "numerics": asked.numerics, "output": str(folder), "code": manifest["code"],
         "egraph": {"enodes": saturation.enodes, "eclasses": saturation.eclasses, "iterations": saturation.iterations,
                    "stop": saturation.stop},

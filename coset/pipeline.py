@@ -87,13 +87,15 @@ def optimize(
     only_rules: Sequence[str] = (),
     keep_values: Sequence[str] = (),
     numerics_for: Mapping[str, str] | None = None,
+    allow_assumed: bool = False,
 ) -> Optimized:
     """The cheapest program for `target` that the rules show equal to `model`, compared with it on drawn and adversarial inputs.
 
     `model` is a path (ONNX or StableHLO) or an `onnx.ModelProto`. `target` is a name, or the path of a target's file. Without one it is
     the one that is written in the model's own format; the target decides what is written. `numerics` bounds what rules may promise
-    (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`. `dims` are numbers for free
-    dims, for costs and for the comparison. `max_memory` bounds the live bytes of activations in the order of the nodes as written.
+    (exact, reassociates, real, approx, lossy). `rules` are files of further rules, or rules of `coset.rule`; they are checked first, and
+    one of which nothing is shown fires with `allow_assumed` only. `dims` are numbers for free dims, for costs and for the comparison.
+    `max_memory` bounds the live bytes of activations in the order of the nodes as written.
     `measure`: so many other programs of the e-graph are tried too, and the clock decides; without it no clock does, and the result is the
     same each time. `disable_rules` and `only_rules` name rules (with `*` as in file names) that take no part, or that alone do beside
     definitions. `keep_values` are values inside an ONNX model that the result computes under the same names. `numerics_for` gives other
@@ -101,13 +103,15 @@ def optimize(
     result carries the steps that `coset verify` checks. The checked file stays where temporary files go as long as the result is in use.
 
     Raises:
-        CosetError: bad input, with place and remedy. `Refused`: the comparison failed; `.rule` names the culprit.
+        CosetError: bad input, with place and remedy. `RefutedRule`, `UnshownRule`: one of `rules` is false, or nothing is shown of it.
+        `Refused`: the comparison failed; `.rule` names the culprit.
     """
     started = time.perf_counter()
     resolved = target if isinstance(target, Target) else find_target(target or default_target(model))
     job = Job(model, resolved, numerics, limits or Limits(), rules, dims or {}, progress, None, max_memory, measure, certificate)
     zones = tuple(Zone(*item) for item in (numerics_for or {}).items())
     job = replace(job, admission=Admission(tuple(disable_rules), tuple(only_rules)), keep=tuple(keep_values), zones=zones)
+    job = replace(job, allow_assumed=allow_assumed)
     draft = Draft(f"optimized{suffix(resolved)}")
     try:
         program, report, proof = _run(job, draft.path, started)
@@ -217,7 +221,12 @@ def _run(job: Job, path: Path, started: float) -> tuple[Program, dict[str, Any],
 
 
 def flow_for(job: Job, path: Path) -> Flow:
-    """What is done for the formats of the model and of the result at `path`."""
+    """What is done for the formats of the model and of the result at `path`.
+
+    Raises:
+        CosetError: as `Job.own`, which is found out before the model is read; the formats do not go together.
+    """
+    job.own()
     refuse_unwritten(job.model, job.target)
     if is_stablehlo(job.model) or is_stablehlo(path):
         if job.keep or job.zones:

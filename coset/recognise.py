@@ -21,6 +21,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.noise import largest_step, moved
+from coset.own_rules import NO_RULES
 from coset.targets.target import Form, get_target
 from coset.task import permitted_phases, with_parts
 
@@ -59,7 +60,7 @@ def recognise(program: Program, ops: Collection[str], *, numerics: str = "real",
     """
     limits = limits or Limits()
     wanted = with_parts(ops)
-    phases = permitted_phases((), numerics, lambda rule: not rule.recognises or rule.definition in wanted, sought=ops)
+    phases = permitted_phases(NO_RULES, numerics, lambda rule: not rule.recognises or rule.definition in wanted, sought=ops)
     saturation = saturate(program.roots, phases, limits)
     binding = next(bindings(program, {}))
     target = get_target(TARGET)

@@ -56,6 +56,7 @@ def report_of(
     """What `--json` prints. `count` says how many nodes a program has in the format that is written."""
     saturation, placement = solved.saturation, solved.placement
     return {
+        "not_shown": task.job.own().told(),
         "target": task.job.target.name,
         "numerics": task.job.numerics,
         "nodes": {"before": count(task.program), "after": count(optimized)},

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from coset.prove.check import Verdict
 
-WORDS = ("proved", "bounded", "tested", "assumed", "refuted")
+WORDS = ("proved", "bounded", "tested", "assumed", "unknown", "refuted")
 USAGE = Path(__file__).resolve().parents[1] / "benchmarks" / "results" / "rule_usage.json"  # written by benchmarks/rule_usage.py
 
 

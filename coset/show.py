@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coset.own_rules import not_shown_lines
 from coset.shares import WORDS, by_use, families, median_seconds, recorded_usage, shares
 
 if TYPE_CHECKING:
@@ -32,8 +33,15 @@ def new_table(*columns: str) -> Table:
     return table
 
 
+def show_not_shown(result: Mapping[str, Any]) -> None:
+    """Which rules of the user's may have fired although nothing is shown of them."""
+    for line in not_shown_lines(result):
+        CONSOLE.print(f"not shown  {line}", markup=False)
+
+
 def show_proved(result: Mapping[str, Any]) -> None:
     """What comparing two programs gave."""
+    show_not_shown(result)
     print_line = CONSOLE.print
     print_line(f"{result['answer']:10s} {sum(result['seconds'].values()):.2f} s, by {result['method']}", markup=False)
     if result["method"] == "finite fields":
@@ -65,6 +73,7 @@ def _show_unread(result: Mapping[str, Any]) -> None:
 
 def show_verified(result: Mapping[str, Any]) -> None:
     """What checking a certificate gave."""
+    show_not_shown(result)
     if not result["ok"]:
         CONSOLE.print(f"rejected   {result['reason']}", markup=False)
         if result["help"]:
@@ -84,6 +93,7 @@ def show_verified(result: Mapping[str, Any]) -> None:
 
 def show_optimized(report: Mapping[str, Any]) -> None:
     """The summary of one optimization."""
+    show_not_shown(report)
     nodes, egraph, cost, check = report["nodes"], report["egraph"], report["cost"], report["check"]
     print_line = CONSOLE.print
     print_line(f"nodes      {nodes['before']} -> {nodes['after']}   (folded at build time: {report['folded']})")
@@ -151,6 +161,7 @@ def session_line(session: Mapping[str, Any]) -> str:
 
 def show_lowered(result: Mapping[str, Any]) -> None:
     """Where the package is, what it rests on, and how it compared."""
+    show_not_shown(result)
     CONSOLE.print(f"wrote      {result['output']}: {', '.join(result['files'])}", markup=False)
     cost = result["cost"]
     CONSOLE.print(f"predicted  {cost['input'] * 1e6:.1f} us as given, {cost['output'] * 1e6:.1f} us as lowered ({cost['method']})")

@@ -34,6 +34,7 @@ from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.kernels import kernel_errors
 from coset.lowering.onnx_named import first_version
+from coset.own_rules import OwnRules, own_rules, warn
 from coset.regionwise import Solved, solve
 from coset.rules.definition import definition_of, is_defined
 from coset.rules.library import DEFAULT, load
@@ -76,11 +77,22 @@ class Job:
     zones: tuple[Zone, ...] = ()  # values for which rules may promise less, or must promise more, than `numerics`
     drawn: bool = False  # the report has both programs as graphs, for the page that shows them
     watch: Watch = SILENT  # who is told how a search goes
+    allow_assumed: bool = False  # whether rules of the user's may fire of which nothing is shown
 
     @property
     def weakest(self) -> str:
         """The weakest numerics that are allowed anywhere."""
         return max((self.numerics, *(zone.numerics for zone in self.zones)), key=NUMERICS_ORDER.index)
+
+    def own(self) -> OwnRules:
+        """The user's rules that take part, checked.
+
+        Raises:
+            CosetError: one is refuted, or nothing is shown of one and that is not allowed; a file has a mistake.
+        """
+        return own_rules(
+            self.rules, allow_assumed=self.allow_assumed, seconds=self.limits.seconds, admits=self.admission.admits, progress=self.progress
+        )
 
 
 @dataclass(frozen=True)
@@ -117,9 +129,11 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     if job.numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{job.numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
     composites = with_parts(op for op, forms in job.target.forms.items() if forms and op.startswith(f"{COMPOSITE}."))
-    phases = permitted_phases(job.rules, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
+    own = job.own()
+    warn(own, job.progress)
+    phases = permitted_phases(own, job.weakest, lambda rule: _wanted(rule, job.target, newest, composites), sought=job.target.forms)
     if job.admission != EVERY_RULE:
-        every = permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True)
+        every = permitted_phases(own, NUMERICS_ORDER[-1], lambda _: True)
         job.admission.check(rule for phase in every for rule in phase.rules)
         phases = job.admission.phases(phases)
     check_ops(job.target)
@@ -128,10 +142,8 @@ def phases_for(job: Job, newest: int) -> list[Phase]:
     return phases
 
 
-def permitted_phases(
-    further: Sequence[str | Path | WrittenRule], numerics: str, wanted: Callable[[Rule], bool], *, sought: Container[str] | None = None
-) -> list[Phase]:
-    """The library's rules and `further` ones (files, or written in Python) that promise no less than `numerics` and are `wanted`, by phase.
+def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool], *, sought: Container[str] | None = None) -> list[Phase]:
+    """The library's rules and the user's `own` ones that promise no less than `numerics` and are `wanted`, by phase.
 
     Recognition comes last: ops are looked for in all forms that the other phases found, and give them no new ones. Behind it come
     composite kernels with the movement around named ops that they need, where one is wanted: one of those that are `sought`, not only what
@@ -142,9 +154,11 @@ def permitted_phases(
     """
     if numerics not in NUMERICS_ORDER:
         raise CosetError(f"there are no numerics `{numerics}`", help=f"one of: {', '.join(NUMERICS_ORDER)}")
-    written = [rule for rule in further if isinstance(rule, WrittenRule)]
-    library = load([*DEFAULT, *(Path(path) for path in further if not isinstance(path, WrittenRule))], written=written)
-    usable = [(phase.name, [r for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases]
+    written = [rule for rule in own.sources if isinstance(rule, WrittenRule)]
+    library = load([*DEFAULT, *(path for path in own.sources if not isinstance(path, WrittenRule))], written=written)
+    usable = [
+        (phase.name, [own.assured(r) for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases
+    ]
     recognised = [rule for _, rules in usable for rule in rules if rule.recognises]
     plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
     named, composite = ([r for r in recognised if (r.dialect == COMPOSITE) is kind] for kind in (False, True))

@@ -45,7 +45,10 @@ class Telling:
             self.live.stop()
 
     def say(self, text: str) -> None:
-        """The next stage."""
+        """The next stage; or a warning, which stays."""
+        if text.startswith("warning:"):
+            self._print(text)
+            return
         self.stage, self.last = text, None
         if self.live is None:
             click.echo(text, err=True)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
-import signal
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
-from coset.ir.orphan import end_with
-from coset.prove import combiners
-from coset.prove.deadline import Time
+from coset.prove import combiners, obligations
+from coset.prove.deadline import Late, Time, until
 from coset.prove.fields import Identity, Refused, identical
 from coset.prove.ground import broken_definition_tests, broken_tests
+from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
+from coset.prove.judging import Ended, judged
 from coset.prove.sample import drawn, results, test_rule
 from coset.prove.verify import NATIVE, NOTHING_COVERED, SECONDS, SLOW, UNTYPED, prove
 from coset.rules.definition import definition_of
@@ -34,11 +33,15 @@ assert combiners  # which answers what rules ask of payload functions
 MOST_FORMS = 8  # of an entry for which identities of polynomials are tried
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 10  # comparisons for an entry with one variant, and for each of very many
+UNLIMITED = 1e9  # s
+LIMIT = 60.0  # s of the processor for an entry, to draw and to prove it
+UNKNOWN = "unknown"  # no grade: the time was over, and nothing had spoken against it
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of one entry. `assurance` is `refuted` when there is a counterexample, `assumed` when no case could be made."""
+    """What is known of one entry. `assurance` is `refuted` when there is a counterexample, `assumed` when no case could be made, `unknown`
+    when there was no time to tell."""
 
     name: str
     file: str
@@ -62,6 +65,22 @@ class Verdict:
 Known = Callable[[Rule], Locked | None]  # what the lock file says of an entry with the same text
 
 
+@dataclass(frozen=True)
+class Effort:
+    """What is done for an entry. `seconds` of the processor for all of it (None: as many as it takes), `proving` for the proof in them.
+    `proofs`: whether it is proved where the tests pass; `repaired`: whether repairs are looked for where they fail. `apart`: whether it
+    is judged in a process of its own, which is ended where it does not end by itself."""
+
+    seconds: float | None = None
+    proving: float = SECONDS
+    proofs: bool = True
+    repaired: bool = True
+    apart: bool = False
+
+
+USUAL = Effort()
+
+
 def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
     """A verdict for each entry of the files, by name, made anew.
 
@@ -75,16 +94,18 @@ def check(paths: Sequence[Path] = DEFAULT, *, seed: int = 0) -> list[Verdict]:
     return check_rules(rules.rules, _within(paths), seed=seed)
 
 
-def verify(paths: Sequence[Path] = DEFAULT, *, seed: int = 0, anew: bool = False) -> tuple[list[Verdict], list[RuleError]]:
-    """The verdicts of the entries that are well formed, and every mistake in the files.
+def verify(
+    paths: Sequence[Path] = DEFAULT, *, seed: int = 0, anew: bool = False, seconds: float = LIMIT
+) -> tuple[list[Verdict], list[RuleError]]:
+    """The verdicts of the entries that are well formed, and every mistake in the files. Each has so many `seconds` of the processor.
 
     An entry whose text has not changed since keeps the verdict of the lock file, but where everything is to be done `anew`.
     """
     rules, errors = check_files(paths, anew=anew)
-    known = _nothing if anew else _locked
+    known = _nothing if anew else locked
     errors += _broken(rules.rules, _within(paths), known)
     errors.sort(key=lambda error: (error.place.file, error.place.line, error.place.column) if error.place else ("", 0, 0))
-    return check_rules(rules.rules, _within(paths), seed=seed, known=known), errors
+    return check_rules(rules.rules, _within(paths), seed=seed, known=known, effort=Effort(seconds=seconds, apart=True)), errors
 
 
 def _broken(rules: Iterable[Rule], wanted: Callable[[Rule], bool], known: Known) -> list[RuleError]:
@@ -95,6 +116,11 @@ def _broken(rules: Iterable[Rule], wanted: Callable[[Rule], bool], known: Known)
         if (definition.entry.tests if definition else own[0].tests) and known(own[0]) is None:
             errors += broken_definition_tests(definition) if definition else broken_tests(own)
     return errors
+
+
+def failed_tests(rules: Iterable[Rule]) -> list[RuleError]:
+    """The test lines of `rules` that fail."""
+    return _broken(rules, lambda _: True, _nothing)
 
 
 def _entries(rules: Iterable[Rule], wanted: Callable[[Rule], bool]) -> dict[str, list[Rule]]:
@@ -110,7 +136,8 @@ def _nothing(_: Rule) -> Locked | None:
     return None
 
 
-def _locked(rule: Rule) -> Locked | None:
+def locked(rule: Rule) -> Locked | None:
+    """What the lock file beside a rule says of its entry, where that has the same text."""
     line = read_lock(_lock_beside(rule.place.file)).get(entry_of(rule))
     return line if line is not None and line.hash == text_hash(rule.text) and line.assurance != "assumed" else None
 
@@ -138,76 +165,104 @@ def check_rules(
     *,
     seed: int = 0,
     known: Known = _nothing,
-    proofs: bool = True,
-    repaired: bool = True,
+    effort: Effort = USUAL,
 ) -> list[Verdict]:
-    """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved if `proofs`."""
+    """A verdict for each entry among `rules`, by name: all its directions and variants are tested, and then proved, with this `effort`."""
     entries = _entries(rules, wanted)
-    kept = {name: found for name, own in entries.items() if (found := _kept(name, own, known)) is not None}
-    made = _made(sorted(entries.keys() - kept.keys()), lambda name: _verdict(name, entries[name], seed, proofs, repaired))
+    kept = {name: locked_verdict(own, line) for name, own in entries.items() if (line := known(own[0])) is not None}
+    names = sorted(entries.keys() - kept.keys())
+    workers = _workers(len(names), effort)
+
+    def judge(name: str) -> Verdict:
+        return _verdict(entries[name], seed, effort)
+
+    def ended(name: str, error: Ended) -> Verdict:
+        why = f"{_over(effort)}, and it was ended" if error.late else str(error)
+        return said_of(entries[name], UNKNOWN, why, seconds=(effort.seconds or 0.0) if error.late else 0.0)
+
+    made = judged(names, judge, ended, seconds=effort.seconds, workers=workers) if workers else {name: judge(name) for name in names}
     return [kept.get(name) or made[name] for name in sorted(entries)]
 
 
-def _made(entries: Sequence[str], judge: Callable[[str], Verdict]) -> dict[str, Verdict]:
-    """The verdicts of `judge` on the entries, by all processors where there are many."""
-    workers = min(len(os.sched_getaffinity(0)), len(entries) // FEWEST) if hasattr(os, "fork") else 0
-    if workers < 2:
-        return {name: judge(name) for name in entries}
-    global _JUDGE
-    _JUDGE = judge  # what a forked process takes along: rules are not sent
-    try:
-        with multiprocessing.get_context("fork").Pool(workers, _worker, (os.getpid(),)) as pool:
-            return {verdict.name: verdict for verdict in pool.imap_unordered(_judge, entries)}
-    finally:
-        _JUDGE = None
+def _workers(entries: int, effort: Effort) -> int:
+    """In how many processes so many entries are judged: 0 for this one."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found = min(processors, entries // FEWEST)
+    return max(1, found) if effort.apart else found if found > 1 else 0
 
 
-_JUDGE: Callable[[str], Verdict] | None = None
+def _over(effort: Effort) -> str:
+    return f"the time limit of {effort.seconds:g} s was over"
 
 
-def _worker(parent: int) -> None:
-    end_with(parent)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-
-
-def _judge(name: str) -> Verdict:
-    assert _JUDGE is not None
-    return _JUDGE(name)
-
-
-def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
+def said_of(
+    rules: Sequence[Rule], assurance: str, method: str, counterexample: str = "", *, seconds: float, repairs: tuple[str, ...] = ()
+) -> Verdict:  # fmt: skip
+    """The verdict on the entry of `rules`, with what was found of it."""
     first = rules[0]
-    line = known(first)
-    if line is None:
-        return None
+    return Verdict(
+        entry_of(first), first.place.file, first.place.line, str(first.numerics), assurance, seconds, method, counterexample,
+        text_hash(first.text), method, repairs, bool(first.natives),
+    )  # fmt: skip
+
+
+def locked_verdict(rules: Sequence[Rule], line: Locked) -> Verdict:
+    """The verdict that a lock file has on the entry of `rules`."""
+    first = rules[0]
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
     return Verdict(
-        name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
+        entry_of(first), first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
         native=bool(first.natives),
     )  # fmt: skip
 
 
-def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired: bool) -> Verdict:
-    start = perf_counter()
-    # a definition expands by what it says; what can be wrong is reading it from right to left, where that can be done
-    expanding = [rule for rule in rules if rule.definition is not None and rule.family == rule.definition]
-    tried = [rule for rule in rules if rule not in expanding] or expanding
-    compared, silent, counterexample = entry_tests(tried, seed)
-    if not compared and not counterexample and expanding:
-        tried = expanding
-        compared, silent, counterexample = entry_tests(tried, seed)
-    assurance = "refuted" if counterexample else "tested" if compared else "assumed"
-    quiet = f", {len(silent)} without an instance" if silent else ""
-    method = f"{compared} comparisons of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{quiet}"
-    if proofs and assurance == "tested" and tried is not expanding:
-        shown, how = shown_of(tried)
-        assurance, method = shown or assurance, how if shown else f"{method}{_agreed(tried, seed)}; {how}"
-    first = rules[0]
-    offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
-    return Verdict(
-        name, first.place.file, first.place.line, str(first.numerics), assurance, perf_counter() - start, method, counterexample,
-        text_hash(first.text), method, offered, bool(first.natives),
-    )  # fmt: skip
+def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
+    """The verdict on an entry: `unknown` where its time was over before there was one."""
+    start, time = perf_counter(), Time.of(UNLIMITED if effort.seconds is None else effort.seconds)
+    obligations.entry(entry_of(rules[0]))
+    with until(time):
+        tried, tests = _tested(rules, seed)
+        method = f"{tests} of {len(tried)} {'form' if len(tried) == 1 else 'forms'}{tests.quiet}"
+        if tests.counterexample:
+            offered = _repairs(rules[0], seed, time) if effort.proofs and effort.repaired else ()
+            return said_of(rules, "refuted", method, tests.counterexample, seconds=perf_counter() - start, repairs=offered)
+        assurance = "tested" if tests.compared else "assumed"
+        if not tests.late and effort.proofs and assurance == "tested" and not all(_expands(rule) for rule in tried):
+            assurance, method = _proved(tried, tests, seed, method, min(effort.proving, time.left))
+    if assurance != "proved" and (tests.late or time.over):
+        assurance, method = UNKNOWN, f"{_over(effort)} while it was {'drawn' if tests.late else 'proved'}: {method}"
+    return said_of(rules, assurance, method, seconds=perf_counter() - start)
+
+
+def _expands(rule: Rule) -> bool:
+    """Whether a rule says what an op is: it expands by that; what can be wrong is reading it from right to left, where that can be done."""
+    return rule.definition is not None and rule.family == rule.definition
+
+
+def _tested(rules: Sequence[Rule], seed: int) -> tuple[Sequence[Rule], Tests]:
+    """The rules of an entry that are on trial, and how their tests went."""
+    expanding = [rule for rule in rules if _expands(rule)]
+    tried = [rule for rule in rules if not _expands(rule)] or expanding
+    tests = entry_tests(tried, seed)
+    if tests.compared or tests.counterexample or tests.late or not expanding:
+        return tried, tests
+    return expanding, entry_tests(expanding, seed)
+
+
+def _proved(rules: Sequence[Rule], tests: Tests, seed: int, method: str, seconds: float) -> tuple[str, str]:
+    """The assurance of rules that were tested, and how it was shown; or why no more is shown."""
+    try:
+        shown, how = shown_of(rules, seconds=seconds)
+        return (shown, how) if shown else ("tested", f"{method}{_agreed(rules, seed)}; {how}")
+    except Late:
+        return "tested", method
+
+
+def _repairs(rule: Rule, seed: int, time: Time) -> tuple[str, ...]:
+    try:
+        return repairs(rule, lambda changed: _judged(changed, seed), seconds=min(REPAIRING, time.left))
+    except Late:
+        return ()
 
 
 def _agreed(rules: Sequence[Rule], seed: int) -> str:
@@ -234,13 +289,19 @@ def _identities(rule: Rule, seed: int) -> list[Identity | None]:
 
 
 def _judged(rules: Sequence[Rule], seed: int) -> str:
-    """The assurance of a rule that is tried out, in little time."""
+    """The assurance of a rule that is tried out, in little time.
+
+    Raises:
+        Late: there is no more time.
+    """
     try:
-        compared, _, counterexample = entry_tests(rules, seed)
+        tests = entry_tests(rules, seed)
     except CosetError:  # its sides have different types
         return "refuted"
-    if counterexample or not compared:
-        return "refuted" if counterexample else "assumed"
+    if tests.late:
+        raise Late
+    if tests.counterexample or not tests.compared:
+        return "refuted" if tests.counterexample else "assumed"
     return shown_of(rules, seconds=1.0)[0] or "tested"
 
 
@@ -274,6 +335,8 @@ def shown_of(rules: Sequence[Rule], *, seconds: float = SECONDS) -> tuple[str, s
         return "", "no proof: no instance with symbolic sizes"
     gaps.update(f"{name} has no instance with symbolic sizes" for form, name in silent.items() if form not in spoken)
     how = f"normal forms{' and Z3' if solver else ''}, {cases} instances of symbolic sizes, {covered}{_count(forms)}"
+    if SLOW in gaps:  # what a clock ended is no bound that anybody could name
+        return "", f"no proof: {how}; not all: {', '.join(sorted(gaps))}"
     return ("bounded", f"{how}; not all: {', '.join(sorted(gaps))}") if gaps else ("proved", how)
 
 
@@ -287,28 +350,50 @@ def _without_op(rule: Rule) -> str:
     return re.sub(r"\[[\w.]+\]", "[]", rule.name)
 
 
-def entry_tests(rules: Sequence[Rule], seed: int) -> tuple[int, set[str], str]:
-    """How many comparisons were made, which rules had none (ops that no element type of the rule fits), and the first counterexample.
+@dataclass
+class Tests:
+    """How the tests of an entry went: the comparisons that were made, which rules had none (ops that no element type of the rule fits), the
+    first counterexample, and whether the time was over before all was drawn (`late`)."""
 
-    Where few forms have instances, these are drawn as often as the forms of an entry that has few.
-    """
+    compared: int = 0
+    silent: set[str] = field(default_factory=set)
+    counterexample: str = ""
+    late: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.compared} comparisons"
+
+    @property
+    def quiet(self) -> str:
+        """How many rules had no comparison, where some had none."""
+        return f", {len(self.silent)} without an instance" if self.silent else ""
+
+
+def entry_tests(rules: Sequence[Rule], seed: int) -> Tests:
+    """How the rules of an entry do on drawn instances, one after the other. Where few forms have instances, these are drawn as often as the
+    forms of an entry that has few."""
     cases = max(LEAST, CASES // max(1, len(rules)))
-    compared, silent = 0, set[str]()
+    tests = Tests()
     for turn in range(2):
         for rule in rules:
-            if rule.name in silent:
+            if rule.name in tests.silent:
                 continue
-            outcome = test_rule(rule, seed + turn * len(rules), cases)
-            compared += outcome.cases
+            try:
+                outcome = test_rule(rule, seed + turn * len(rules), cases)
+            except Late:
+                tests.late = True
+                return tests
+            tests.compared += outcome.cases
             if not outcome.cases and not turn:
-                silent.add(rule.name)
+                tests.silent.add(rule.name)
             if outcome.counterexample is not None:
-                return compared, silent, str(outcome.counterexample)
-        left = max(1, len(rules) - len(silent))
+                tests.counterexample = str(outcome.counterexample)
+                return tests
+        left = max(1, len(rules) - len(tests.silent))
         if cases * left >= CASES:
             break
         cases = CASES // left
-    return compared, silent, ""
+    return tests
 
 
 def weaker(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -316,13 +401,15 @@ def weaker(verdicts: Iterable[Verdict]) -> list[Verdict]:
     found = []
     for verdict in verdicts:
         line = read_lock(Path(verdict.file).resolve().parent / NAME).get(verdict.name)
-        if verdict.ok and line is not None and ASSURANCES.index(verdict.assurance) > ASSURANCES.index(line.assurance):
+        told = verdict.assurance in ASSURANCES  # neither refuted nor unknown
+        if told and line is not None and ASSURANCES.index(verdict.assurance) > ASSURANCES.index(line.assurance):
             found.append(verdict)
     return found
 
 
 def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
-    """Enter the verdicts into the lock files beside their rules; entries of other files stay. Refuted entries lose their line."""
+    """Enter the verdicts into the lock files beside their rules; entries of other files stay. Refuted entries lose their line,
+    and one that is unknown keeps what it has: nothing, or what was shown of it before."""
     folders: dict[Path, list[Verdict]] = {}
     for verdict in verdicts:
         folders.setdefault(Path(verdict.file).resolve().parent, []).append(verdict)
@@ -330,7 +417,7 @@ def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
     for folder, own in sorted(folders.items()):
         path = folder / NAME
         lines = read_lock(path)
-        lines |= {v.name: Locked(v.hash, v.assurance, v.kept) for v in own if v.ok}
+        lines |= {v.name: Locked(v.hash, v.assurance, v.kept) for v in own if v.assurance in ASSURANCES}
         for verdict in own:
             if not verdict.ok:
                 lines.pop(verdict.name, None)

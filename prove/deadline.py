@@ -49,12 +49,17 @@ class Time:
 
 @contextmanager
 def until(time: Time) -> Iterator[None]:
-    """Inside, `look` says when `time` is over."""
-    _ends.append(time.ends)
+    """Inside, `look` says when `time` is over, or the time of what is around it."""
+    _ends.append(min([time.ends, *_ends[-1:]]))
     try:
         yield
     finally:
         _ends.pop()
+
+
+def left() -> float | None:
+    """The seconds that are left; None where nobody set a time."""
+    return max(0.0, _ends[-1] - process_time()) if _ends else None
 
 
 def look() -> None:

@@ -20,7 +20,7 @@ from coset.rules.library import read_text
 from coset.rules.parser import parse
 from coset.rules.rule import Rule
 
-SECONDS = 2.5  # for all repairs of one rule
+SECONDS = 2.5  # of the processor, for all repairs of one rule
 MOST = 3  # repairs that are offered
 CLASSES = ("float", "int", "signed", "unsigned", "bool")
 # from the least that is given up to the most
@@ -44,7 +44,7 @@ class Repair:
 
 def repairs(rule: Rule, judge: Judge, *, seconds: float = SECONDS) -> tuple[str, ...]:
     """The changes with which the entry of the refuted `rule` holds, in words with what was shown; none for definitions."""
-    ends = time.perf_counter() + seconds
+    ends = time.process_time() + seconds
     found = _entry(rule)
     if found is None:
         return ()
@@ -53,7 +53,7 @@ def repairs(rule: Rule, judge: Judge, *, seconds: float = SECONDS) -> tuple[str,
     offered: list[str] = []
     kept: list[Repair] = []
     for repair in itertools.chain(singles, _pairs(singles)):
-        if time.perf_counter() > ends or len(offered) == MOST or (offered and " and " in repair.text):
+        if time.process_time() > ends or len(offered) == MOST or (offered and " and " in repair.text):
             break  # a pair is offered only where no single change helps
         if any(_gives_more(repair, other) for other in kept):
             continue

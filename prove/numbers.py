@@ -22,7 +22,7 @@ from coset.dialects.expansion import expanded
 from coset.ir.constants import constant_of
 from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
 from coset.ir.types import TensorType
-from coset.prove import functions
+from coset.prove import functions, obligations
 from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar, parts
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined, scalar_constant
@@ -242,15 +242,15 @@ def _bounded(rule: Rule, name: str) -> bool:
 
 def _signs(rule: Rule, name: str) -> tuple[str, ...]:
     """The signs that the conditions leave to a number."""
+    obligations.about(rule.name)
     variables = {one: z3.Real(one) for condition in _conditions(rule) for one in (*_names(condition), name)}
     told = [fact for fact in (_fact(condition, variables) for condition in rule.compiled.conditions) if fact is not None]
     number = variables.setdefault(name, z3.Real(name))
 
     def possible(case: Any) -> bool:
         solver = z3.Solver()
-        solver.set("timeout", _MILLISECONDS)
         solver.add(*told, case)
-        return bool(solver.check() != z3.unsat)
+        return not obligations.unsatisfiable(solver, f"`{name}` has this sign", milliseconds=_MILLISECONDS)
 
     cases = ((POSITIVE, number > 0), (NEGATIVE, number < 0), (NOTHING, number == 0))
     return tuple(sign for sign, case in cases if possible(case))

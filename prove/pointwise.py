@@ -16,6 +16,7 @@ import z3
 
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType
+from coset.prove import obligations
 
 STEPS = 20_000_000  # of Z3, about four seconds: counted, so that what is shown does not depend on what else the machine does
 FORMATS = {
@@ -58,7 +59,7 @@ def equal(left: Term, right: Term, exceptions: frozenset[str], truths: Sequence[
     solver = z3.Solver()
     solver.set("rlimit", STEPS)
     solver.add(z3.Not(same), *map(translation.element, truths))
-    return bool(solver.check() == z3.unsat)
+    return obligations.unsatisfiable(solver, "an element of the sides differs bit by bit")
 
 
 def _same(a: Any, b: Any, exceptions: frozenset[str]) -> Any:

@@ -94,9 +94,12 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     same ones, whatever the rule is called.
 
     A side that the evaluator cannot compute (an opaque op) counts as no case.
+
+    Raises:
+        Late: the time that was set around it is over.
     """
     own = f"{seed}:{rule.left} => {rule.right}"
-    search = Search(random.Random(own), dtypes=DTYPES, firing=True)
+    search = Search(random.Random(own), dtypes=DTYPES, firing=True, watch=look)
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
@@ -127,6 +130,7 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
             every = costly or search.rare or round < THOROUGH
             for kind in (GRID, RANGE) if search.row else kinds if every else drawing.sample(kinds, SOME):
                 for _ in range(REPEATS if kind in PLAIN and _small(instance, FEW) else 1):
+                    look()
                     found = situation.compared(kind, generator)
                     if found is not None:
                         return Outcome(rule.name, done + 1, found)
@@ -170,7 +174,7 @@ def drawn(rule: Rule, seed: int, count: int) -> list[tuple[Term, Term]]:
     """Both sides of up to `count` small instances of `rule`, the same ones for one seed."""
     found: list[tuple[Term, Term]] = []
     for round in range(count):
-        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True)
+        search = Search(random.Random(f"{seed}:{rule.name}:{round}"), dtypes=1, firing=True, watch=look)
         for instance in instances(rule, search):
             pair = sides(rule, instance) if _small(instance) else None
             if pair is not None:

@@ -17,7 +17,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op, find_op, get_op
 from coset.ir.term import Term, topological
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove import facts, numbers, pointwise
+from coset.prove import facts, numbers, obligations, pointwise
 from coset.prove.cases import cases_of, expressions, inputs
 from coset.prove.conditions import unconditional
 from coset.prove.deadline import Late, Time, until
@@ -353,6 +353,7 @@ class _Look:
 
     def _one(self, case: Case) -> str:
         """Why an instance is open; nothing where it is shown."""
+        obligations.about(self.rule.name, case.sides)
         try:
             with until(self.time):
                 sides = facts.over_the_reals(self.rule, case.sides) if self.sense.real else case.sides

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from coset.commands.options import (
+    ALLOW_ASSUMED,
     DIM,
     DISABLE,
     JSON,
@@ -37,6 +38,7 @@ TARGET = click.option("--target", help="a name of `coset targets`, or a .toml fi
 @TIME_LIMIT
 @NODE_LIMIT
 @RULES
+@ALLOW_ASSUMED
 @DISABLE
 @ONLY
 @DIM
@@ -44,14 +46,15 @@ TARGET = click.option("--target", help="a name of `coset targets`, or a .toml fi
 @JSON
 def explain(
     model: str, rule: str, at: str | None, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int],
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Say where a rule matches in MODEL (0), or the nearest it comes and the condition that fails there (1)."""
     from coset.explaining.explain import Question
     from coset.explaining.explain import explain as run
     from coset.explaining.show import show_explained
 
-    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims)
+    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
     result = run(Question(job, rule, at))
     if as_json:
         print_json(result)
@@ -69,6 +72,7 @@ def explain(
 @TIME_LIMIT
 @NODE_LIMIT
 @RULES
+@ALLOW_ASSUMED
 @DISABLE
 @ONLY
 @DIM
@@ -76,14 +80,15 @@ def explain(
 @JSON
 def bisect(
     model: str, max_abs: float | None, max_rel: float | None, target: str | None, numerics: str, time_limit: float, node_limit: int,
-    rule_files: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    rule_files: tuple[str, ...], allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int],
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL; where its outputs differ too much (1), name the rules, and the values of MODEL, that are to blame."""
     from coset.explaining.bisect import Bounds
     from coset.explaining.bisect import bisect as run
     from coset.explaining.show import show_bisected
 
-    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims)
+    job = _job(model, target, numerics, (time_limit, node_limit), rule_files, (disabled, only), dims, allow_assumed=allow_assumed)
     result = run(job, Bounds(max_abs, max_rel))
     if as_json:
         print_json(result)
@@ -94,7 +99,7 @@ def bisect(
 
 def _job(
     model: str, target: str | None, numerics: str, limits: tuple[float, int], rules: tuple[str, ...],
-    admitted: tuple[tuple[str, ...], tuple[str, ...]], dims: dict[str, int],
+    admitted: tuple[tuple[str, ...], tuple[str, ...]], dims: dict[str, int], *, allow_assumed: bool,
 ) -> Job:  # fmt: skip
     """What `coset optimize` would do with the same options."""
     from coset.admission import Admission
@@ -104,4 +109,4 @@ def _job(
     from coset.task import Job
 
     found = find_target(target or default_target(model))
-    return Job(model, found, numerics, Limits(*limits), rules, dims, say, admission=Admission(*admitted))
+    return Job(model, found, numerics, Limits(*limits), rules, dims, say, admission=Admission(*admitted), allow_assumed=allow_assumed)

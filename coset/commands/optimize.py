@@ -9,6 +9,7 @@ import click
 
 from coset.answer import save
 from coset.commands.options import (
+    ALLOW_ASSUMED,
     DIM,
     DISABLE,
     JSON,
@@ -50,6 +51,7 @@ from coset.ir.errors import CosetError
     "--memory-limit", metavar="BYTES", callback=bytes_of, default="1G", show_default=True, help="memory of the search (1024s: K, M, G)"
 )
 @RULES
+@ALLOW_ASSUMED
 @click.option("--report", type=click.Path(), help="write the report: .json, or .html for a page")
 @click.option("--measure", type=click.IntRange(0, 64), default=0, help="try so many other programs too, and let the clock decide")
 @click.option("--range", "span", metavar="NAME=LOW:HIGH", callback=span_of, help="write a program for each stretch of sizes of a free dim")
@@ -68,7 +70,7 @@ from coset.ir.errors import CosetError
 def optimize(
     model: str, output: str, target: str | None, numerics: str, time_limit: float, node_limit: int, memory_limit: int,
     rule_files: tuple[str, ...], report: str | None, measure: int, span: tuple[str, int, int] | None, extraction_problem: str | None,
-    certificate: str | None, max_memory: int | None, verbose: bool,
+    certificate: str | None, max_memory: int | None, verbose: bool, allow_assumed: bool,
     zones: dict[str, str], keep: tuple[str, ...], disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Optimize MODEL (ONNX or StableHLO) for a target; the result takes its name when it was compared with MODEL."""
@@ -102,7 +104,7 @@ def optimize(
     with Telling(time_limit, verbose=verbose, counted=drawn) as telling:
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
-        job = replace(job, drawn=drawn, watch=telling.watch)
+        job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed)
         found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
         telling.finish()
     graphs = found.pop("graphs", None)
@@ -134,6 +136,7 @@ def optimize(
 @TIME_LIMIT
 @NODE_LIMIT
 @RULES
+@ALLOW_ASSUMED
 @click.option(
     "--code",
     type=click.Choice(["triton", "torch", "aten"]),
@@ -162,7 +165,7 @@ def optimize(
 def lower(
     model: str, output: str, max_memory: int | None, target: str, numerics: str, time_limit: float, node_limit: int,
     rule_files: tuple[str, ...], code: str, checked: str, profile: str | None, streams: int | None, atomics: bool,
-    disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    allow_assumed: bool, disabled: tuple[str, ...], only: tuple[str, ...], dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Lower MODEL (ONNX or StableHLO) to a Python package that needs torch and not coset."""
     from coset.admission import Admission
@@ -177,6 +180,7 @@ def lower(
     asked = Lowering(
         model, find_target(target), numerics, limits, rule_files, dims, code, Check(checked), say, max_memory=max_memory, atomics=atomics,
         profile=Path(profile) if profile is not None else None, streams=streams, admission=Admission(disabled, only),
+        allow_assumed=allow_assumed,
     )  # fmt: skip
     try:
         result = run(asked, Path(output))

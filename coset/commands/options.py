@@ -124,6 +124,9 @@ NUMERICS = click.option("--numerics", default="reassociates", show_default=True,
 TIME_LIMIT = click.option("--time-limit", type=float, default=30.0, show_default=True, help="seconds of search")
 NODE_LIMIT = click.option("--node-limit", type=int, default=200_000, show_default=True, help="e-nodes")
 RULES = click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules")
+ALLOW_ASSUMED = click.option(
+    "--allow-assumed", "allow_assumed", is_flag=True, help="let rules of --rules fire of which nothing is shown; the report names them"
+)
 DIM = click.option(
     "--dim", "dims", multiple=True, metavar="NAME=N", callback=dims_of, help="a number for a free dim (costs, comparison, timing)"
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from coset.commands.options import (
+    ALLOW_ASSUMED,
     DIM,
     JSON,
     NATIVE,
@@ -29,6 +30,7 @@ from coset.commands.options import (
     "--numerics", default="reassociates", show_default=True, help="what the steps may promise: exact, reassociates, real, approx or lossy"
 )
 @RULES
+@ALLOW_ASSUMED
 @click.option(
     "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=pairs_of, help="an input or output of AFTER, and what BEFORE calls it"
 )
@@ -40,7 +42,7 @@ from coset.commands.options import (
 @JSON
 def prove(
     before: str, after: str, numerics: str, rule_files: tuple[str, ...], pairs: dict[str, str], time_limit: float,
-    certificate: str | None, counterexample: str | None, dims: dict[str, int], as_json: bool,
+    certificate: str | None, counterexample: str | None, allow_assumed: bool, dims: dict[str, int], as_json: bool,
 ) -> int:  # fmt: skip
     """Prove that BEFORE and AFTER are the same program (0), refute it by inputs (1), or say how far it got (3)."""
     from coset.proving.prove import PROVED, REFUTED, Proving
@@ -49,7 +51,7 @@ def prove(
 
     proof, inputs = file_in_folder(certificate, "certificate"), file_in_folder(counterexample, "counterexample")
     refuse_overwriting((before, after), {"certificate": proof, "counterexample": inputs})
-    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, say))
+    result = run(Proving(Path(before), Path(after), numerics, rule_files, dims, pairs, time_limit, proof, inputs, say, allow_assumed))
     if as_json:
         print_json(result)
     else:
@@ -62,15 +64,19 @@ def prove(
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
+@ALLOW_ASSUMED
 @click.option("--prove", "prove_rules", is_flag=True, help="do not believe the lock files: test and prove the rules that are used anew")
 @NATIVE
 @JSON
-def verify(certificate: str, before: str, after: str, rule_files: tuple[str, ...], prove_rules: bool, as_json: bool) -> int:
+def verify(
+    certificate: str, before: str, after: str, rule_files: tuple[str, ...], allow_assumed: bool, prove_rules: bool, as_json: bool
+) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
     from coset.proving.verify import verify_files
     from coset.show import show_verified
 
-    result = verify_files(Path(certificate), Path(before), Path(after), rule_files, prove_rules=prove_rules)
+    files = Path(certificate), Path(before), Path(after)
+    result = verify_files(*files, rule_files, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say)
     if as_json:
         print_json(result)
     else:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
 
 from coset.answer import save
-from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, USER_ERROR, print_json, say
+from coset.commands.options import JSON, NATIVE, NEGATIVE, SUCCESS, UNKNOWN, USER_ERROR, print_json, say
 
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option("--all", "anew", is_flag=True, help="verify entries again whose text has not changed since")
 @click.option("--accept-weaker", "accept", is_flag=True, help="enter verdicts that are weaker than before into the lock file")
+@click.option(
+    "--time-limit",
+    "seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="seconds of the processor for each rule, to draw and to prove it; what is not done by then is unknown",
+)
+@click.option("--smt", type=click.Path(file_okay=False), help="write each question to Z3 as SMT-LIB into this folder; implies --all")
 @NATIVE
 @JSON
-def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> int:
-    """Parse, type-check, lint and verify rule FILES (default: the whole library)."""
+def check(files: tuple[str, ...], anew: bool, accept: bool, seconds: float, smt: str | None, as_json: bool) -> int:
+    """Parse, type-check, lint and verify rule FILES (default: the whole library): 1 where one is refuted, 3 where one is unknown."""
     import coset.dialects
     from coset.kernels import kernel_errors
     from coset.prove.check import prune_locks, verify, weaker, write_lock
+    from coset.prove.obligations import recording
+    from coset.rules.library import DEFAULT
     from coset.show import show_verdicts, verdict_summary
 
     assert coset.dialects
     paths = [Path(file) for file in files]
-    verdicts, errors = verify(paths, anew=anew) if paths else verify(anew=anew)
+    with nullcontext() if smt is None else recording(Path(smt)):
+        verdicts, errors = verify(paths or DEFAULT, anew=anew or smt is not None, seconds=seconds)
     errors += kernel_errors(paths)
     if as_json:
         print_json(verdict_summary(verdicts, errors))
@@ -39,9 +52,12 @@ def check(files: tuple[str, ...], anew: bool, accept: bool, as_json: bool) -> in
     if less or not all(verdict.ok for verdict in verdicts):
         return NEGATIVE
     write_lock(verdicts)
-    for name in prune_locks(paths) if paths else prune_locks():
+    for name in prune_locks(paths or DEFAULT):
         say(f"the lock file forgets `{name}`: no rule file beside it has an entry of this name")
-    return SUCCESS
+    unknown = [verdict.name for verdict in verdicts if verdict.assurance == "unknown"]
+    if unknown:
+        say(f"unknown: {', '.join(f'`{name}`' for name in unknown)}; nothing of it is locked: give more --time-limit, or split the rule")
+    return UNKNOWN if unknown else SUCCESS
 
 
 @click.command()

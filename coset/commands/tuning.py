@@ -6,7 +6,20 @@ from pathlib import Path
 
 import click
 
-from coset.commands.options import DIM, JSON, NATIVE, NODE_LIMIT, NUMERICS, RULES, SUCCESS, TIME_LIMIT, USER_ERROR, print_json, say
+from coset.commands.options import (
+    ALLOW_ASSUMED,
+    DIM,
+    JSON,
+    NATIVE,
+    NODE_LIMIT,
+    NUMERICS,
+    RULES,
+    SUCCESS,
+    TIME_LIMIT,
+    USER_ERROR,
+    print_json,
+    say,
+)
 from coset.ir.errors import CosetError
 
 
@@ -24,12 +37,14 @@ from coset.ir.errors import CosetError
 @TIME_LIMIT
 @NODE_LIMIT
 @RULES
+@ALLOW_ASSUMED
 @DIM
 @NATIVE
 @JSON
 def tune(
     model: str, target: str, profile: str | None, seconds: float, jobs: int | None, programs: int, prune_only: bool, numerics: str,
-    time_limit: float, node_limit: int, rule_files: tuple[str, ...], dims: dict[str, int], as_json: bool,
+    time_limit: float, node_limit: int, rule_files: tuple[str, ...], allow_assumed: bool, dims: dict[str, int],
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Try other tiles, warps and stages for the kernels of MODEL (and, with --programs, other programs) on this machine's GPU. What is
     found goes into the profile at once: another run goes on where this one was."""
@@ -43,7 +58,7 @@ def tune(
     if kept is None:
         raise CosetError("COSET_CACHE is empty: there is no folder for the profile", help="give --profile")
     limits = Limits(seconds=time_limit, nodes=node_limit)
-    asked = Tuning(model, find_target(target), numerics, limits, rule_files, dims, seconds, jobs or cores(), programs, say)
+    asked = Tuning(model, find_target(target), numerics, limits, rule_files, dims, seconds, jobs or cores(), programs, say, allow_assumed)
     with opened(kept) as store:
         found = tune_model(asked, store, measured=not prune_only)
     result = {**found, "profile": str(kept)}

@@ -73,7 +73,8 @@ class _Bisection:
     def run(self) -> dict[str, Any]:
         solved = self._solved(None)
         report, worst = self._outcome(finish(self.task, solved)[0])
-        result = {"within": worst is None, "max_abs": _largest(report, "max_abs"), "max_rel": _largest(report, "max_rel")}
+        result: dict[str, Any] = {"not_shown": self.job.own().told()}
+        result |= {"within": worst is None, "max_abs": _largest(report, "max_abs"), "max_rel": _largest(report, "max_rel")}
         if worst is None:
             return {**result, "worst": None, "rules": [], "values": [], **self._end()}
         if self._fails(()):

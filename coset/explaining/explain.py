@@ -68,6 +68,7 @@ def explain(question: Question) -> dict[str, Any]:
     used = _used(task, rules) if whole else 0
     nearest = [] if whole else _nearest(near)
     return {
+        "not_shown": job.own().told(),
         "rule": question.rule,
         "rules": sorted({rule.family for rule in rules}),
         "source": f"{rules[0].place.file}:{rules[0].place.line}",
@@ -94,7 +95,7 @@ def named_rules(job: Job, name: str) -> tuple[Rule, ...]:
     Raises:
         CosetError: there are none.
     """
-    every = [rule for phase in permitted_phases(job.rules, NUMERICS_ORDER[-1], lambda _: True) for rule in phase.rules]
+    every = [rule for phase in permitted_phases(job.own(), NUMERICS_ORDER[-1], lambda _: True) for rule in phase.rules]
     for wanted_name in (name, name + RECOGNISE):
         found = [rule for rule in every if wanted_name in (rule.name, rule.family)]
         recognising = [rule for rule in found if rule.definition is None or rule.recognises]
@@ -123,7 +124,7 @@ def _with(rules: Sequence[Rule], task: Task) -> list[Phase]:
         moving = composite and rule.definition is None and rule.phase == COMPOSITE  # movement around named ops that composites need
         return rule.name in wanted or moving or (rule.definition in inside and rule.recognises)
 
-    more = permitted_phases(task.job.rules, NUMERICS_ORDER[-1], taken)
+    more = permitted_phases(task.job.own(), NUMERICS_ORDER[-1], taken)
     phases = {phase.name: list(phase.rules) for phase in task.phases}
     there = {rule.name for found in phases.values() for rule in found}
     for phase in more:

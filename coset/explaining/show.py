@@ -7,9 +7,12 @@ from typing import Any
 
 import click
 
+from coset.show import show_not_shown
+
 
 def show_explained(result: Mapping[str, Any]) -> None:
     """Where a rule matched, or the nearest places with what is missing there."""
+    show_not_shown(result)
     click.echo(f"rule       {', '.join(result['rules'])}   ({result['source']})")
     for place in result["matched"]:
         click.echo(f"matched    {place['text']}   by {place['rule']}")
@@ -33,6 +36,7 @@ def show_explained(result: Mapping[str, Any]) -> None:
 
 def show_bisected(result: Mapping[str, Any]) -> None:
     """Whether outputs are within the bounds, and what is to blame where they are not."""
+    show_not_shown(result)
     click.echo(f"outputs    at most {result['max_abs']:.3g} off, {result['max_rel']:.3g} relative; {result['trials']} programs tried")
     if result["within"]:
         click.echo("within     the bounds; no rule is to blame")

@@ -18,6 +18,7 @@ from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
+from coset.own_rules import OwnRules, own_rules, warn
 from coset.prove.certificate import Certificate
 from coset.prove.contents import by_content, dims_by_content
 from coset.prove.fields import Identity, Refused, identical
@@ -54,14 +55,21 @@ class Proving:
     certificate: Path | None = None
     counterexample: Path | None = None
     progress: Progress = lambda _: None
+    allow_assumed: bool = False
 
 
 def prove(asked: Proving) -> dict[str, Any]:
-    """The answer, with `answer` one of proved, refuted and unknown.
+    """The answer, with `answer` one of proved, refuted and unknown, and what of the user's rules is `not_shown`.
 
     Raises:
-        CosetError: a file cannot be read, or the programs have interfaces that do not correspond.
+        CosetError: a file cannot be read, the programs have interfaces that do not correspond, or as `own_rules`.
     """
+    own = own_rules(asked.rules, allow_assumed=asked.allow_assumed, seconds=asked.seconds, progress=asked.progress)
+    warn(own, asked.progress)
+    return {"not_shown": own.told(), **_answer(asked, own)}
+
+
+def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
     before, after = read_program(asked.before), read_program(asked.after)
@@ -76,7 +84,7 @@ def prove(asked: Proving) -> dict[str, Any]:
         return _refuted(asked, pair, report, 0, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
-        certificate, verdict = _shown(asked, before, pair, report.binding)
+        certificate, verdict = _shown(asked, own, before, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
         identity = None if asked.numerics == "exact" else _identity(before, in_order(before, after, names))
@@ -131,13 +139,13 @@ def _identity(before: Program, after: Program) -> Identity | None:
     return Identity(min(each.points for each in shown), sum(each.error for each in shown)) if shown and len(shown) == len(found) else None
 
 
-def _shown(asked: Proving, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
+def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
     Raises:
         Uncertified: there is none.
     """
-    phases = with_witnesses(permitted_phases(asked.rules, asked.numerics, lambda rule: not rule.recognises))
+    phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises))
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
     feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))

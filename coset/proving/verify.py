@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import coset.dialects
 from coset.fold import fallback_for
+from coset.own_rules import own_rules, warn
 from coset.prove.certificate import read_certificate
 from coset.prove.kernel import Rejected, Verdict, verify
 from coset.reference import read_program
@@ -28,27 +29,37 @@ def summary(verdict: Verdict) -> dict[str, Any]:
 
 
 def verify_files(
-    certificate: Path, before: Path, after: Path, rules: Sequence[str | Path] = (), *, prove_rules: bool = False
+    certificate: Path,
+    before: Path,
+    after: Path,
+    rules: Sequence[str | Path] = (),
+    *,
+    prove_rules: bool = False,
+    allow_assumed: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Whether the certificate shows that the programs of two files are equal, and what that rests on; `ok` is False with the `reason` where
-    it does not. `rules`: files of further rules that it was made with. With `prove_rules` what lock files say of the rules that are used
+    it does not. `rules`: files of further rules that it was made with, which are checked first: one of which nothing is shown is taken with
+    `allow_assumed` only. With `prove_rules` what lock files say of the rules that are used
     is not believed: they are tested and proved anew.
 
     Raises:
-        CosetError: a file cannot be read, or is no model, rule file or certificate.
+        CosetError: a file cannot be read, or is no model, rule file or certificate; as `own_rules`.
     """
     started = time.perf_counter()
-    known = {rule.name: rule for rule in load([*DEFAULT, *map(Path, rules)]).rules}
+    own = own_rules(rules, allow_assumed=allow_assumed, progress=progress)
+    warn(own, progress)
+    known = {rule.name: own.assured(rule) for rule in load([*DEFAULT, *map(Path, rules)]).rules}
     programs = read_program(before), read_program(after)
     proof = read_certificate(certificate)
     read = time.perf_counter()
     try:
         verdict = verify(proof, *programs, known.get, fallback=fallback_for({}))
     except Rejected as error:
-        return {"ok": False, "reason": error.message, "help": error.help, "seconds": time.perf_counter() - started}
+        return {"not_shown": own.told(), "ok": False, "reason": error.message, "help": error.help, "seconds": time.perf_counter() - started}
     verified = time.perf_counter()
     seconds = {"read": read - started, "verify": verified - read}
-    found = {"ok": True, **summary(verdict)}
+    found = {"not_shown": own.told(), "ok": True, **summary(verdict)}
     if prove_rules:
         used = {entry_of(known[name]) for names in verdict.promises.values() for name in names}
         weaker = _weaker([rule for rule in known.values() if entry_of(rule) in used])
@@ -62,10 +73,10 @@ def verify_files(
 
 def _weaker(rules: Iterable[Rule]) -> str | None:
     """What is wrong with the first entry of which less can be shown than the lock file says; None where nothing is."""
-    from coset.prove.check import check_rules  # the prover, which other certificates do without
+    from coset.prove.check import Effort, check_rules  # the prover, which other certificates do without
 
     claimed = {entry_of(rule): rule.assurance for rule in rules}
-    for verdict in check_rules(rules, repaired=False):
+    for verdict in check_rules(rules, effort=Effort(repaired=False)):
         if verdict.assurance == "refuted":
             return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is false: {verdict.counterexample}"
         if ASSURANCES.index(verdict.assurance) > ASSURANCES.index(claimed[verdict.name]):

@@ -15,6 +15,7 @@ from coset.feeds import Feed
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, topological
+from coset.own_rules import NO_RULES
 from coset.prove.contents import by_content, dims_by_content, fitted
 from coset.proving.alike import counts, drawn
 from coset.proving.interface import in_order, paired
@@ -158,7 +159,7 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
     end = time.monotonic() + seconds
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
-    phases = with_witnesses(permitted_phases((), numerics, lambda rule: not rule.recognises))
+    phases = with_witnesses(permitted_phases(NO_RULES, numerics, lambda rule: not rule.recognises))
     if many > MOST_TERMS:
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coset.show import CONSOLE, new_table
+from coset.show import CONSOLE, new_table, show_not_shown
 
 
 def show_tuned(result: Mapping[str, Any]) -> None:
     """What was left of each family, and what the clock chose."""
+    show_not_shown(result)
     CONSOLE.print(f"target     {result['target']} ({result['architecture']}), {result['compiler']}", markup=False)
     if result["sizes"]:
         CONSOLE.print(f"sizes      {', '.join(f'{name}={size}' for name, size in result['sizes'].items())}", markup=False)

@@ -48,6 +48,7 @@ class Tuning:
     jobs: int = 2
     programs: int = 0
     progress: Progress = lambda _: None
+    allow_assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,13 @@ def prepare(asked: Tuning) -> Prepared:
     Raises:
         CosetError: the model is none that can be lowered.
     """
+    job = Job(
+        asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress,
+        allow_assumed=asked.allow_assumed,
+    )  # fmt: skip
+    job.own()  # before anything is read
     asked.progress("reading the model")
     original = read_program(asked.model)
-    job = Job(asked.model, asked.target, asked.numerics, asked.limits, asked.rules, asked.dims or {}, asked.progress)
     task = searched(job, original)
     asked.progress("searching equal programs")
     options = options_for(asked.numerics, asked.target)
@@ -133,6 +138,7 @@ class _Run:
             counts.update(kernels=1, alternatives=len(each.tunable.choices), compiled=len(each.facts), survivors=len(each.survivors))
         programs = self.prepared.programs if self.prepared is not None else ()
         found: dict[str, Any] = {
+            "not_shown": self.prepared.task.job.own().told() if self.prepared is not None else [],
             "target": self.asked.target.name, "architecture": self.pruning.architecture, "compiler": self.pruning.versions,
             "sizes": dict(self.prepared.sizes) if self.prepared is not None else {}, "stop": self.stop,
             "programs": [each.summary() for each in programs], "different_kernels": len(self.kernels),

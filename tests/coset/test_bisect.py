@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from forged import forged
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
@@ -61,7 +62,7 @@ def model(tmp_path: Path) -> Path:
 def wrong(tmp_path: Path) -> Path:
     path = tmp_path / "wrong.rules"
     path.write_text(WRONG)
-    return path
+    return forged(path)
 
 
 def test_a_planted_rule_is_named_with_its_place(model: Path, wrong: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,6 +89,7 @@ def test_two_rules_that_break_only_together_are_both_named(model: Path, tmp_path
     """The first makes an op that the model has not, the second makes something false of it."""
     path = tmp_path / "pair.rules"
     path.write_text(PAIR)
+    forged(path)
     assert run(["bisect", str(model), "--rules", str(path), "--only-rules", "*_half", "--json"]) == 1
     named = [rule["name"] for rule in json.loads(capsys.readouterr().out)["rules"]]
     assert "first_half" in named

@@ -22,6 +22,7 @@ from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.onnx import write
+from coset.own_rules import NO_RULES
 from coset.prove.certificate import Certificate
 from coset.prove.contents import by_content
 from coset.proving.certify import Way, accepted, certificate_of
@@ -204,7 +205,7 @@ def test_what_is_written_in_parts_is_what_it_was(tmp_path: Path) -> None:
     program, path = Program((x,), tuple(ends.items())), tmp_path / "written.onnx"
     write(program, path)
     after = read_program(path)
-    phases = with_witnesses(permitted_phases((), "reassociates", lambda rule: not rule.recognises))
+    phases = with_witnesses(permitted_phases(NO_RULES, "reassociates", lambda rule: not rule.recognises))
     steps = join(list(zip(by_content(program).roots, by_content(after).roots, strict=True)), phases)
     verdict = accepted(certificate_of(by_content(program), by_content(after), steps), program, after, phases)
     assert verdict["steps"] >= 2 and verdict["numerics"] == "reassociates"

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from forged import forged
 
 import coset
 from coset.cli import run
@@ -73,6 +74,7 @@ def test_a_wrong_kept_value_is_not_handed_out(model: Path, tmp_path: Path, capsy
     """The outputs are right: only the value inside is not."""
     rules, out = tmp_path / "wrong.rules", tmp_path / "out.onnx"
     rules.write_text(WRONG)
+    forged(rules)
     assert run(["optimize", str(model), "-o", str(out), "--rules", str(rules), "--keep-value", "side"]) == 1
     assert "rule `gelu_is_relu` breaks the program (output `side`" in capsys.readouterr().err
     assert not out.exists()

@@ -15,6 +15,7 @@ from coset.egraph.search import Request, Search
 from coset.frontends.onnx import import_model
 from coset.ir.program import Program
 from coset.ir.types import TupleType
+from coset.own_rules import NO_RULES
 from coset.rules import payloads
 from coset.rules.refusal import unmet
 from coset.task import permitted_phases
@@ -56,7 +57,7 @@ def situations(search: Search) -> Iterator[tuple[Any, list[Any], list[Any], list
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_unmet_is_what_decide_refuses(name: str) -> None:
-    phases = permitted_phases((), "lossy", lambda _: True)
+    phases = permitted_phases(NO_RULES, "lossy", lambda _: True)
     search = Search(Request(PROGRAMS[name]().roots, (), tuple(phases), Limits(nodes=3_000)))
     for _ in search.run():
         pass
@@ -71,7 +72,7 @@ def test_what_is_unmet_is_what_decide_refuses(name: str) -> None:
 
 def test_refused_matches_are_dropped_where_matches_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them and no others: what is found is the same either way."""
-    roots, phases = PROGRAMS["layer_norm/torch-script14-inputs"]().roots, tuple(permitted_phases((), "exact", lambda _: True))
+    roots, phases = PROGRAMS["layer_norm/torch-script14-inputs"]().roots, tuple(permitted_phases(NO_RULES, "exact", lambda _: True))
 
     def searched(most: int) -> tuple[int, int]:
         monkeypatch.setattr("coset.egraph.search.WAITING", most)

@@ -25,6 +25,7 @@ from coset.extract.select import reprice, select
 from coset.ir.dims import symbol
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import F32, tensor
+from coset.own_rules import NO_RULES
 from coset.regionwise import Solved, solve
 from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
@@ -179,7 +180,7 @@ def test_small_and_irregular_programs_stay_whole() -> None:
 def library() -> tuple[Phase, ...]:
     """The phases of `coset optimize` for this target, which are the same whatever ops the process has read."""
     own = f"{CPU.dialect}."
-    return tuple(permitted_phases((), "reassociates", lambda r: not r.recognises or str(r.definition).startswith(own)))
+    return tuple(permitted_phases(NO_RULES, "reassociates", lambda r: not r.recognises or str(r.definition).startswith(own)))
 
 
 def solved(roots: Sequence[Term], limits: Limits = DEFAULT, phases: Sequence[Phase] | None = None) -> Solved:

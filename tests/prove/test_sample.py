@@ -12,7 +12,7 @@ import coset.dialects
 from coset.cli import run
 from coset.ir.term import input_term
 from coset.ir.types import DTYPES, TensorType
-from coset.prove.check import check, check_rules, write_lock
+from coset.prove.check import Effort, check, check_rules, write_lock
 from coset.prove.sample import difference_of
 from coset.prove.sample import test_rule as try_rule
 from coset.rules.library import DEFAULT, load
@@ -69,7 +69,7 @@ ENTRIES = [pytest.param(name, marks=pytest.mark.slow if place % 2 or _is_slow(na
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_each_rule_of_the_library_holds_on_samples(name: str) -> None:
-    (verdict,) = check_rules([rule for rule in load().rules if entry_of(rule) == name], seed=7, proofs=False)
+    (verdict,) = check_rules([rule for rule in load().rules if entry_of(rule) == name], seed=7, effort=Effort(proofs=False))
     assert verdict.ok, verdict.counterexample
     assert verdict.assurance == "tested"
 

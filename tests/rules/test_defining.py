@@ -15,7 +15,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op, withdraw
 from coset.ir.term import absent, input_term, make, topological
 from coset.ir.types import BF16, F32, I32, I64, TupleType, tensor
-from coset.prove.check import check_rules
+from coset.prove.check import Effort, check_rules
 from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand
 from coset.rules.rule import Rule
 
@@ -95,7 +95,7 @@ def value(name: str, arrays: list[np.ndarray | None], **attributes: object) -> A
 
 @pytest.mark.slow
 def test_every_definition_is_tested_on_values(rules: list[Rule]) -> None:
-    verdicts = {verdict.name: verdict for verdict in check_rules(rules, proofs=False)}
+    verdicts = {verdict.name: verdict for verdict in check_rules(rules, effort=Effort(proofs=False))}
     assert {name: verdict.assurance for name, verdict in verdicts.items()} == dict.fromkeys(sorted(verdicts), "tested")
     assert len(verdicts) == TEXT.count("op probe.")
 

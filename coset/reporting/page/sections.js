@@ -157,6 +157,7 @@ function measuredSection(measured) {
 
 function warnings(report) {
   const found = [];
+  for (const each of report.not_shown || []) found.push(`Nothing is shown of rule ${each.rule} (${each.file}:${each.line}), which was allowed to fire: ${each.reason}`);
   if (report.check && report.check.ok === false) found.push("The outputs of the two programs differ.");
   for (const left of report.left_out || []) found.push(`Rule ${left.rule} was left out, as it breaks this program: ${left.problem}`);
   if (report.certificate && !report.certificate.ok) found.push(`No certificate was made: ${report.certificate.reason}`);

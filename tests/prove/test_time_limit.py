@@ -1,0 +1,211 @@
+"""No rule is looked at for longer than its time limit, whatever it does with it; what is not done by then is unknown, and no grade."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import z3
+
+from coset.cli import run
+from coset.ir.errors import CosetError
+from coset.prove import check as prover
+from coset.prove import obligations
+from coset.prove.check import Effort, check_rules, entry_tests, shown_of, verify, weaker, write_lock
+from coset.prove.deadline import Late, Time, left, look, until
+from coset.prove.judging import Ended, judged
+from coset.rules.library import load
+from coset.rules.lock import NAME, Locked, read_lock, save_lock, text_hash
+from coset.rules.rule import Rule
+
+ODD = "rule tanh_odd for x: F[S..] tanh(-x) => -tanh(x) numerics exact\n"
+SIX = """rule six_transposes
+  for x: T[S..], p, q, r, s, t, u: permutation(S)
+  transpose(transpose(transpose(transpose(transpose(transpose(x, p), q), r), s), t), u)
+      => transpose(x, compose(compose(compose(compose(compose(p, q), r), s), t), u))
+  numerics exact
+"""
+FALSE = "rule tanh_even for x: F[S..] tanh(-x) => tanh(x) numerics exact\n"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a file of rules."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "mine.rules"
+        path.write_text(f"use stablehlo as hlo, chlo\n{text}")
+        return path
+
+    return write
+
+
+def rules_of(path: Path) -> list[Rule]:
+    return [rule for rule in load([path]).rules if rule.place.file == str(path)]
+
+
+def test_what_is_not_proved_in_time_is_unknown_with_exit_code_3(written: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its instances, which all agree, are more than there is time for: drawn by half a second, and proved by none."""
+    path = written(SIX + ODD)
+    assert run(["check", str(path), "--time-limit", "1.5", "--json"]) == 3
+    said = capsys.readouterr()
+    found = {rule["name"]: rule for rule in json.loads(said.out)["rules"]}
+    six = found["six_transposes"]
+    assert six["assurance"] == "unknown" and "the time limit of 1.5 s was over while it was" in six["method"]
+    assert found["tanh_odd"]["assurance"] == "proved"
+    assert json.loads(said.out)["ratios"]["unknown"] == 0.5
+    assert "unknown: `six_transposes`" in said.err and "--time-limit" in said.err
+    assert set(read_lock(path.parent / NAME)) == {"tanh_odd"}
+
+
+def test_a_table_says_unknown(written: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(written(ODD)), "--time-limit", "0.000001"]) == 3
+    assert "100% unknown" in capsys.readouterr().out
+
+
+def test_refuted_wins_over_unknown(written: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(written(SIX + FALSE)), "--time-limit", "1.5", "--json"]) == 1
+    words = [rule["assurance"] for rule in json.loads(capsys.readouterr().out)["rules"]]
+    assert words == ["unknown", "refuted"]
+
+
+def test_a_limit_is_more_than_nothing(written: Callable[[str], Path]) -> None:
+    assert run(["check", str(written(ODD)), "--time-limit", "0"]) == 2
+
+
+def test_unknown_takes_nothing_from_the_lock_file(written: Callable[[str], Path]) -> None:
+    """What was shown before of the same text stays; it is not called weaker, for nothing was found."""
+    path = written(ODD)
+    (rule,) = rules_of(path)
+    line = Locked(text_hash(rule.text), "bounded", "before")
+    save_lock(path.parent / NAME, {"tanh_odd": line})
+    verdicts, errors = verify([path], anew=True, seconds=1e-6)
+    assert [verdict.assurance for verdict in verdicts] == ["unknown"] and not errors
+    assert weaker(verdicts) == []
+    write_lock(verdicts)
+    assert read_lock(path.parent / NAME) == {"tanh_odd": line}
+
+
+def test_a_judge_that_does_not_end_is_ended(written: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that never looks at its clock: the others are judged all the same."""
+    path = written(ODD + SIX)
+    honest = entry_tests
+
+    def endless(rules: list[Rule], seed: int) -> object:
+        while rules[0].family == "six_transposes":
+            pass
+        return honest(rules, seed)
+
+    monkeypatch.setattr(prover, "entry_tests", endless)
+    monkeypatch.setattr("coset.prove.judging.SLACK", 0)
+    verdicts = {verdict.name: verdict for verdict in verify([path], seconds=1.0)[0]}
+    assert verdicts["six_transposes"].assurance == "unknown" and verdicts["six_transposes"].method.endswith("it was ended")
+    assert verdicts["tanh_odd"].assurance != "unknown"
+
+
+def test_a_judge_that_dies_leaves_an_unknown(written: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prover, "entry_tests", lambda *_: signal.raise_signal(signal.SIGTERM))
+    (verdict,) = verify([written(ODD)])[0]
+    assert (verdict.assurance, verdict.method) == ("unknown", "its process ended with SIGTERM")
+
+
+def test_what_a_judge_raises_is_raised_here() -> None:
+    def refuse(name: str) -> str:
+        if name == "a mistake":
+            raise CosetError("it is wrong", help="mend it")
+        raise ValueError("a bug")
+
+    def never(name: str, error: Ended) -> str:
+        raise AssertionError(name)
+
+    with pytest.raises(CosetError, match="it is wrong") as caught:
+        judged(["a mistake"], refuse, never, seconds=None, workers=1)
+    assert caught.value.help == "mend it"
+    with pytest.raises(RuntimeError, match="ValueError: a bug"):
+        judged(["a bug"], refuse, never, seconds=5.0, workers=2)
+    assert judged([str(number) for number in range(9)], lambda name: name * 2, never, seconds=5.0, workers=3)["7"] == "77"
+
+
+def test_a_time_inside_of_another_does_not_outlast_it() -> None:
+    assert left() is None
+    with until(Time.of(-1.0)), until(Time.of(60.0)):
+        assert left() == 0.0
+        with pytest.raises(Late):
+            look()
+    with until(Time.of(60.0)), until(Time.of(30.0)):
+        rest = left()
+        assert rest is not None and rest <= 30.0
+    look()
+
+
+def test_what_a_clock_ended_is_no_bound(written: Callable[[str], Path]) -> None:
+    """It was `bounded` once, for as many instances as the machine was fast."""
+    rules = rules_of(written(SIX))
+    shown, how = shown_of(rules, seconds=0.5)
+    assert shown == "" and "more instances than there was time for" in how
+
+
+def test_an_answer_that_z3_has_no_time_for_ends_the_proof() -> None:
+    """Neither sat nor unsat: `Late` where the time around it is over, and no more than not shown where only its steps are."""
+    x, y, z = z3.FPs("x y z", z3.Float64())
+    nearest = z3.RNE()
+    hard = z3.fpAdd(nearest, x, z3.fpMul(nearest, y, z)) != z3.fpAdd(nearest, z3.fpMul(nearest, z, y), z3.fpDiv(nearest, x, y))
+    solver = z3.Solver()
+    solver.set("rlimit", 1000)
+    solver.add(hard)
+    assert not obligations.unsatisfiable(solver, "hard")
+    solver = z3.Solver()
+    solver.add(hard, z3.fpMul(nearest, x, y) == z3.fpDiv(nearest, z, x), z3.fpGT(x, y))
+    with until(Time.of(0.2)), pytest.raises(Late):
+        obligations.unsatisfiable(solver, "hard")
+
+
+def test_without_a_limit_nothing_is_unknown(written: Callable[[str], Path]) -> None:
+    (verdict,) = check_rules(rules_of(written(ODD)), effort=Effort(proofs=False))
+    assert verdict.assurance == "tested" and verdict.seconds < time.process_time() + 60
+
+
+# ---------------------------------------------------------------- questions as SMT-LIB
+
+
+def test_each_question_is_a_file_with_its_rule_and_its_answer(written: Callable[[str], Path], tmp_path: Path) -> None:
+    path = written(
+        "rule product_of_abs for x: F[S..], y: F[S..], F: float abs(x * y) => abs(x) * abs(y) numerics exact\n"
+        "rule square_not_negative for x: F[S..], F: float abs(x * x) => x * x numerics reassociates\n"
+    )
+    for folder in ("one", "other"):
+        assert run(["check", str(path), "--smt", str(tmp_path / folder)]) == 0  # the second time although all is locked
+    files = sorted((tmp_path / "one").iterdir())
+    names = [file.name for file in files]
+    assert {name.rpartition("-")[0] for name in names} == {"product_of_abs", "square_not_negative"}
+    assert "product_of_abs-0000.smt2" in names and all(name.endswith(".smt2") for name in names)
+    assert names == sorted(file.name for file in (tmp_path / "other").iterdir())
+    for file in files:
+        text = file.read_text()
+        assert text == (tmp_path / "other" / file.name).read_text()
+        lines = text.splitlines()
+        assert lines[0].startswith(f"; rule {file.name.rpartition('-')[0]}") and "\n; instance: %" in text and "\n; asserted: " in text
+        assert "(set-logic ALL)" in lines and lines[-1] == "(check-sat)"
+        (status,) = (line for line in lines if line.startswith("(set-info :status "))
+        solver = z3.Solver()
+        solver.from_string(text)
+        assert str(solver.check()) == status.removeprefix("(set-info :status ").rstrip(")") == "unsat"
+
+
+def test_nothing_is_written_where_nobody_asked(tmp_path: Path) -> None:
+    def asked() -> bool:
+        solver = z3.Solver()
+        solver.add(z3.Real("x") > 0)
+        return obligations.unsatisfiable(solver, "x is\n positive")
+
+    with obligations.recording(tmp_path / "smt"):
+        obligations.entry("a/b c")
+        assert not asked()
+        assert not asked()  # which is no other question
+    assert not asked()
+    (file,) = (tmp_path / "smt").iterdir()
+    assert file.name == "a_b_c-0000.smt2" and "; asserted: x is positive\n" in file.read_text() and "status sat" in file.read_text()
