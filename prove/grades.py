@@ -1,0 +1,131 @@
+"""Grades of a rule by range: for each class of float types whether what it stores is admitted always, for some instances, or never."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, topological
+from coset.ir.types import DTYPES, DType, TensorType
+from coset.prove.growth import Growth, growth
+from coset.prove.retyped import retyped
+from coset.prove.sample import sides
+from coset.rules.instance import Search, instances
+from coset.rules.rule import Rule
+
+CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}  # each with the type that speaks for it
+ALWAYS, SOME, NEVER = "always", "by instance", "never"
+DRAWS = 6
+QUESTIONS = 4000  # to type rules, for one draw
+MANY = 1 << 20  # elements that an op may fold
+EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What is known for one class of float types: the verdict, the growth of the worst instance as text, whether it was drawn."""
+
+    verdict: str
+    growth: str
+    drawn: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.growth})" if self.growth != "h = 0" else self.verdict
+
+
+def class_of(dtype: DType) -> str:
+    """The class of a float type."""
+    return "f8" if dtype.bits <= 8 else dtype.name
+
+
+def grades(rule: Rule) -> dict[str, Grade]:
+    """The grades of one direction and variant of a rule, by class of float types; none where no instance has floats."""
+    constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
+    pairs = list(_pairs(rule))
+    found: dict[str, Grade] = {}
+    for name, dtype in CLASSES.items():
+        growths = []
+        for pair in pairs:
+            typed = _typed(pair, DTYPES[dtype])
+            if typed is not None:
+                both = (growth(*typed, constants=constants, facts=facts), growth(*typed, constants=constants, facts=facts, most=MANY))
+                growths += [(each, admitted_at(each, name)) for each in both]
+        if growths:
+            found[name] = _grade(growths)
+    return found
+
+
+def constants_of(rule: Rule) -> frozenset[str]:
+    """The variables that stand for numbers of the program."""
+    return frozenset(name for fact, name in rule.facts if fact == "const")
+
+
+def admitted_at(found: Growth, name: str) -> bool:
+    """Whether what is stored in types of the class is admitted."""
+    return all(value.admitted for value in found.values if class_of(value.dtype) == name)
+
+
+def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
+    """The grades of several forms together."""
+    result: dict[str, Grade] = {}
+    for name in CLASSES:
+        own = [each[name] for each in found if name in each]
+        if own:
+            words = {grade.verdict for grade in own}
+            worst = max(own, key=lambda grade: (ALWAYS, SOME, NEVER).index(grade.verdict))
+            verdict = words.pop() if len(words) == 1 else SOME
+            result[name] = Grade(verdict, worst.growth, any(grade.drawn for grade in own))
+    return result
+
+
+def _grade(growths: Sequence[tuple[Growth, bool]]) -> Grade:
+    good = [each for each, fine in growths if fine]
+    bad = [each for each, fine in growths if not fine]
+    verdict = ALWAYS if not bad else NEVER if not good else SOME
+    worst = max(bad or good, key=lambda each: _size(each))
+    return Grade(verdict, str(worst), any(each.drawn for each, _ in growths))
+
+
+def _size(found: Growth) -> tuple[float, float]:
+    worst = found.worst
+    if worst is None:
+        return 0.0, 0.0
+    bound = max(worst.first, worst.second)
+    return (float(worst.degree or 99), worst.over) if bound == float("inf") else (1.0, bound)
+
+
+def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
+    """Both sides of some instances with floats."""
+    names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
+    for turn, exponent in enumerate(EXPONENTS[:DRAWS]):
+        draw = random.Random(f"growth {turn}")
+        numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
+        search = Search(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
+        try:
+            for instance in instances(rule, search):
+                pair = sides(rule, instance)
+                if pair is not None:
+                    if any(_is_float(term) for term in topological(pair)):
+                        yield pair
+                    break
+        except CosetError:
+            continue
+
+
+def _typed(pair: tuple[Term, Term], dtype: DType) -> tuple[Term, Term] | None:
+    """The instance with floats of this type in the place of those of f32; None where it has none, or cannot be."""
+    if not any(term.type.dtype == DTYPES["f32"] for term in topological(pair) if isinstance(term.type, TensorType)):
+        return None
+    if dtype == DTYPES["f32"]:
+        return pair
+    try:
+        left, right = retyped(pair, {DTYPES["f32"]: dtype})
+    except (CosetError, OverflowError):
+        return None
+    return left, right
+
+
+def _is_float(term: Term) -> bool:
+    return isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
