@@ -29,8 +29,8 @@ VAST = 1e9  # log2 of what is beyond f64
 
 @dataclass(frozen=True)
 class Measured:
-    """How far a value outweighed the heaviest of the left: 2^first, 2^second times; and by how much, `over`, it left the domain of 2^(+-room)
-    where the values of the left stayed within the root of it that belongs to the largest degree."""
+    """How far a value outweighed the heaviest of the left: 2^first, 2^second times; and by how much, `over`, it left the domain of
+    2^(+-room) where the values of the left stayed within the root of it that belongs to the largest degree."""
 
     first: float
     second: float

@@ -13,13 +13,16 @@ from coset.prove.growth import Growth, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.instance import Search, instances
+from coset.rules.lock import arrow
 from coset.rules.rule import Rule
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}  # each with the type that speaks for it
-ALWAYS, SOME, NEVER = "always", "by instance", "never"
+ALWAYS, COUNTED, SOME, NEVER = "always", "by count", "by instance", "never"  # by count: where ops fold no more than `FEW` elements
+ORDER = (ALWAYS, COUNTED, SOME, NEVER)
 DRAWS = 6
 QUESTIONS = 4000  # to type rules, for one draw
 MANY = 1 << 20  # elements that an op may fold
+FEW = {"f8": 1, "f16": 1, "bf16": 1 << 16, "f32": 1 << 16, "f64": 1 << 20}  # elements that ops may fold, all together
 EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
 
 
@@ -41,20 +44,28 @@ def class_of(dtype: DType) -> str:
 
 
 def grades(rule: Rule) -> dict[str, Grade]:
-    """The grades of one direction and variant of a rule, by class of float types; none where no instance has floats."""
+    """The grades of one direction and variant of a rule, by class of float types; none where no instance has floats, nor of an exact rule,
+    whose results are the same bits whatever it stores on the way."""
+    if rule.numerics.word == "exact":
+        return {}
     constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
     for name, dtype in CLASSES.items():
-        growths = []
-        for pair in pairs:
-            typed = _typed(pair, DTYPES[dtype])
-            if typed is not None:
-                both = (growth(*typed, constants=constants, facts=facts), growth(*typed, constants=constants, facts=facts, most=MANY))
-                growths += [(each, admitted_at(each, name)) for each in both]
-        if growths:
-            found[name] = _grade(growths)
+        typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
+        if typed:
+            found[name] = _grade(
+                name, *([growth(*pair, constants=constants, facts=facts, most=most) for pair in typed] for most in (None, MANY))
+            )
     return found
+
+
+def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
+    """The grades of the rules of one entry, by direction: all its forms together."""
+    found: dict[str, list[dict[str, Grade]]] = {}
+    for rule in rules:
+        found.setdefault(arrow(rule), []).append(grades(rule))
+    return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
 
 
 def constants_of(rule: Rule) -> frozenset[str]:
@@ -74,18 +85,24 @@ def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
         own = [each[name] for each in found if name in each]
         if own:
             words = {grade.verdict for grade in own}
-            worst = max(own, key=lambda grade: (ALWAYS, SOME, NEVER).index(grade.verdict))
-            verdict = words.pop() if len(words) == 1 else SOME
+            worst = max(own, key=lambda grade: ORDER.index(grade.verdict))
+            verdict = words.pop() if len(words) == 1 else COUNTED if words == {ALWAYS, COUNTED} else SOME
             result[name] = Grade(verdict, worst.growth, any(grade.drawn for grade in own))
     return result
 
 
-def _grade(growths: Sequence[tuple[Growth, bool]]) -> Grade:
-    good = [each for each, fine in growths if fine]
-    bad = [each for each, fine in growths if not fine]
-    verdict = ALWAYS if not bad else NEVER if not good else SOME
-    worst = max(bad or good, key=lambda each: _size(each))
-    return Grade(verdict, str(worst), any(each.drawn for each, _ in growths))
+def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:
+    """The grade by instances with the numbers of elements that they have, and with very many."""
+    every = [*plain, *counted]
+    good = {id(each): admitted_at(each, name) for each in every}
+    if all(good.values()):
+        verdict = ALWAYS
+    elif not any(good.values()):
+        verdict = NEVER
+    else:
+        verdict = COUNTED if all(good[id(each)] for each in plain) and FEW[name] > 1 else SOME
+    worst = max([each for each in every if not good[id(each)]] or every, key=_size)
+    return Grade(verdict, str(worst), any(each.drawn for each in every))
 
 
 def _size(found: Growth) -> tuple[float, float]:

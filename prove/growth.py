@@ -273,12 +273,13 @@ class _Program:
         return list(_branches(own)) if None in found else found
 
     def _beside(self, atoms: Sequence[Atom]) -> Iterator[Product]:
-        """Values of the left with one of the atoms, and else only such as are never 0 (where one is, the others may be anything)."""
+        """Values of the left that speak of one of the atoms, beside such as are never 0 (where one is, the others may be anything)."""
         for family in self.families:
             for own, _ in family.product.factors:
-                if not own.read and all(other.positive for other, _ in family.product.factors if other is not own):
-                    for atom in atoms:
-                        names = self._renaming(own.key, atom.key)
+                if all(other.positive for other, _ in family.product.factors if other is not own):
+                    inside = [inner for bound in _bounds(own) for inner, _ in bound.factors] if own.positive else []
+                    for mentioned, atom in itertools.product((*([] if own.read else [own]), *inside), atoms):
+                        names = self._renaming(mentioned.key, atom.key)
                         if names is not None:
                             yield self.elements.renamed(family.product, names)
 
@@ -328,6 +329,11 @@ def _within(form: Mapping[str, Fraction], log: Fraction, family: _Family, weight
         yield Limit({**{key: -value for key, value in form.items()}, HEAVIEST: Fraction(-1)}, span + log)
 
 
+def _bounds(atom: Atom) -> list[Product]:
+    """The products that an atom is bounded by."""
+    return [*atom.caps, *atom.floors, *(option.product for option in atom.options)]
+
+
 def _linear(product: Product, sign: int = 1) -> dict[str, Fraction]:
     return {atom.key: sign * exponent for atom, exponent in product.factors}
 
@@ -350,7 +356,8 @@ def _branches(atoms: Sequence[Atom]) -> Iterator[dict[Atom, Option | None] | Non
             return
         led = [inner for product in (*atom.caps, *atom.floors) for inner, _ in product.factors]
         for option in atom.options or (None,):
-            more = [] if option is None else [inner for inner, _ in option.product.factors]
+            products = () if option is None else (option.product, *option.least_of)
+            more = [inner for product in products for inner, _ in product.factors]
             waiting.append(({**chosen, atom: option}, [*open_[:-1], *led, *more]))
 
 
@@ -361,6 +368,9 @@ def _about(atoms: Mapping[Atom, Option | None]) -> Iterator[Limit]:
         above += [(option.product, option.up)] if option is not None and option.up is not None else []
         below = [(floor, ZERO) for floor in atom.floors]
         below += [(option.product, option.down)] if option is not None and option.down is not None else []
+        if option is not None:
+            for other in option.least_of:
+                yield Limit(_difference(_linear(option.product), _linear(other)), other.log - option.product.log)
         for bound, slack in above:
             yield Limit(_difference({atom.key: ONE_STEP}, _linear(bound)), bound.log + slack)
         for bound, slack in below:

@@ -70,7 +70,7 @@ def _logistic(elements: Magnitudes, x: Product | None) -> Product | None:
     power = elements.exponential(x)
     if x is None or power is None:
         return Product(-ONE_STEP) if x is None else None
-    options = (Option(ONE, ZERO, ONE_STEP), Option(power, ZERO, ONE_STEP))
+    options = (Option(ONE, ZERO, ONE_STEP, (power,)), Option(power, ZERO, ONE_STEP, (ONE,)))
     return elements.atom(f"logistic({x.key})", nonnegative=True, positive=True, options=options, caps=(ONE, power))
 
 
@@ -89,7 +89,7 @@ def _saturating(name: str, up: Fraction, down: Fraction, most: Product) -> Calla
     def of(elements: Magnitudes, x: Product | None) -> Product | None:
         if x is None:
             return None
-        options = (Option(ONE, most.log, down), Option(x, up, down))
+        options = (Option(ONE, most.log, down, (x,)), Option(x, up, down, (ONE,)))
         return elements.atom(f"{name}({x.key})", nonnegative=x.nonnegative, options=options, caps=(most, x.times(Product(up))))
 
     return of
@@ -116,7 +116,7 @@ def _log_plus_one(elements: Magnitudes, x: Product | None) -> Product | None:
     if x is None:
         return None
     most, down = elements.largest_logarithm, Fraction(3, 5)  # ln 2 is above 2^-0.6
-    options = (Option(x, ZERO if x.nonnegative else None, down), Option(ONE, most, down))
+    options = (Option(x, ZERO if x.nonnegative else None, down, (ONE,)), Option(ONE, most, down, (x,)))
     return elements.atom(f"log1p({x.key})", nonnegative=x.nonnegative, options=options, caps=(Product(most),))
 
 
@@ -125,7 +125,7 @@ def _hyperbolic_arc(elements: Magnitudes, x: Product | None) -> Product | None:
     if x is None:
         return None
     most, down = Product(elements.largest_logarithm + 1), Fraction(1, 5)
-    options = (Option(ONE, most.log, down), Option(x, ZERO, down))
+    options = (Option(ONE, most.log, down, (x,)), Option(x, ZERO, down, (ONE,)))
     return elements.atom(f"asinh({x.key})", nonnegative=x.nonnegative, options=options, caps=(most, x))
 
 

@@ -84,7 +84,10 @@ class Magnitudes:
         if key == atom.key:
             return atom
         if key not in self.atoms:
-            options = tuple(Option(self.renamed(option.product, names), option.up, option.down) for option in atom.options)
+            options = tuple(
+                Option(self.renamed(each.product, names), each.up, each.down, tuple(self.renamed(other, names) for other in each.least_of))
+                for each in atom.options
+            )
             caps, floors = (tuple(self.renamed(bound, names) for bound in bounds) for bounds in (atom.caps, atom.floors))
             self.atoms[key] = replace(atom, key=key, options=options, caps=caps, floors=floors, body=_with_names(atom.body, names))
         return self.atoms[key]

@@ -63,11 +63,13 @@ def by_key(powers: Mapping[Atom, Fraction]) -> tuple[tuple[Atom, Fraction], ...]
 
 @dataclass(frozen=True)
 class Option:
-    """What the magnitude of an atom may follow: it is at least 2^-down times the product, at most 2^up times (None: no bound)."""
+    """What the magnitude of an atom may follow: it is at least 2^-down times the product, at most 2^up times (None: no bound). The product
+    is then at most each of `least_of`."""
 
     product: Product
     up: Fraction | None = ZERO
     down: Fraction | None = ZERO
+    least_of: tuple[Product, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,19 +65,19 @@ def _least(costs: Sequence[Fraction], rows: Sequence[Sequence[Fraction]], sides:
 def _pivoted(table: list[list[Fraction]], basis: list[int], costs: Sequence[Fraction]) -> Fraction:
     """The least cost, from the basic solution at hand."""
     while True:
-        entering = None
         used = set(basis)
-        for column in range(len(costs)):
-            if column not in used:
-                if costs[column] < sum((costs[b] * row[column] for b, row in zip(basis, table, strict=True) if row[column]), Fraction(0)):
-                    entering = column
-                    break
+        entering = next((c for c in range(len(costs)) if c not in used and costs[c] < _priced(table, basis, costs, c)), None)
         if entering is None:
             return sum((costs[b] * row[-1] for b, row in zip(basis, table, strict=True)), Fraction(0))
         ratios = [(row[-1] / row[entering], basis[place], place) for place, row in enumerate(table) if row[entering] > 0]
         if not ratios:  # the dual program has no bound: the program itself has no point
             raise Contradiction
         _pivot(table, basis, min(ratios)[2], entering)
+
+
+def _priced(table: Sequence[Sequence[Fraction]], basis: Sequence[int], costs: Sequence[Fraction], column: int) -> Fraction:
+    """What one of a column costs in the variables of the basis."""
+    return sum((costs[b] * row[column] for b, row in zip(basis, table, strict=True) if row[column]), Fraction(0))
 
 
 def _pivot(table: list[list[Fraction]], basis: list[int], place: int, column: int) -> None:

@@ -89,6 +89,11 @@ def entry_of(rule: Rule) -> str:
     return rule.definition or rule.family
 
 
+def arrow(rule: Rule) -> str:
+    """`=>` of a rule that reads its entry from left to right, `<=` of one that reads it from right to left."""
+    return "<=" if rule.recognises or rule.name.startswith(f"{rule.family}.reverse") else "=>"
+
+
 def assure(rules: Iterable[Rule], directory: Path) -> list[Rule]:
     """`rules` with the assurance that the lock file of `directory` gives them; without a line of the same text, `assumed`."""
     lines = read_lock(directory / NAME)
