@@ -2,9 +2,9 @@
 
     python -m benchmarks.growth [NAME ..] [--out benchmarks/results/growth-2cpu-2026-11-27.txt]
 
-Every entry of rules/library and every definition is graded by `prove.grades`, each direction for itself: `always`, `by count` (while ops fold
-few elements), `by instance` (some numbers or sizes), `never`, with the growth of the worst instance: 2^h or a degree k. `drawn`: measured,
-not shown. The uses are those of results/rule_usage.json, counted by entry: one is lost where no direction of its entry is ever admitted.
+Every entry of rules/library and every definition is graded by `prove.grades`, each direction for itself: `always`, `by count` (while ops
+fold few elements), `by instance` (some numbers or sizes), `never`, with the growth of the worst instance: 2^h or a degree k. `drawn`:
+measured, not shown. The uses are those of results/rule_usage.json, counted by entry: one is lost where no direction of its entry is ever admitted.
 What is `exact` cannot lose range; `real` and weaker words promise none, and are told apart.
 """
 
@@ -19,9 +19,10 @@ from pathlib import Path
 
 import coset.dialects
 from coset.ir.op import all_ops
-from coset.prove.grades import ALWAYS, CLASSES, NEVER, Grade, entry_grades
+from coset.prove.grades import CLASSES, Grade, entry_grades
 from coset.rules.library import load
 from coset.rules.lock import entry_of
+from coset.rules.ranges import ALWAYS, NEVER
 from coset.rules.rule import Rule
 
 assert coset.dialects
@@ -62,11 +63,8 @@ def _report(entries: Mapping[str, Sequence[Rule]], graded: Mapping[str, Graded])
         own = [grades[name] for each in graded.values() for grades in each.values() if name in grades]
         counts = Counter(grade.verdict for grade in own)
         drawn = sum(grade.drawn for grade in own)
-        yield (
-            f"{name}: "
-            + ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-            + f" ({drawn} drawn) of {len(own)} directions"
-        )
+        words = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
+        yield f"{name}: {words} ({drawn} drawn) of {len(own)} directions"
     yield ""
     yield "directions that are not always admitted (of words that promise a range, then of the others):"
     for binding in (True, False):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +17,7 @@ from coset.ir.orphan import end_with
 from coset.prove import combiners
 from coset.prove.deadline import Time
 from coset.prove.fields import Identity, Refused, identical
+from coset.prove.grades import as_words, entry_grades
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import repairs
 from coset.prove.sample import drawn, results, test_rule
@@ -51,6 +52,7 @@ class Verdict:
     kept: str = ""  # the method as the lock file keeps it
     repairs: tuple[str, ...] = ()  # of a refuted rule: with which it holds
     native: bool = False  # whether it calls a native function
+    range: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the grades of its directions, as the lock file keeps them
 
     @property
     def ok(self) -> bool:
@@ -182,7 +184,7 @@ def _kept(name: str, rules: Sequence[Rule], known: Known) -> Verdict | None:
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
-        native=bool(first.natives),
+        native=bool(first.natives), range=line.range,
     )  # fmt: skip
 
 
@@ -205,7 +207,7 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, perf_counter() - start, method, counterexample,
-        text_hash(first.text), method, offered, bool(first.natives),
+        text_hash(first.text), method, offered, bool(first.natives), as_words(entry_grades(rules)) if proofs and not counterexample else {},
     )  # fmt: skip
 
 
@@ -305,7 +307,7 @@ def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
     for folder, own in sorted(folders.items()):
         path = folder / NAME
         lines = read_lock(path)
-        lines |= {v.name: Locked(v.hash, v.assurance, v.kept) for v in own if v.ok}
+        lines |= {v.name: Locked(v.hash, v.assurance, v.kept, v.range) for v in own if v.ok}
         for verdict in own:
             if not verdict.ok:
                 lines.pop(verdict.name, None)

@@ -14,15 +14,14 @@ from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.instance import Search, instances
 from coset.rules.lock import arrow
+from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
 from coset.rules.rule import Rule
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}  # each with the type that speaks for it
-ALWAYS, COUNTED, SOME, NEVER = "always", "by count", "by instance", "never"  # by count: where ops fold no more than `FEW` elements
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)
 DRAWS = 6
 QUESTIONS = 4000  # to type rules, for one draw
 MANY = 1 << 20  # elements that an op may fold
-FEW = {"f8": 1, "f16": 1, "bf16": 1 << 16, "f32": 1 << 16, "f64": 1 << 20}  # elements that ops may fold, all together
 EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
 
 
@@ -38,9 +37,11 @@ class Grade:
         return f"{self.verdict} ({self.growth})" if self.growth != "h = 0" else self.verdict
 
 
-def class_of(dtype: DType) -> str:
-    """The class of a float type."""
-    return "f8" if dtype.bits <= 8 else dtype.name
+def as_words(found: Mapping[str, Mapping[str, Grade]]) -> dict[str, dict[str, str]]:
+    """Grades as the lock file keeps them: those that are not `always`."""
+    return {
+        direction: {name: str(grade) for name, grade in own.items() if grade.verdict != ALWAYS} for direction, own in found.items()
+    }  # fmt: skip
 
 
 def grades(rule: Rule) -> dict[str, Grade]:

@@ -30,6 +30,7 @@ from coset.prove.products import ONE, ONE_STEP, ZERO, Atom, Option, Product, by_
 from coset.rules.definition import expand, is_defined
 
 Index = tuple[Dim, ...]
+UNKNOWN = 1 << 16  # elements of a dim that is a symbol: as many as f32 leaves room for
 TOKEN = re.compile(r"\b[ik]:\d+")  # index variables in keys: of a tensor's element, and of what is folded
 
 
@@ -291,7 +292,7 @@ class Magnitudes:
         total = ZERO
         for name in names:
             extent = self.extents[name]
-            number = extent if isinstance(extent, int) else 2
+            number = extent if isinstance(extent, int) else UNKNOWN
             if self.most is not None and number > 1:
                 number = self.most
             total += Fraction(math.log2(number)) if number > 1 else ZERO
