@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coset.ir.errors import CosetError
-from coset.ir.term import Term, topological
+from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove.growth import Growth, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
+from coset.rules.applied import decided, matched, right_sides
 from coset.rules.instance import Search, instances
 from coset.rules.lock import arrow
+from coset.rules.pattern import Pattern, Variable
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
 from coset.rules.rule import Rule
 
@@ -67,6 +69,30 @@ def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
     for rule in rules:
         found.setdefault(arrow(rule), []).append(grades(rule))
     return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
+
+
+def growth_of_step(rule: Rule, roots: Sequence[Term]) -> Growth | None:
+    """The growth of a rule where its left side is `roots`, with the numbers of the constants there; None where it does not fire."""
+    found = matched(rule, roots)
+    if found is None:
+        return None
+    left, given = found
+    decision = decided(rule, left, given)
+    if decision is None:
+        return None
+    leaves = {name: term if term.op.name == "builtin.constant" else input_term(name, term.type) for name, term in given.items()}
+    after = right_sides(rule, decision, leaves)
+    before = [_over(root, pattern, leaves) for root, (pattern, _) in zip(roots, rule.pairs, strict=True)]
+    pair = (before[0], after[0]) if rule.roots == 1 else (make("builtin.tuple", before), make("builtin.tuple", after))
+    return growth(*pair, constants=constants_of(rule))
+
+
+def _over(term: Term, pattern: Pattern, leaves: Mapping[str, Term]) -> Term:
+    """A term that has the form of a pattern over other terms in the places of its variables."""
+    if isinstance(pattern, Variable):
+        return leaves[pattern.name]
+    operands = [_over(operand, each, leaves) for operand, each in zip(term.operands, pattern.operands, strict=True)]
+    return rebuild(term, operands)
 
 
 def constants_of(rule: Rule) -> frozenset[str]:

@@ -15,13 +15,14 @@ import pytest
 import coset.dialects
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, DTYPES, F16, F32, F64, DType, TensorType, tensor
-from coset.prove.grades import ALWAYS, COUNTED, NEVER, SOME, constants_of, entry_grades, grades
+from coset.prove.grades import constants_of, entry_grades, grades, growth_of_step
 from coset.prove.growth import Growth, admitted, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.prove.simplex import Contradiction, Limit, largest
 from coset.rules.instance import Search, instances
 from coset.rules.library import RuleSet, load
+from coset.rules.ranges import ALWAYS, COUNTED, NEVER, SOME
 from coset.rules.rule import Rule
 
 assert coset.dialects
@@ -161,6 +162,18 @@ def test_grades_by_class(rules: dict[str, Rule]) -> None:
 def test_numbers_that_a_rule_takes_as_they_are_make_its_grade_one_by_instance() -> None:
     (rule,) = (rule for rule in load().rules if rule.name == "sum_divided")
     assert grades(rule)["f16"].verdict in (SOME, ALWAYS)
+
+
+def test_a_step_of_a_certificate_has_the_growth_of_its_numbers() -> None:
+    (rule,) = (rule for rule in load().rules if rule.name == "scale_columns")
+    x, s = input_term("x", tensor(F16, 4, 8)), constant(np.full((2,), 1.5, np.float16))
+    w = constant(np.linspace(0.25, 1, 16).astype(np.float16).reshape(8, 2))
+    spread = make("stablehlo.broadcast_in_dim", (s,), {"shape": (4, 2), "broadcast_dimensions": (1,)})
+    dims = {"lhs_batch": (), "rhs_batch": (), "lhs_contract": (1,), "rhs_contract": (0,)}
+    root = make("stablehlo.multiply", (make("stablehlo.dot_general", (x, w), dims), spread))
+    found = growth_of_step(rule, [root])
+    assert found is not None and found.admitted and grades(rule)["f16"].verdict == NEVER  # of constants that are not known
+    assert growth_of_step(rule, [x]) is None
 
 
 def test_linear_programs() -> None:
