@@ -1,33 +1,37 @@
 """Which entries of the rules lose a float type by the range of what they store, and how much of the rules' use that is.
 
-    python -m benchmarks.growth [NAME ..] [--out benchmarks/results/growth-2cpu-2026-11-27.txt]
+    python -m benchmarks.growth [NAME ..] [--out benchmarks/results/growth-2cpu-2026-11-27.txt] [--lock]
 
 Every entry of rules/library and every definition is graded by `prove.grades`, each direction for itself: `always`, `by count` (while ops
 fold few elements), `by instance` (some numbers or sizes), `never`, with the growth of the worst instance: 2^h or a degree k. `drawn`:
-measured, not shown. The uses are those of results/rule_usage.json, counted by entry: one is lost where no direction of its entry is ever admitted.
-What is `exact` cannot lose range; `real` and weaker words promise none, and are told apart.
+measured, not shown. The uses are those of results/rule_usage.json, counted by entry: one is lost where no direction of its entry is ever
+admitted. What is `exact` cannot lose range; `real` and weaker words promise none, and are told apart. `--lock` enters the grades into the
+lock files, beside what else is locked of the same texts (`coset check --all` grades too, and proves everything anew).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import coset.dialects
 from coset.ir.op import all_ops
-from coset.prove.grades import CLASSES, Grade, entry_grades
+from coset.prove.grades import CLASSES, Grade, as_words, entry_grades
 from coset.rules.library import load
-from coset.rules.lock import entry_of
+from coset.rules.lock import NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.ranges import ALWAYS, NEVER
 from coset.rules.rule import Rule
 
 assert coset.dialects
 USAGE = Path(__file__).parent / "results" / "rule_usage.json"
 BINDING = ("reassociates", "approx", "within")  # words that promise a range
+SLOW = 5.0  # s, after which an entry is named
 Graded = Mapping[str, Mapping[str, Grade]]
 
 
@@ -36,10 +40,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--lock", action="store_true")
     arguments = parser.parse_args()
     start = time.perf_counter()
     entries = _entries(arguments.names)
-    graded = {name: entry_grades(rules) for name, rules in entries.items()}
+    graded: dict[str, Graded] = {}
+    for name, rules in entries.items():
+        begun = time.perf_counter()
+        graded[name] = entry_grades(rules)
+        if time.perf_counter() - begun > SLOW:
+            print(f"{name}: {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    if arguments.lock:
+        _lock(entries, graded)
     lines = list(_report(entries, graded))
     lines.append(f"{len(entries)} entries in {time.perf_counter() - start:.0f} s")
     text = "\n".join(lines) + "\n"
@@ -56,6 +68,18 @@ def _entries(names: Sequence[str]) -> dict[str, list[Rule]]:
         if not names or entry_of(rule) in names:
             found.setdefault(entry_of(rule), []).append(rule)
     return dict(sorted(found.items()))
+
+
+def _lock(entries: Mapping[str, Sequence[Rule]], graded: Mapping[str, Graded]) -> None:
+    """Enter the grades into the lock files, where a line is of the same text."""
+    folders: dict[Path, dict[str, Locked]] = {}
+    for name, rules in entries.items():
+        path = Path(rules[0].place.file).resolve().parent / NAME
+        lines = folders.setdefault(path, read_lock(path))
+        if name in lines and lines[name].hash == text_hash(rules[0].text):
+            lines[name] = replace(lines[name], range=as_words(graded[name]))
+    for path, lines in folders.items():
+        save_lock(path, lines)
 
 
 def _report(entries: Mapping[str, Sequence[Rule]], graded: Mapping[str, Graded]) -> Iterator[str]:
