@@ -19,9 +19,10 @@ from coset.rules.pattern import Pattern, Variable
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
 from coset.rules.rule import Rule
 
-CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "bf16", "f32": "f32", "f64": "f64"}  # each with the type that speaks for it
+CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)
-DRAWS = 6
+DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
+SIZES = (2, 3, 4, 5, 8)
 QUESTIONS = 4000  # to type rules, for one draw
 MANY = 1 << 20  # elements that an op may fold
 EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
@@ -54,12 +55,15 @@ def grades(rule: Rule) -> dict[str, Grade]:
     constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
+    known: dict[str, tuple[list[Growth], list[Growth]]] = {}
     for name, dtype in CLASSES.items():
-        typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
-        if typed:
-            found[name] = _grade(
-                name, *([growth(*pair, constants=constants, facts=facts, most=most) for pair in typed] for most in (None, MANY))
-            )
+        if dtype not in known:
+            typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
+            plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
+            many = [pair for pair, each in zip(typed, plain, strict=True) if each.counted]
+            known[dtype] = plain, [growth(*pair, constants=constants, facts=facts, most=MANY) for pair in many]
+        if known[dtype][0]:
+            found[name] = _grade(name, *known[dtype])
     return found
 
 
@@ -100,9 +104,9 @@ def constants_of(rule: Rule) -> frozenset[str]:
     return frozenset(name for fact, name in rule.facts if fact == "const")
 
 
-def admitted_at(found: Growth, name: str) -> bool:
-    """Whether what is stored in types of the class is admitted."""
-    return all(value.admitted for value in found.values if class_of(value.dtype) == name)
+def admitted_at(found: Growth, dtype: DType) -> bool:
+    """Whether what is stored in types of the range of this one is admitted."""
+    return all(value.admitted for value in found.values if class_of(value.dtype) == class_of(dtype))
 
 
 def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
@@ -121,7 +125,7 @@ def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
 def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:
     """The grade by instances with the numbers of elements that they have, and with very many."""
     every = [*plain, *counted]
-    good = {id(each): admitted_at(each, name) for each in every}
+    good = {id(each): admitted_at(each, DTYPES[CLASSES[name]]) for each in every}
     if all(good.values()):
         verdict = ALWAYS
     elif not any(good.values()):
@@ -140,13 +144,23 @@ def _size(found: Growth) -> tuple[float, float]:
     return (float(worst.degree or 99), worst.over) if bound == float("inf") else (1.0, bound)
 
 
+class _Several(Search):
+    """Draws no dim of one element, of which nothing is folded."""
+
+    def refresh(self) -> None:
+        """Draw the numbers that dims are made of."""
+        assert self.random is not None
+        self.pool = self.random.sample(SIZES, self.random.choice((1, 2, 3, len(SIZES))))
+
+
 def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
     """Both sides of some instances with floats."""
     names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
-    for turn, exponent in enumerate(EXPONENTS[:DRAWS]):
+    for turn, exponent in enumerate(EXPONENTS[: DRAWS if names else PLAIN]):
         draw = random.Random(f"growth {turn}")
         numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
-        search = Search(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
+        kind = Search if turn % 3 == 2 else _Several
+        search = kind(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
         try:
             for instance in instances(rule, search):
                 pair = sides(rule, instance)

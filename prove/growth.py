@@ -73,9 +73,10 @@ class Stored:
 
 @dataclass(frozen=True)
 class Growth:
-    """The stored values of a right side that the left has not."""
+    """The stored values of a right side that the left has not. `counted`: numbers of folded elements came into it."""
 
     values: tuple[Stored, ...]
+    counted: bool = False
 
     @property
     def worst(self) -> Stored | None:
@@ -151,7 +152,7 @@ def growth(
             value = program.stored(term, found, counts_below=below)
             unknown = not math.isfinite(value.first + value.second) and value.degree is None
             values.append(_drawn(value, mine, term, constants, facts, below=below) if unknown and facts is not None else value)
-    return Growth(tuple(values))
+    return Growth(tuple(values), elements.counted)
 
 
 def _drawn(

@@ -45,6 +45,7 @@ class Magnitudes:
         self.atoms: dict[str, Atom] = {}
         self._memo: dict[tuple[Term, Index], Product | None] = {}
         self._numbers: dict[Term, int] = {}
+        self.counted = False  # whether numbers of folded elements came into it
         self.largest_logarithm = ZERO  # of the float type at hand, as a power of 2
 
     def generic(self, term: Term) -> Product | None:
@@ -290,6 +291,7 @@ class Magnitudes:
     def _count(self, names: Iterable[str]) -> Fraction:
         """log2 of how many elements are folded."""
         total = ZERO
+        self.counted = True
         for name in names:
             extent = self.extents[name]
             number = extent if isinstance(extent, int) else UNKNOWN
