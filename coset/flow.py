@@ -31,6 +31,7 @@ from coset.targets.running import Running
 from coset.targets.target import Target
 from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots, with_witnesses
 from coset.usage import Usage, used_rules
+from coset.weights import Scales, scales_of
 
 LEFT_OUT = 3  # rules without which a program is tried again
 
@@ -115,6 +116,7 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
     spent = Seconds(read - started, 0.0, 0.0, 0.0, 0.0)
     left_out: list[dict[str, str]] = []
     compare: Compare | None = None
+    scales: Scales | None = None
     with working_folder("coset-work-") as folder:
         while True:
             made = _make(task, flow, path)
@@ -125,9 +127,13 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             if exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
                 check, exact = compare(path, exact=False), False
             if check.ok:
+                scales = scales or scales_of(task.program, check.binding)
+                check = scales.compare(check, made.program)
+            if check.ok:
                 settled = _settled(task, flow, compare, made.program, path, made.wanted)
             else:
-                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact)
+                heavy = None if scales is None else scales.compare
+                family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact, heavy=heavy)
                 left_out.append({"rule": family, "problem": str(check.worst)})
                 task = _without(task, family)
             spent = spent.more(made.seconds, time.perf_counter() - begun)
@@ -253,14 +259,19 @@ def _predicted(first: Solved, output: float) -> dict[str, Any]:
     return {"input": first.input_cost, "output": output, "lower_bound": first.lower_bound, "gap": gap, "method": "measured"}
 
 
-def _broken_by(task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int, *, exact: bool) -> str:
+Heavy = Callable[[CheckReport, Program], CheckReport]  # the report on a program, with what is too heavy
+
+
+def _broken_by(
+    task: Task, flow: Flow, compare: Compare, check: CheckReport, attempt: Path, left_out: int, *, exact: bool, heavy: Heavy | None
+) -> str:  # fmt: skip
     """The entry that breaks the program, where it may be left out after `left_out` others.
 
     Raises:
         Refused: it may not, or no rule is at fault.
     """
     task.job.progress("the result differs; looking for the rule that breaks it")
-    culprit = _culprit(task, flow, compare, attempt, exact=exact)
+    culprit = _culprit(task, flow, compare, attempt, exact=exact, heavy=heavy)
     rule = next((rule for phase in task.phases for rule in phase.rules if rule.name == culprit), None)
     if rule is None or not _ours(rule) or left_out == LEFT_OUT:
         raise refused(culprit, check)
@@ -308,16 +319,17 @@ def _exact(flow: Flow, folded: int, usage: Sequence[Usage]) -> bool:
     return flow.bitwise and not folded and all(keeps_every_bit(one.rule) for one in usage)
 
 
-def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: bool) -> str | None:
+def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: bool, heavy: Heavy | None) -> str | None:
     """The rule without which the program would pass; None where it fails without any. Programs are tried at the path `attempt`; bits
-    count where they did when it failed (`exact`)."""
+    count where they did when it failed (`exact`), and weights where something was `heavy`."""
 
     def passes(names: Sequence[str]) -> bool:
         kept = [phase.where(lambda rule: rule.name in names) for phase in task.phases]
         solved, _ = solve_task(task, kept, flow.printable(task))
         optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
-        return compare(attempt, exact=exact and _exact(flow, folded, used_rules(solved))).ok
+        found = compare(attempt, exact=exact and _exact(flow, folded, used_rules(solved)))
+        return found.ok and (heavy is None or heavy(found, optimized).ok)
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)
 

@@ -117,6 +117,9 @@ def show_optimized(report: Mapping[str, Any]) -> None:
         for rule in report["rules"]:
             table.add_row(escape(rule["name"]), str(rule["count"]), rule["numerics"], rule["assurance"])
         print_line(table)
+        for rule in report["rules"]:
+            if rule["range"]:
+                print_line(f"range      {rule['name']}: {range_words(rule['range'])}", markup=False)
     else:
         print_line("rules      none was needed")
     for left in report["left_out"]:
@@ -233,12 +236,24 @@ def show_differing(result: Mapping[str, Any]) -> None:
         print_line(f"written    {result['html']}", markup=False)
 
 
+def range_words(grades: Mapping[str, str]) -> str:
+    """Grades of a rule's range on one line: the classes of float types that have the same words together."""
+    together: dict[str, list[str]] = {}
+    for name, words in grades.items():
+        together.setdefault(words, []).append(name)
+    return "; ".join(f"{', '.join(names)} {words}" for words, names in together.items())
+
+
 def show_verdicts(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> None:
     """One line a rule, the counterexamples of the refuted ones, the mistakes, the ratios."""
     table = new_table("rule", "promise", "assurance", ">s", "how")
     for verdict in verdicts:
         table.add_row(escape(verdict.name), verdict.numerics, verdict.assurance, f"{verdict.seconds:.2f}", verdict.method)
     CONSOLE.print(table)
+    for verdict in verdicts:
+        for direction, grades in verdict.range.items():
+            if grades:
+                CONSOLE.print(f"range      {verdict.name} {direction} {range_words(grades)}", markup=False)
     for verdict in verdicts:
         if verdict.counterexample:
             CONSOLE.print(f"\nrefuted: {verdict.name}\n{verdict.counterexample}", markup=False)
@@ -271,7 +286,7 @@ def _show_shares(summary: Mapping[str, Any]) -> None:
 
 def verdict_summary(verdicts: Sequence[Verdict], errors: Sequence[CosetError]) -> dict[str, Any]:
     """What `check --json` prints."""
-    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs", "native")
+    keys = ("name", "file", "line", "numerics", "assurance", "seconds", "method", "counterexample", "repairs", "native", "range")
     usage = recorded_usage()
     return {
         "rules": [{key: getattr(verdict, key) for key in keys} for verdict in verdicts],

@@ -21,7 +21,10 @@ class Usage:
         """What the report prints for the rule."""
         numerics = self.rule.numerics
         promise = numerics.word + (f" except {', '.join(sorted(numerics.exceptions))}" if numerics.exceptions else "")
-        return {"name": self.rule.name, "count": self.count, "numerics": promise, "assurance": self.rule.assurance}
+        return {
+            "name": self.rule.name, "count": self.count, "numerics": promise, "assurance": self.rule.assurance,
+            "range": dict(self.rule.grades),
+        }  # fmt: skip
 
 
 def used_rules(solved: Solved) -> list[Usage]:

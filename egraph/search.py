@@ -33,6 +33,7 @@ from coset.egraph.encode import (
 from coset.egraph.growth import Counts, Step, step_of
 from coset.egraph.limits import Limits
 from coset.egraph.log import Recorder
+from coset.egraph.ranges import in_range
 from coset.egraph.relevance import relevant
 from coset.egraph.snapshot import Snapshot, take
 from coset.egraph.tables import Tables
@@ -392,7 +393,7 @@ class Search:
         if encoded.rule.roots > 1:
             left[0] = TupleType(tuple(typed[root.index] for root, _ in encoded.rule.pairs))
         decision = encoded.rule.decide(given, left, types[len(typed) :])
-        if decision is None:
+        if decision is None or not in_range(encoded.rule, given, types[len(typed) :], decision):
             return None
         parted = (payloads.parted(node.op, items) for node, items in zip(encoded.right, decision.attributes, strict=True))
         numbers = [self.tables.payload(*each) for each in parted]

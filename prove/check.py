@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from types import MappingProxyType
 
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.prove import combiners, obligations
 from coset.prove.deadline import Late, Time, until
 from coset.prove.fields import Identity, Refused, identical
+from coset.prove.grades import as_words, entry_grades
 from coset.prove.ground import broken_definition_tests, broken_tests
 from coset.prove.guards import SECONDS as REPAIRING
 from coset.prove.guards import repairs
@@ -25,6 +27,7 @@ from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.parsed import parse
+from coset.rules.ranges import NEVER
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.typecheck import likeness
@@ -34,6 +37,8 @@ MOST_FORMS = 8  # of an entry for which identities of polynomials are tried
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 10  # comparisons for an entry with one variant, and for each of very many
 UNLIMITED = 1e9  # s
+Range = Mapping[str, Mapping[str, str]]  # grades by direction and class of float types
+NO_RANGE: Range = MappingProxyType({})
 LIMIT = 60.0  # s of the processor for an entry, to draw and to prove it
 UNKNOWN = "unknown"  # no grade: the time was over, and nothing had spoken against it
 
@@ -55,6 +60,7 @@ class Verdict:
     kept: str = ""  # the method as the lock file keeps it
     repairs: tuple[str, ...] = ()  # of a refuted rule: with which it holds
     native: bool = False  # whether it calls a native function
+    range: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # the grades of its directions, as the lock file keeps them
 
     @property
     def ok(self) -> bool:
@@ -196,13 +202,14 @@ def _over(effort: Effort) -> str:
 
 
 def said_of(
-    rules: Sequence[Rule], assurance: str, method: str, counterexample: str = "", *, seconds: float, repairs: tuple[str, ...] = ()
+    rules: Sequence[Rule], assurance: str, method: str, counterexample: str = "", *, seconds: float, repairs: tuple[str, ...] = (),
+    range: Range = NO_RANGE,
 ) -> Verdict:  # fmt: skip
     """The verdict on the entry of `rules`, with what was found of it."""
     first = rules[0]
     return Verdict(
         entry_of(first), first.place.file, first.place.line, str(first.numerics), assurance, seconds, method, counterexample,
-        text_hash(first.text), method, repairs, bool(first.natives),
+        text_hash(first.text), method, repairs, bool(first.natives), dict(range),
     )  # fmt: skip
 
 
@@ -212,7 +219,7 @@ def locked_verdict(rules: Sequence[Rule], line: Locked) -> Verdict:
     method = f"{line.method}, from the lock file" if line.method else "from the lock file"
     return Verdict(
         entry_of(first), first.place.file, first.place.line, str(first.numerics), line.assurance, 0.0, method, "", line.hash, line.method,
-        native=bool(first.natives),
+        native=bool(first.natives), range=line.range,
     )  # fmt: skip
 
 
@@ -227,11 +234,29 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
             offered = _repairs(rules[0], seed, time) if effort.proofs and effort.repaired else ()
             return said_of(rules, "refuted", method, tests.counterexample, seconds=perf_counter() - start, repairs=offered)
         assurance = "tested" if tests.compared else "assumed"
+        grades, out = _graded(tried, tests, effort)
+        if out:
+            return said_of(rules, "refuted", method, out, seconds=perf_counter() - start, range=grades)
         if not tests.late and effort.proofs and assurance == "tested" and not all(_expands(rule) for rule in tried):
             assurance, method = _proved(tried, tests, seed, method, min(effort.proving, time.left))
     if assurance != "proved" and (tests.late or time.over):
         assurance, method = UNKNOWN, f"{_over(effort)} while it was {'drawn' if tests.late else 'proved'}: {method}"
-    return said_of(rules, assurance, method, seconds=perf_counter() - start)
+    return said_of(rules, assurance, method, seconds=perf_counter() - start, range=grades)
+
+
+def _graded(rules: Sequence[Rule], tests: Tests, effort: Effort) -> tuple[Range, str]:
+    """The grades of the directions of an entry by range, and why a direction is admitted for no element type, if one is not."""
+    if not effort.proofs or not tests.compared or tests.late:
+        return {}, ""
+    try:
+        found = entry_grades(rules)
+    except Late:
+        return {}, ""
+    for direction, own in found.items():
+        if own and all(grade.verdict == NEVER for grade in own.values()):
+            worst = next(reversed(own.values()))
+            return as_words(found), f"{entry_of(rules[0])} {direction}: what the right side stores outweighs the left side, {worst.growth}"
+    return as_words(found), ""
 
 
 def _expands(rule: Rule) -> bool:
@@ -417,7 +442,7 @@ def write_lock(verdicts: Iterable[Verdict]) -> list[Path]:
     for folder, own in sorted(folders.items()):
         path = folder / NAME
         lines = read_lock(path)
-        lines |= {v.name: Locked(v.hash, v.assurance, v.kept) for v in own if v.assurance in ASSURANCES}
+        lines |= {v.name: Locked(v.hash, v.assurance, v.kept, v.range) for v in own if v.assurance in ASSURANCES}
         for verdict in own:
             if not verdict.ok:
                 lines.pop(verdict.name, None)

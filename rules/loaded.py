@@ -127,13 +127,14 @@ def read(file: Path | None) -> Loaded | None:
 
 
 def _rule(phase: str, row: Sequence[Any], families: Sequence[_Family], numerics: Sequence[Numerics], lines: Sequence[bytes]) -> Rule:
-    family, name, reads, makes, edges, variables, facts, promise, place, typed, roots, definition, targets, assurance, limit, body = row
+    family, name, reads, makes, edges, variables, facts, promise, place, typed, roots, definition, targets, shown, limit, body = row
     shared, asked = families[family], facts.split()
     rule = object.__new__(_LoadedRule)
     rule.__dict__.update({
         "name": name, "family": shared.name, "variables": tuple(variables.split()),
         "facts": tuple(zip(asked[::2], asked[1::2], strict=True)), "numerics": numerics[promise], "document": shared.document,
-        "typed": tuple(typed), "definition": definition, "assurance": assurance, "phase": phase, "limit": limit,
+        "typed": tuple(typed), "definition": definition, "assurance": shown[0], "grades": tuple(map(tuple, shown[1:])),
+        "phase": phase, "limit": limit,
         "tags": tuple(shared.tags.split()), "text": shared.text, "natives": (), "roots": roots, "targets": tuple(targets),
         "reads": frozenset(reads.split()), "makes": frozenset(makes.split()), "_edges": edges,
         "_kept": _Kept(shared, place, lines[body], lines[body + 1]),
@@ -228,7 +229,7 @@ class _Writer:
             self._number(self.families, family), rule.name, " ".join(sorted(rule.reads)), " ".join(sorted(rule.makes)),
             edge_words(rule), " ".join(rule.variables),
             " ".join(word for fact in rule.facts for word in fact), self._number(self.numerics, promise), place, list(rule.typed),
-            rule.roots, rule.definition, list(rule.targets), rule.assurance, rule.limit, self.body(rule),
+            rule.roots, rule.definition, list(rule.targets), [rule.assurance, *rule.grades], rule.limit, self.body(rule),
         ]  # fmt: skip
 
     def _number(self, table: list[list[Any]], value: list[Any]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Locked:
     hash: str
     assurance: str
     method: str = ""
+    range: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by direction the grades that are not `always`, by class
 
 
 @lru_cache(maxsize=4096)
@@ -39,7 +40,8 @@ def text_hash(text: str) -> str:
 
 def seal(name: str, line: Locked) -> str:
     """The hash of all that a line says, and of the prover that said it."""
-    told = json.dumps([PROVER, name, line.hash, line.assurance, line.method])
+    graded = [line.range] if line.range else []
+    told = json.dumps([PROVER, name, line.hash, line.assurance, line.method, *graded], sort_keys=True)
     return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()
 
 
@@ -62,7 +64,10 @@ def _read(path: Path, _: int, __: int) -> dict[str, Locked]:
         file = json.loads(path.read_text())
         if file["prover"] != PROVER:
             return {}  # what another prover said
-        lines = {name: Locked(line["hash"], line["assurance"], line.get("method", "")) for name, line in file["rules"].items()}
+        lines = {
+            name: Locked(line["hash"], line["assurance"], line.get("method", ""), line.get("range", {}))
+            for name, line in file["rules"].items()
+        }
         seals = {name: line.get("seal") for name, line in file["rules"].items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CosetError(f"{path} is no lock file: {error}", help="remove it and run `coset check`") from None
@@ -89,13 +94,21 @@ def entry_of(rule: Rule) -> str:
     return rule.definition or rule.family
 
 
+def arrow(rule: Rule) -> str:
+    """`=>` of a rule that reads its entry from left to right, `<=` of one that reads it from right to left."""
+    return "<=" if rule.recognises or rule.name.startswith(f"{rule.family}.reverse") else "=>"
+
+
 def assure(rules: Iterable[Rule], directory: Path) -> list[Rule]:
-    """`rules` with the assurance that the lock file of `directory` gives them; without a line of the same text, `assumed`."""
+    """`rules` with the assurance and the grades that the lock file of `directory` gives them; without a line of the same text they are
+    `assumed` and not graded."""
     lines = read_lock(directory / NAME)
     result = []
     for rule in rules:
         line = lines.get(entry_of(rule))
         known = line is not None and line.hash == text_hash(rule.text) and line.assurance in ASSURANCES
         assurance = line.assurance if known and line is not None else "assumed"
-        result.append(rule if rule.assurance == assurance else rule.changed(assurance=assurance))
+        grades = tuple(sorted(line.range.get(arrow(rule), {}).items())) if known and line is not None else ()
+        same = (rule.assurance, rule.grades) == (assurance, grades)
+        result.append(rule if same else rule.changed(assurance=assurance, grades=grades))
     return result

@@ -135,6 +135,7 @@ class Rule:
     tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
     natives: tuple[str, ...] = ()  # the native functions that it calls: no proof looks into them
     targets: tuple[str, ...] = ()  # of a `kernel`: those that have it
+    grades: tuple[tuple[str, str], ...] = ()  # by class of floats: where its range is not `always` admitted (`prove.grades`)
     roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:
@@ -153,6 +154,12 @@ class Rule:
     def recognises(self) -> bool:
         """Whether it reads a definition from right to left."""
         return self.family.endswith(RECOGNISE)
+
+    @property
+    def keeps_range(self) -> bool:
+        """Whether its promise binds what it stores to the range of what was stored before: results that are the same bits need no such
+        promise, `real` and `lossy` do not give it."""
+        return self.numerics.word in ("reassociates", "approx")
 
     @property
     def own_name(self) -> str:

@@ -1,0 +1,90 @@
+"""Whether a rule may fire by the range of what it stores: its grades for the float types at hand, or the growth of the very instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from coset.ir.dims import Dim
+from coset.ir.errors import CosetError
+from coset.ir.term import AttributeItems, Term, absent, input_term, make
+from coset.ir.types import TensorType, Type
+from coset.rules import payloads
+from coset.rules.pattern import Application, Pattern, Variable, applications
+from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, class_of, verdict_of
+from coset.rules.rule import Decision, Rule, build
+
+
+def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
+    """Whether what `rule` stores is admitted where it is decided so: a situation, with the attributes of its left side. What is known of
+    all instances is asked first; a rule without grades is admitted."""
+    if not rule.grades or not rule.keeps_range:
+        return True
+    tensors = [type for type in (*variables, *decision.types) if isinstance(type, TensorType)]
+    classes = {class_of(type.dtype) for type in tensors if type.dtype.kind == "float"}
+    verdicts = {name: verdict_of(rule, name) for name in classes}
+    if all(verdict == ALWAYS for verdict in verdicts.values()):
+        return True
+    if len(classes) == 1:
+        ((name, verdict),) = verdicts.items()
+        if verdict == NEVER:
+            return False
+        if verdict == COUNTED and _folded(rule, variables, decision) <= FEW[name]:
+            return True
+    return _admitted(rule, given, variables, decision)
+
+
+def _admitted(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
+    """Whether the growth of the instance is admitted; what cannot be shown is not."""
+    from coset.prove.grades import constants_of  # which few searches need
+    from coset.prove.growth import growth
+
+    terms = {name: input_term(name, type) for name, type in zip(rule.variables, variables, strict=True)}
+    try:
+        left = _left(rule.left, given, terms)
+        return growth(left, build(rule, decision, terms), constants=constants_of(rule)).admitted
+    except CosetError:
+        return False
+
+
+def _left(pattern: Pattern, given: Sequence[AttributeItems], terms: Mapping[str, Term]) -> Term:
+    if isinstance(pattern, Variable):
+        return terms[pattern.name]
+    if pattern.op.name == "builtin.absent":
+        return absent()
+    operands = [_left(operand, given, terms) for operand in pattern.operands]
+    attributes, regions = payloads.parted(pattern.op, given[pattern.index])
+    return make(pattern.op, operands, dict(attributes), regions)
+
+
+_SURE = frozenset(("builtin.constant", "builtin.absent", "builtin.tuple"))  # of what folds nothing, beside ops on single elements
+
+
+def _folded(rule: Rule, variables: Sequence[Type], decision: Decision) -> float:
+    """How many elements the ops of the right side fold, all together at most; infinite where that is not told by their attributes."""
+    types = dict(zip(rule.variables, variables, strict=True))
+    total = 1.0
+    for node in applications(rule.right):
+        if node.op.has("elementwise") or node.op.has("movement") or node.op.name in _SURE:
+            continue
+        operands = [types[each.name] if isinstance(each, Variable) else decision.types[each.index] for each in node.operands]
+        count = _count(node, operands, dict(decision.attributes[node.index]))
+        if count is None or not all(isinstance(dim, int) for dim in count):
+            return float("inf")
+        total *= prod(dim for dim in count if isinstance(dim, int))
+    return total
+
+
+def _count(node: Application, operands: Sequence[Type], attributes: Mapping[str, Any]) -> Sequence[Dim] | None:
+    """The dims that an op folds; None where that is not known."""
+    shapes = [type.shape or () for type in operands if isinstance(type, TensorType)]
+    if node.op.name == "stablehlo.reduce":
+        return [shapes[0][axis] for axis in attributes["dimensions"]]
+    if node.op.name == "stablehlo.dot_general":
+        return [shapes[0][axis] for axis in attributes["lhs_contract"]]
+    if node.op.name == "stablehlo.convolution":
+        return shapes[1][1:]
+    if node.op.name == "stablehlo.reduce_window":
+        return tuple(attributes["window_dimensions"])
+    return None

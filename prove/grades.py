@@ -1,0 +1,191 @@
+"""Grades of a rule by range: for each class of float types whether what it stores is admitted always, for some instances, or never."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from coset.ir.errors import CosetError
+from coset.ir.term import Term, input_term, make, rebuild, topological
+from coset.ir.types import DTYPES, DType, TensorType
+from coset.prove.deadline import look
+from coset.prove.growth import Growth, growth
+from coset.prove.retyped import retyped
+from coset.prove.sample import sides
+from coset.rules.applied import decided, matched, right_sides
+from coset.rules.instance import Search, instances
+from coset.rules.lock import arrow
+from coset.rules.pattern import Pattern, Variable
+from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
+from coset.rules.rule import Rule
+
+CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
+ORDER = (ALWAYS, COUNTED, SOME, NEVER)
+DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
+SIZES = (2, 3, 4, 5, 8)
+QUESTIONS = 4000  # to type rules, for one draw
+MANY = 1 << 20  # elements that an op may fold
+EXPONENTS = (0, 1, -4, 30, -60, 120)  # of the numbers that a rule takes as they are, in the order of draws
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What is known for one class of float types: the verdict, the growth of the worst instance as text, whether it was drawn."""
+
+    verdict: str
+    growth: str
+    drawn: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.growth})" if self.growth != "h = 0" else self.verdict
+
+
+def as_words(found: Mapping[str, Mapping[str, Grade]]) -> dict[str, dict[str, str]]:
+    """Grades as the lock file keeps them: those that are not `always`."""
+    return {
+        direction: {name: str(grade) for name, grade in own.items() if grade.verdict != ALWAYS} for direction, own in found.items()
+    }  # fmt: skip
+
+
+def grades(rule: Rule) -> dict[str, Grade]:
+    """The grades of one direction and variant of a rule, by class of float types; none where no instance has floats. Only `reassociates`
+    promises something of ranges: the results of an exact rule are the same bits whatever it stores on the way."""
+    if rule.numerics.word != "reassociates":
+        return {}
+    constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
+    pairs = list(_pairs(rule))
+    found: dict[str, Grade] = {}
+    known: dict[str, tuple[list[Growth], list[Growth]]] = {}
+    for name, dtype in CLASSES.items():
+        look()
+        if dtype not in known:
+            typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
+            plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
+            many = [pair for pair, each in zip(typed, plain, strict=True) if each.counted]
+            known[dtype] = plain, [growth(*pair, constants=constants, facts=facts, most=MANY) for pair in many]
+        if known[dtype][0]:
+            found[name] = _grade(name, *known[dtype])
+    return found
+
+
+def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
+    """The grades of the rules of one entry, by direction: all its forms together."""
+    found: dict[str, list[dict[str, Grade]]] = {}
+    for rule in rules:
+        found.setdefault(arrow(rule), []).append(grades(rule))
+    return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
+
+
+def growth_of_step(rule: Rule, roots: Sequence[Term]) -> Growth | None:
+    """The growth of a rule where its left side is `roots`, with the numbers of the constants there; None where it does not fire."""
+    found = matched(rule, roots)
+    if found is None:
+        return None
+    left, given = found
+    decision = decided(rule, left, given)
+    if decision is None:
+        return None
+    leaves = {name: term if term.op.name == "builtin.constant" else input_term(name, term.type) for name, term in given.items()}
+    after = right_sides(rule, decision, leaves)
+    before = [_over(root, pattern, leaves) for root, (pattern, _) in zip(roots, rule.pairs, strict=True)]
+    pair = (before[0], after[0]) if rule.roots == 1 else (make("builtin.tuple", before), make("builtin.tuple", after))
+    return growth(*pair, constants=constants_of(rule))
+
+
+def _over(term: Term, pattern: Pattern, leaves: Mapping[str, Term]) -> Term:
+    """A term that has the form of a pattern over other terms in the places of its variables."""
+    if isinstance(pattern, Variable):
+        return leaves[pattern.name]
+    operands = [_over(operand, each, leaves) for operand, each in zip(term.operands, pattern.operands, strict=True)]
+    return rebuild(term, operands)
+
+
+def constants_of(rule: Rule) -> frozenset[str]:
+    """The variables that stand for numbers of the program."""
+    return frozenset(name for fact, name in rule.facts if fact == "const")
+
+
+def admitted_at(found: Growth, dtype: DType) -> bool:
+    """Whether what is stored in types of the range of this one is admitted."""
+    return all(value.admitted for value in found.values if class_of(value.dtype) == class_of(dtype))
+
+
+def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
+    """The grades of several forms together."""
+    result: dict[str, Grade] = {}
+    for name in CLASSES:
+        own = [each[name] for each in found if name in each]
+        if own:
+            words = {grade.verdict for grade in own}
+            worst = max(own, key=lambda grade: ORDER.index(grade.verdict))
+            verdict = words.pop() if len(words) == 1 else COUNTED if words == {ALWAYS, COUNTED} else SOME
+            result[name] = Grade(verdict, worst.growth, any(grade.drawn for grade in own))
+    return result
+
+
+def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:
+    """The grade by instances with the numbers of elements that they have, and with very many."""
+    every = [*plain, *counted]
+    good = {id(each): admitted_at(each, DTYPES[CLASSES[name]]) for each in every}
+    if all(good.values()):
+        verdict = ALWAYS
+    elif not any(good.values()):
+        verdict = NEVER
+    else:
+        verdict = COUNTED if all(good[id(each)] for each in plain) and FEW[name] > 1 else SOME
+    worst = max([each for each in every if not good[id(each)]] or every, key=_size)
+    return Grade(verdict, str(worst), any(each.drawn for each in every))
+
+
+def _size(found: Growth) -> tuple[float, float]:
+    worst = found.worst
+    if worst is None:
+        return 0.0, 0.0
+    bound = max(worst.first, worst.second)
+    return (float(worst.degree or 99), worst.over) if bound == float("inf") else (1.0, bound)
+
+
+class _Several(Search):
+    """Draws no dim of one element, of which nothing is folded."""
+
+    def refresh(self) -> None:
+        """Draw the numbers that dims are made of."""
+        assert self.random is not None
+        self.pool = self.random.sample(SIZES, self.random.choice((1, 2, 3, len(SIZES))))
+
+
+def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
+    """Both sides of some instances with floats."""
+    names = [name for name, kind in rule.compiled.kinds.items() if kind.word == "float"]
+    for turn, exponent in enumerate(EXPONENTS[: DRAWS if names else PLAIN]):
+        draw = random.Random(f"growth {turn}")
+        numbers = {} if turn % 2 == 0 else {name: draw.uniform(1, 2) * 2.0 ** (exponent + place) for place, name in enumerate(names)}
+        kind = Search if turn % 3 == 2 else _Several
+        search = kind(draw, dtypes=2, firing=True, elements=("f32",), budget=QUESTIONS, numbers=numbers, turn=turn)
+        try:
+            for instance in instances(rule, search):
+                pair = sides(rule, instance)
+                if pair is not None:
+                    if any(_is_float(term) for term in topological(pair)):
+                        yield pair
+                    break
+        except CosetError:
+            continue
+
+
+def _typed(pair: tuple[Term, Term], dtype: DType) -> tuple[Term, Term] | None:
+    """The instance with floats of this type in the place of those of f32; None where it has none, or cannot be."""
+    if not any(term.type.dtype == DTYPES["f32"] for term in topological(pair) if isinstance(term.type, TensorType)):
+        return None
+    if dtype == DTYPES["f32"]:
+        return pair
+    try:
+        left, right = retyped(pair, {DTYPES["f32"]: dtype})
+    except (CosetError, OverflowError):
+        return None
+    return left, right
+
+
+def _is_float(term: Term) -> bool:
+    return isinstance(term.type, TensorType) and term.type.dtype.kind == "float"
