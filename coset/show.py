@@ -45,7 +45,7 @@ def show_proved(result: Mapping[str, Any]) -> None:
         )
     elif result["answer"] == "proved":
         print_line(
-            f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger"
+            f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {_promise(result)}"
         )
         _show_conditions(result)
     else:
@@ -56,6 +56,12 @@ def show_proved(result: Mapping[str, Any]) -> None:
     for key in ("certificate", "counterexample"):
         if result[key] is not None:
             print_line(f"{key:14s} {result[key]}", markup=False)
+
+
+def _promise(result: Mapping[str, Any]) -> str:
+    """The weakest word of what was used, with all exceptions."""
+    exceptions = result["exceptions"]
+    return f"{result['numerics']}" + (f" except {', '.join(exceptions)}" if exceptions else " or stronger")
 
 
 def _show_conditions(result: Mapping[str, Any]) -> None:
@@ -88,7 +94,7 @@ def show_verified(result: Mapping[str, Any]) -> None:
         return
     print_line = CONSOLE.print
     print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
-    print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
+    print_line(f"rests on   rules that are {result['assurance']} or better; numerics {_promise(result)}")
     _show_conditions(result)
     if "proved_anew" in result:
         print_line(

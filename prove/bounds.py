@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -23,6 +24,8 @@ SLACK = 1 + 2.0**-20  # of a bound that is itself computed in f64
 LIBRARY, UNKNOWN, POWER = 4.0, 8.0, 8.0  # roundings of a library's function, of an op that no row speaks of, of a power
 LAMBDA = 6.0  # deviations of a sum's error: farther off is one in 10^8
 MOST_GROWTH = 0.25  # of a sum: beyond, first-order bounds say nothing
+SHARED = 1 << 14  # elements of a bound that is looked at for a common share
+FEW = 64  # elements of a product that are looked at first
 SHOWN = 1 << 12  # elements of an operand up to which a kept node's meaning sees them
 Function = Callable[[Any], Any]
 MONOTONE: dict[str, tuple[float | None, Function | None]] = {
@@ -62,6 +65,10 @@ class Bound:
         """Whether it is said by numbers."""
         return np.ndim(self.absolute) == 0
 
+    def united(self, other: Bound) -> Bound:
+        """What is at least as large as both."""
+        return Bound(max(self.relative, other.relative), np.maximum(self.absolute, other.absolute))
+
     def of(self, value: Array) -> Array:
         """The bound of each element of `value`."""
         return np.broadcast_to(np.asarray(self.relative * magnitude(value) + self.absolute, np.float64), np.shape(value))
@@ -93,11 +100,19 @@ def magnitude(value: Any) -> Array:
     return sizes if np.isfinite(sizes).all() else np.where(np.isfinite(sizes), sizes, 0.0)
 
 
+def plain_floats(value: Any) -> Array:
+    """The same numbers in a type that NumPy knows: f32 for narrower floats."""
+    array = np.asarray(value)
+    return array if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize >= 4) else array.astype(np.float32)
+
+
+@cache
 def roundoff(dtype: DType) -> float:
     """The distance from 1 to the next number of a float type."""
     return float(ml_dtypes.finfo(dtype.numpy).eps)  # type: ignore[no-untyped-call]
 
 
+@cache
 def smallest(dtype: DType) -> float:
     """The smallest subnormal of a float type."""
     return float(ml_dtypes.finfo(dtype.numpy).smallest_subnormal)  # type: ignore[no-untyped-call]
@@ -114,7 +129,7 @@ class Evaluation:
     """Values with bounds. `recorded`: bounds of constants that earlier steps have rounded; `meaning`: the term that an op's definition
     gives; `fallback`: values of defined ops inside functions; `spend` is told of each op before it is computed."""
 
-    recorded: Mapping[Term, Array]
+    recorded: Mapping[Term, Bound]
     meaning: Callable[[Term], Term | None]
     fallback: Callable[[Term, Sequence[Any]], Any]
     spend: Callable[[Term, Sequence[Any]], None]
@@ -133,10 +148,9 @@ class Evaluation:
 
     def _leaf(self, term: Term) -> Known:
         if term.op is CONSTANT:
-            bound = self.recorded.get(term)
-            error = NOTHING if bound is None else Bound(0.0, bound)
+            error = self.recorded.get(term, NOTHING)
             own = roundoff(term.tensor.dtype) if term.tensor.dtype.kind == "float" else 0.0
-            return Known(term.attribute("value").array(), error, replace(error, relative=own))
+            return Known(term.attribute("value").array(), error, replace(error, relative=error.relative + own))
         if term.op.name == "builtin.absent":
             return Known(None)
         if term.op.meaning is None:
@@ -160,14 +174,15 @@ class Evaluation:
         value = np.asarray(value)
         if not isinstance(term.type, TensorType):
             return Known(value) if _exact(operands) else Known(value, NONE, NONE, False)
-        error = bound(term, arrays, [operand.error for operand in operands], value)
-        condition = error if term.tensor.dtype.kind != "float" else self._condition(term, operands, error, value)
+        memo: Memo = {}
+        error = bound(term, arrays, [operand.error for operand in operands], value, memo)
+        condition = error if term.tensor.dtype.kind != "float" else self._condition(term, operands, error, value, memo)
         kept = term.op.name in STABLE or term.op.has("movement")
         return Known(value, error, condition, error.exact or (kept and all(operand.stable for operand in operands)))
 
-    def _condition(self, term: Term, operands: list[Known], error: Bound, value: Array) -> Bound:
+    def _condition(self, term: Term, operands: list[Known], error: Bound, value: Array, memo: Memo) -> Bound:
         """What one rounding of each constant does; of an op that says nothing of inexact operands at least one rounding of the value."""
-        found = bound(term, [operand.value for operand in operands], [operand.condition for operand in operands], value)
+        found = bound(term, [operand.value for operand in operands], [operand.condition for operand in operands], value, memo)
         if found is NONE and error is not NONE and _exact(operands):
             return Bound(error.relative + roundoff(term.tensor.dtype), error.absolute)
         return found
@@ -205,7 +220,10 @@ def _unknown(value: Any, operands: Sequence[Known]) -> Known:
 # ---------------------------------------------------------------- one op
 
 
-def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array) -> Bound:
+Memo = dict[str, Any]  # what the two bounds of one value have in common
+
+
+def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, memo: Memo) -> Bound:
     """The bound of the value of an op whose operands have these."""
     kind = term.tensor.dtype.kind
     exact = all(error.exact for error in errors)
@@ -215,11 +233,25 @@ def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Arr
         return NONE
     if kind != "float":
         return NOTHING if exact and kind in ("int", "uint", "bool") else _compared(term, arrays, errors)
-    found = _float(term, arrays, errors, value, exact)
-    return found if found is NONE else _with_infinities(term, arrays, value, Bound(found.relative * SLACK, found.absolute * SLACK))
+    found = _float(term, arrays, errors, value, exact, memo)
+    if found is NONE:
+        return NONE
+    return _with_infinities(term, arrays, value, _plainly(Bound(found.relative * SLACK, found.absolute * SLACK), value))
 
 
-def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, exact: bool) -> Bound:
+def _plainly(found: Bound, value: Array) -> Bound:
+    """A bound that is about one share of each element as that share, rounded up by a factor of 2 at most: what follows costs less."""
+    if found.plain or not 0 < value.size <= SHARED:
+        return found
+    sizes, bounds = magnitude(value), found.of(value)
+    if not sizes.all():
+        return found
+    shares = bounds / sizes
+    largest = float(np.max(shares))
+    return Bound(largest) if np.isfinite(largest) and largest <= 2 * float(np.min(shares)) else found
+
+
+def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, exact: bool, memo: Memo) -> Bound:
     name, dtype = term.op.name, term.tensor.dtype
     eps, tiny = roundoff(dtype), smallest(dtype)
     if name in ("stablehlo.negate", "stablehlo.abs"):
@@ -229,11 +261,11 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
     if name == "stablehlo.select":
         return _selected(arrays, errors, exact)
     if name in ("stablehlo.add", "stablehlo.subtract"):
-        return _sum(arrays, errors, value, eps, exact, -1.0 if name.endswith("subtract") else 1.0)
+        return _sum(arrays, errors, value, eps, exact, memo, -1.0 if name.endswith("subtract") else 1.0)
     if name == "stablehlo.multiply":
-        return _product(arrays, errors, value, dtype)
+        return _product(arrays, errors, value, dtype, memo)
     if name == "stablehlo.divide":
-        return _quotient(arrays, errors, value, dtype)
+        return _quotient(arrays, errors, value, dtype, memo)
     if name == "stablehlo.convert":
         return _converted(term.operands[0].tensor.dtype, arrays[0], errors[0], value, eps, tiny)
     if name in MONOTONE:
@@ -291,20 +323,24 @@ def _selected(arrays: Sequence[Any], errors: Sequence[Bound], exact: bool) -> Bo
     return Bound(0.0, np.where(np.asarray(arrays[0]), errors[1].of(arrays[1]), errors[2].of(arrays[2])))
 
 
-def _sum(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, eps: float, exact: bool, sign: float) -> Bound:
-    a, b = _wide(arrays[0]), sign * _wide(arrays[1])
-    whole = a + b
-    turned = whole - a
-    left = (a - (whole - turned)) + (b - turned)  # what the sum in f64 has lost (Knuth, TAOCP 2, 4.2.2, theorem B)
-    own = np.where((left == 0) & (whole == _wide(value)), 0.0, eps * magnitude(value))
+def _sum(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, eps: float, exact: bool, memo: Memo, sign: float) -> Bound:
+    if "own" not in memo:
+        a, b = _wide(arrays[0]), sign * _wide(arrays[1])
+        whole = a + b
+        turned = whole - a
+        left = (a - (whole - turned)) + (b - turned)  # what the sum in f64 has lost (Knuth, TAOCP 2, 4.2.2, theorem B)
+        memo["own"] = np.where((left == 0) & (whole == _wide(value)), 0.0, eps * magnitude(value))
+    own = memo["own"]
     if exact:
         return Bound(0.0, own) if np.any(own) else NOTHING
     return Bound(0.0, errors[0].of(arrays[0]) + errors[1].of(arrays[1]) + own)
 
 
-def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType) -> Bound:
-    eps = 0.0 if _is_exact_product(arrays, value, dtype) else roundoff(dtype)
-    lost = _underflow(arrays, value, dtype) if eps else 0.0
+def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
+    if "own" not in memo:
+        own = 0.0 if _is_exact_product(arrays, value, dtype) else roundoff(dtype)
+        memo["own"] = own, _underflow(arrays, value, dtype) if own else 0.0
+    eps, lost = memo["own"]
     if all(error.plain and not error.absolute for error in errors):
         one, other = (error.relative for error in errors)
         return Bound(one + other + one * other + eps, lost)
@@ -314,27 +350,38 @@ def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype
 
 
 def _is_exact_product(arrays: Sequence[Any], value: Array, dtype: DType) -> bool:
-    a, b = map(_wide, arrays)
-    if dtype.bits >= 64:  # a product of f64 is known to be exact where a factor is 0 or a power of two
-        plain = [np.isin(np.abs(np.frexp(each)[0]), (0.0, 0.5)) for each in (a, b)]
-        normal = (magnitude(value) >= float(np.finfo(np.float64).tiny)) | (a == 0) | (b == 0)
-        return bool(np.all((plain[0] | plain[1]) & normal))
-    return bool(np.all(a * b == _wide(value)))
+    a, b = (np.broadcast_to(array, np.shape(value)) for array in arrays)
+    some = slice(0, FEW)  # most products round: the first elements show it
+    first = [np.asarray(each.flat[some]) for each in (a, b, np.asarray(value))]
+    if not _all_exact(_wide(first[0]), _wide(first[1]), _wide(first[2]), dtype):
+        return False
+    return value.size <= FEW or _all_exact(_wide(a), _wide(b), _wide(value), dtype)
+
+
+def _all_exact(a: Array, b: Array, value: Array, dtype: DType) -> bool:
+    if dtype.bits < 64:
+        return bool(np.all(a * b == value))
+    plain = [np.isin(np.abs(np.frexp(each)[0]), (0.0, 0.5)) for each in (a, b)]  # 0 or a power of two: more is not known of f64
+    normal = (np.abs(value) >= float(np.finfo(np.float64).tiny)) | (a == 0) | (b == 0)
+    return bool(np.all((plain[0] | plain[1]) & normal))
 
 
 def _underflow(arrays: Sequence[Any], value: Array, dtype: DType) -> Any:
     """The smallest number of the type where a result is below the normal range though no operand is 0."""
-    small = magnitude(value) < float(ml_dtypes.finfo(dtype.numpy).tiny)  # type: ignore[no-untyped-call]
+    tiny = float(ml_dtypes.finfo(dtype.numpy).tiny)  # type: ignore[no-untyped-call]
+    small = np.abs(plain_floats(value)) < tiny
     if not small.any():
         return 0.0
     given = np.logical_and(*(np.asarray(array).astype(np.float64) != 0 for array in arrays))
     return np.where(small & given & np.isfinite(_wide(value)), smallest(dtype), 0.0)
 
 
-def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType) -> Bound:
-    exact = all(error.exact for error in errors) and dtype.bits < 64 and bool(np.all(_wide(value) * _wide(arrays[1]) == _wide(arrays[0])))
-    eps = 0.0 if exact else roundoff(dtype)
-    lost = _underflow([arrays[0], np.ones(np.shape(arrays[1]))], value, dtype) if eps else 0.0
+def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
+    if "own" not in memo:
+        exact = dtype.bits < 64 and bool(np.all(_wide(value) * _wide(arrays[1]) == _wide(arrays[0])))
+        eps = 0.0 if exact else roundoff(dtype)
+        memo["own"] = eps, _underflow([arrays[0], np.ones(np.shape(arrays[1]))], value, dtype) if eps else 0.0
+    eps, lost = memo["own"]
     if all(error.plain and not error.absolute for error in errors) and errors[1].relative < 1:
         one, other = (error.relative for error in errors)
         return Bound((one + other) / (1 - other) + eps, lost)
@@ -419,7 +466,7 @@ OVERFLOWING = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "mul
 
 def _with_infinities(term: Term, arrays: Sequence[Any], value: Array, found: Bound) -> Bound:
     """No bound where a finite result has overflowed; 0 where an infinity or NaN comes from the operands, or is what IEEE says."""
-    finite = np.isfinite(_wide(value))
+    finite = np.isfinite(plain_floats(value))
     if finite.all():
         return found
     if term.op.name in FOLDS:

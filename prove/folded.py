@@ -12,7 +12,7 @@ import numpy as np
 from coset.ir.constants import constant_of
 from coset.ir.term import CONSTANT, Term, constant, topological
 from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, Bound, Evaluation, Known, Uncomputed, magnitude, roundoff
+from coset.prove.bounds import NONE, NOTHING, Bound, Evaluation, Known, Uncomputed, magnitude, plain_floats, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes
@@ -44,7 +44,7 @@ class Folding:
     meaning: Callable[[Term], Term | None]
     fallback: Callable[[Term, Sequence[Any]], Any]
     budget: Budget
-    recorded: dict[Term, Any] = field(default_factory=dict)
+    recorded: dict[Term, Bound] = field(default_factory=dict)
     looked: set[Term] = field(default_factory=set)
     computed: int = 0
     rounded: int = 0
@@ -66,11 +66,11 @@ class Folding:
         self.computed += 1
         if term.tensor.dtype.kind not in ("float", "complex"):
             refuse_unless(known.error.exact, "it is computed from rounded numbers, which another evaluation may have on the other side")
-            self._agree(term, made, array, None)
+            self._agree(term, made, array, NOTHING)
         elif known.error.exact:
             if computes(term):
                 self._conditioned(term, made, known, array)
-            self._agree(term, made, array, None)
+            self._agree(term, made, array, NOTHING)
             self._exactly(term, made, leaves)
         else:
             own = self._own(term, made)
@@ -145,13 +145,12 @@ class Folding:
             bool(np.all(found.of(array) <= scales)), "it is ill-conditioned: one rounding of its constants makes it another number"
         )
 
-    def _agree(self, term: Term, value: Term, array: Any, error: Any) -> None:
+    def _agree(self, term: Term, value: Term, array: Any, error: Bound) -> None:
         """Refuse a value that constants on either side are not, but for roundings."""
-        for each in {*self.classes.constants(term), *self.classes.constants(value)}:
-            if each is value and error is None:
-                continue
-            spread = self.recorded.get(each, 0.0) if error is None else error + self.recorded.get(each, 0.0)
-            near = within(each.attribute("value").array(), array, spread)
+        others = {*self.classes.constants(term), *self.classes.constants(value)} - {value}
+        for each in others:
+            own = self.recorded.get(each, NOTHING)
+            near = within(each.attribute("value").array(), array, error.of(array) + own.of(array))
             refuse_unless(near, "it is equal to another constant already, which is further away than roundings explain")
 
     def _exactly(self, term: Term, value: Term, leaves: set[Term]) -> None:
@@ -162,30 +161,34 @@ class Folding:
         (leaf,) = leaves if len(leaves) == 1 else (None,)
         refuse_unless(leaf is not None and not computes(term) and self._is_new(leaf), "the value stands for a rounded number already")
         assert leaf is not None
-        self._record(leaf, np.full(np.shape(leaf.attribute("value").array()), np.max(bound, initial=0.0)))
+        self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
 
     def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool) -> None:
         """Take a rounded constant for what it is computed as."""
-        bounds = np.asarray(error.of(array))
-        self._agree(term, value, array, bounds)
+        self._agree(term, value, array, error)
         joined = value in self.classes.number and term in self.classes.number and self.classes.same(term, value)
         new = value not in self.classes.number or joined or (self._is_new(value) and value not in self.recorded)
-        refuse_unless(own or not np.any(bounds) or new, "a rounded value is a constant that stands for something else already")
-        self._record(value, bounds)
+        refuse_unless(own or error.exact or new, "a rounded value is a constant that stands for something else already")
+        self._record(value, error)
 
     def _is_new(self, value: Term) -> bool:
         """Whether nothing was said or computed with a constant that at most one program has."""
         both = value in self.before and value in self.after
         return not both and value not in self.looked and (value not in self.classes.number or self.classes.alone(value))
 
-    def _record(self, value: Term, bounds: Any) -> None:
-        self.recorded[value] = np.maximum(self.recorded.get(value, 0.0), bounds)
-        sizes = magnitude(value.attribute("value").array())
-        largest = float(np.max(bounds, initial=0.0))
-        self.absolute = max(self.absolute, largest)
-        with np.errstate(all="ignore"):
-            shares = np.where(sizes > 0, bounds / sizes, 0.0)
-        self.relative = max(self.relative, float(np.max(shares, initial=0.0)))
+    def _record(self, value: Term, error: Bound) -> None:
+        self.recorded[value] = self.recorded.get(value, NOTHING).united(error)
+        array = value.attribute("value").array()
+        if error.plain and not error.absolute:
+            sizes = np.abs(plain_floats(array))
+            largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+            self.absolute = max(self.absolute, error.relative * largest)
+            self.relative = max(self.relative, error.relative)
+        else:
+            sizes, bounds = magnitude(array), error.of(array)
+            self.absolute = max(self.absolute, float(np.max(bounds, initial=0.0)))
+            shares = np.divide(bounds, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
+            self.relative = max(self.relative, float(np.max(shares, initial=0.0)))
 
 
 def _median(sizes: Any) -> float:
