@@ -14,7 +14,7 @@ from typing import Any
 
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term
-from coset.prove.budget import EACH, Budget
+from coset.prove.budget import EACH, OPERATIONS, Budget
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, Rejected, read_term
 from coset.prove.classes import Classes
 from coset.prove.contents import all_terms, by_content, digest, inner_symbols, one_result, resized
@@ -90,18 +90,19 @@ def text_hash(rule: Rule) -> str:
 def verify(
     certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None], *,
     meaning: Callable[[Term], Meaning | None], fallback: Callable[[Term, Sequence[Any]], Any], names: Mapping[str, str] | None = None,
+    operations: int = OPERATIONS,
 ) -> Verdict:  # fmt: skip
     """Check that `certificate` shows `before` and `after` to be equal.
 
     `find` gives a rule by its name as it is now, with the assurance that it has now; `meaning` what the op of a term is defined as.
     `fallback` gives values to defined ops inside functions. `names`: what inputs and outputs of `after` are called in `before`, where that
-    is another name: the certificate cannot say it.
+    is another name: the certificate cannot say it. `operations`: how many may be spent on the values of constants.
 
     Raises:
         Rejected: it does not, with the step that fails.
         CosetError: a program's weights cannot be read.
     """
-    return _Checker(certificate, by_content(before), by_content(after), find, meaning, fallback, dict(names or {})).run()
+    return _Checker(certificate, by_content(before), by_content(after), find, meaning, fallback, dict(names or {}), operations).run()
 
 
 @dataclass
@@ -113,6 +114,7 @@ class _Checker:
     meaning: Callable[[Term], Meaning | None]
     fallback: Callable[[Term, Sequence[Any]], Any]
     names: Mapping[str, str]
+    operations: int
     classes: Classes = field(default_factory=Classes)
     used: dict[str, Use] = field(default_factory=dict)
 
@@ -129,7 +131,7 @@ class _Checker:
         self.numbered = Numbered(self.before, self.after)
         self.classes.enter(self.numbered.terms)
         largest = max(SMALL, sum(prod(term.tensor.static or ()) for term in self.numbered.terms if term.op is CONSTANT))
-        self.budget = Budget(largest)
+        self.budget = Budget(largest, self.operations)
         own, other = (frozenset(all_terms(program)) for program in (self.before, self.after))
         self.folding = Folding(self.classes, own, other, self._meant, self.fallback, self.budget)
         steps = 0

@@ -202,7 +202,8 @@ def _is_rounded(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any,
         known = Evaluation({}, meaning_of, DEFINED, lambda *_: None).known(term)
     except (Uncomputed, CosetError):
         return False
-    return within(wanted, value, known.error.of(value))
+    bounds = known.error.of(value)
+    return bool(np.isfinite(bounds).all()) and within(wanted, value, bounds)
 
 
 # ---------------------------------------------------------------- constants that someone else has computed
