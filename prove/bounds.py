@@ -1,14 +1,14 @@
-"""Running error bounds of what is computed from constants: how far two honest evaluations of one expression may be apart.
+"""Error bounds of single ops: how far two honest evaluations may be apart, by the bounds of the operands (docs/certificates.md).
 
-The value is the evaluator's; the bounds follow docs/certificates.md ("Error bounds"). Rules of Higham, *Accuracy and Stability of Numerical
+Rules of Higham, *Accuracy and Stability of Numerical
 Algorithms* (2002), sections 2.2 and 3.1; for sums the square root law of Higham and Mary, *A new approach to probabilistic rounding error
-analysis* (2019), with lambda = 6. Ops that are defined by others are opened by their meaning.
+analysis* (2019), with lambda = 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, GET, TUPLE, Term, constant, intern, topological
+from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
 
 SLACK = 1 + 2.0**-20  # of a bound that is itself computed in f64
@@ -26,7 +26,6 @@ LAMBDA = 6.0  # deviations of a sum's error: farther off is one in 10^8
 MOST_GROWTH = 0.25  # of a sum: beyond, first-order bounds say nothing
 SHARED = 1 << 14  # elements of a bound that is looked at for a common share
 FEW = 64  # elements of a product that are looked at first
-SHOWN = 1 << 12  # elements of an operand up to which a kept node's meaning sees them
 Function = Callable[[Any], Any]
 MONOTONE: dict[str, tuple[float | None, Function | None]] = {
     "stablehlo.rsqrt": (None, lambda x: 1 / np.sqrt(x)),
@@ -77,22 +76,6 @@ class Bound:
 NOTHING, NONE = Bound(), Bound(0.0, np.inf)
 
 
-@dataclass(frozen=True)
-class Known:
-    """The value of a term; the bound of two evaluations, and what it is if each constant is off by one rounding; whether every correct
-    evaluation has these bits. Of a tuple those of its `parts`."""
-
-    value: Any
-    error: Bound = NOTHING
-    condition: Bound = NOTHING
-    stable: bool = True
-    parts: tuple[Known, ...] | None = None
-
-
-class Uncomputed(Exception):
-    """A term has no value here."""
-
-
 def magnitude(value: Any) -> Array:
     """The sizes of the elements in f64, 0 for what is not finite."""
     array = np.asarray(value)
@@ -122,99 +105,6 @@ def growth(count: int, eps: float) -> float:
     """The error of a sum of `count` terms beside the sum of their sizes; infinite where no bound of first order holds."""
     found = eps * min(float(count), LAMBDA * count**0.5)
     return found if found <= MOST_GROWTH else np.inf
-
-
-@dataclass
-class Evaluation:
-    """Values with bounds. `recorded`: bounds of constants that earlier steps have rounded; `meaning`: the term that an op's definition
-    gives; `fallback`: values of defined ops inside functions; `spend` is told of each op before it is computed."""
-
-    recorded: Mapping[Term, Bound]
-    meaning: Callable[[Term], Term | None]
-    fallback: Callable[[Term, Sequence[Any]], Any]
-    spend: Callable[[Term, Sequence[Any]], None]
-
-    def known(self, root: Term, given: Mapping[Term, Known] | None = None) -> Known:
-        """What is known of `root`, whose leaves are constants or `given`.
-
-        Raises:
-            Uncomputed: an op has no value.
-        """
-        table = dict(given or {})
-        with np.errstate(all="ignore"):
-            for term in topological([root], known=table):
-                table[term] = self._leaf(term) if not term.operands else self._of(term, [table[operand] for operand in term.operands])
-        return table[root]
-
-    def _leaf(self, term: Term) -> Known:
-        if term.op is CONSTANT:
-            error = self.recorded.get(term, NOTHING)
-            own = roundoff(term.tensor.dtype) if term.tensor.dtype.kind == "float" else 0.0
-            return Known(term.attribute("value").array(), error, replace(error, relative=error.relative + own))
-        if term.op.name == "builtin.absent":
-            return Known(None)
-        if term.op.meaning is None:
-            raise Uncomputed(term.op.name)
-        self.spend(term, ())
-        return Known(term.op.meaning(term, (), {}))
-
-    def _of(self, term: Term, operands: list[Known]) -> Known:
-        if term.op is TUPLE:
-            return Known(None, parts=tuple(operands))
-        if term.op is GET and operands[0].parts is not None:
-            index: int = term.attribute("index")
-            return operands[0].parts[index]
-        if term.op.meaning is None or term.op.has("foreign"):
-            return self._opened(term, operands)
-        arrays = [operand.value for operand in operands]
-        self.spend(term, arrays)
-        value = term.op.meaning(term, arrays, {}, self.fallback) if term.regions else term.op.meaning(term, arrays, {})
-        if isinstance(value, tuple):
-            return Known(None, parts=tuple(_unknown(part, operands) for part in value))
-        value = np.asarray(value)
-        if not isinstance(term.type, TensorType):
-            return Known(value) if _exact(operands) else Known(value, NONE, NONE, False)
-        memo: Memo = {}
-        error = bound(term, arrays, [operand.error for operand in operands], value, memo)
-        condition = error if term.tensor.dtype.kind != "float" else self._condition(term, operands, error, value, memo)
-        kept = term.op.name in STABLE or term.op.has("movement")
-        return Known(value, error, condition, error.exact or (kept and all(operand.stable for operand in operands)))
-
-    def _condition(self, term: Term, operands: list[Known], error: Bound, value: Array, memo: Memo) -> Bound:
-        """What one rounding of each constant does; of an op that says nothing of inexact operands at least one rounding of the value."""
-        found = bound(term, [operand.value for operand in operands], [operand.condition for operand in operands], value, memo)
-        if found is NONE and error is not NONE and _exact(operands):
-            return Bound(error.relative + roundoff(term.tensor.dtype), error.absolute)
-        return found
-
-    def _opened(self, term: Term, operands: list[Known]) -> Known:
-        """What a defined op means over the same operands; a kept node sees the numbers of small ones."""
-        given = dict(zip(term.operands, operands, strict=True))
-        if term.op.has("foreign"):
-            leaves = [_as_leaf(operand, known) for operand, known in given.items()]
-            given = dict(zip(leaves, given.values(), strict=True))
-            of = dict(zip(term.operands, leaves, strict=True))
-            term = intern(term.op, tuple(of[operand] for operand in term.operands), term.attributes, term.regions, term.type)
-        found = self.meaning(term)
-        if found is None:
-            raise Uncomputed(term.op.name)
-        return self.known(found, given)
-
-
-def _as_leaf(operand: Term, known: Known) -> Term:
-    if known.value is None or np.size(known.value) > SHOWN or not isinstance(operand.type, TensorType):
-        return operand
-    return constant(known.value, operand.tensor.dtype)
-
-
-def _exact(operands: Sequence[Known]) -> bool:
-    return all(operand.error.exact for operand in operands)
-
-
-def _unknown(value: Any, operands: Sequence[Known]) -> Known:
-    """A result of an op with several: exact where the operands are and it computes no float."""
-    sure = _exact(operands) and np.asarray(value).dtype.kind in "biu"
-    return Known(value) if sure else Known(value, NONE, NONE, False)
 
 
 # ---------------------------------------------------------------- one op

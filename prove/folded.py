@@ -12,11 +12,12 @@ import numpy as np
 from coset.ir.constants import constant_of
 from coset.ir.term import CONSTANT, Term, constant, topological
 from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, NOTHING, Bound, Evaluation, Known, Uncomputed, magnitude, plain_floats, roundoff
+from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, plain_floats, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes
 from coset.prove.contents import hashed
+from coset.prove.valued import Evaluation, Known, Uncomputed
 
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
 LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.5  # of an element: how far one rounding of each constant may move it; of coarse types, so many
