@@ -33,11 +33,19 @@ def summary(verdict: Verdict, known: Mapped) -> dict[str, Any]:
     own = {name: NOT_SHOWN for name, rule in _rules(verdict, known).items() if not _is_ours(rule)}
     own |= {name: NOT_SHOWN for name in verdict.used if name not in known and not _is_our_definition(name)}
     return {
-        "numerics": verdict.numerics.word, "exceptions": sorted(verdict.numerics.exceptions), "assurance": ASSURANCES[-1] if own else verdict.assurance, "promises": verdict.promises,
-        "own": own, "steps": verdict.steps, "computed": verdict.computed, "rounded": verdict.rounded,
-        "largest_rounding": {"absolute": verdict.absolute, "relative": verdict.relative}, "names": dict(verdict.names),
-        "unread": list(verdict.unread), "reordered": list(verdict.reordered),
-    }  # fmt: skip
+        "numerics": verdict.numerics.word,
+        "exceptions": sorted(verdict.numerics.exceptions),
+        "assurance": ASSURANCES[-1] if own else verdict.assurance,
+        "promises": verdict.promises,
+        "own": own,
+        "steps": verdict.steps,
+        "computed": verdict.computed,
+        "rounded": verdict.rounded,
+        "largest_rounding": {"absolute": verdict.absolute, "relative": verdict.relative},
+        "names": dict(verdict.names),
+        "unread": list(verdict.unread),
+        "reordered": list(verdict.reordered),
+    }
 
 
 def _rules(verdict: Verdict, known: Mapped) -> dict[str, Rule]:
