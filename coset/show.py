@@ -52,10 +52,8 @@ def show_proved(result: Mapping[str, Any]) -> None:
             f"error      at most {result['error']:.1e}: how probable it is that other polynomials agree there; no rounding is looked at"
         )
     elif result["answer"] == "proved":
-        print_line(
-            f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger"
-        )
-        _show_unread(result)
+        print_line(f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {_promise(result)}")
+        _show_conditions(result)
     else:
         print_line(f"           {result.get('difference') or result.get('reason')}", markup=False)
     if "first_difference" in result:
@@ -66,9 +64,31 @@ def show_proved(result: Mapping[str, Any]) -> None:
             print_line(f"{key:14s} {result[key]}", markup=False)
 
 
-def _show_unread(result: Mapping[str, Any]) -> None:
+def _promise(result: Mapping[str, Any]) -> str:
+    """The weakest word of what was used, with all exceptions."""
+    exceptions = result["exceptions"]
+    return f"{result['numerics']}" + (f" except {', '.join(exceptions)}" if exceptions else " or stronger")
+
+
+def _show_conditions(result: Mapping[str, Any]) -> None:
+    """Under what the answer holds: names in pairs, other orders, inputs that nothing reads, rules of the user's own."""
+
+    def line(head: str, text: str) -> None:
+        CONSOLE.print(f"{head:10s} {text}", markup=False)
+
+    if result["names"]:
+        pairs = " ".join(f"--map {after}={before}" for after, before in sorted(result["names"].items()))
+        line("under", f"{pairs}: names of AFTER and of BEFORE, which the certificate does not say: give them to `coset verify` too")
+    if result["reordered"]:
+        line("order", f"the {' and '.join(result['reordered'])} stand in another order in the two files: they are paired by name")
     if result["unread"]:
-        CONSOLE.print(f"unread     inputs that only one program has, and that nothing reads: {', '.join(result['unread'])}", markup=False)
+        line("unread", f"inputs that only one program has, and that nothing reads: {', '.join(result['unread'])}")
+    if result["own"]:
+        line("own", f"rules of yours: {', '.join(f'{name} ({shown})' for name, shown in sorted(result['own'].items()))}")
+    rounding = result["largest_rounding"]
+    if rounding["absolute"]:
+        text = f"constants are rounded, by at most {rounding['absolute']:.1e} an element, {rounding['relative']:.1e} of it"
+        line("rounded", f"{text}; {result['rounded']} of them by somebody else")
 
 
 def show_verified(result: Mapping[str, Any]) -> None:
@@ -81,8 +101,8 @@ def show_verified(result: Mapping[str, Any]) -> None:
         return
     print_line = CONSOLE.print
     print_line(f"holds      {result['steps']} steps, {result['computed']} constants computed, {result['seconds']['verify']:.2f} s")
-    print_line(f"rests on   rules that are {result['assurance']} or better; numerics {result['numerics']} or stronger")
-    _show_unread(result)
+    print_line(f"rests on   rules that are {result['assurance']} or better; numerics {_promise(result)}")
+    _show_conditions(result)
     if "proved_anew" in result:
         print_line(
             f"anew       {result['proved_anew']} rules were shown again to be what they are locked as, {result['seconds']['prove']:.2f} s"

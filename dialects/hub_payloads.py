@@ -18,6 +18,7 @@ from coset.dialects import hub_scalars as scalars
 from coset.dialects.hub_scalars import widen
 from coset.ir import dims
 from coset.ir.evaluate import Fallback
+from coset.ir.meter import METER
 from coset.ir.op import Array
 from coset.ir.term import PARAMETER, Region, Term, make, topological
 from coset.ir.types import TensorType, Type
@@ -69,6 +70,11 @@ class Payload:
     def run(self, arguments: Sequence[_Values], count: int) -> list[_Values]:
         """The results on `count` elements."""
         values: dict[Term, _Values] = dict(zip(self.region.parameters, arguments, strict=True))
+        meter = METER.get()
+        if meter is not None:
+            given = [value.array for argument in arguments for value in _flat(argument)]
+            for _ in range(1 + len(self.order)):
+                meter(None, given)
         for term in self.order:
             values[term] = self._value(term, [values[operand] for operand in term.operands], count)
         return [values[result] for result in self.region.results]

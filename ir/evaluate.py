@@ -14,6 +14,7 @@ import numpy as np
 
 from coset.ir.dims import Poly, alone, substitute
 from coset.ir.errors import CosetError, UnboundDim
+from coset.ir.meter import METER
 from coset.ir.op import Array
 from coset.ir.program import Program
 from coset.ir.term import Region, Term, intern, topological
@@ -104,6 +105,9 @@ def region_function(region: Region, binding: Mapping[str, int], fallback: Fallba
     uses = _uses(order, region.results)
 
     def apply(*arguments: Any) -> list[Any]:
+        meter = METER.get()
+        if meter is not None:
+            meter(None, arguments)
         inner = dict(binding)
         values = dict(zip(region.parameters, arguments, strict=True))
         for parameter, value in values.items():
@@ -191,6 +195,9 @@ def _value(
             raise CosetError(f"input `{key}` is not given", help=f"given: {', '.join(inputs) or 'none'}")
         return inputs[key]
     operands = [values[operand] for operand in term.operands]
+    meter = METER.get()
+    if meter is not None:
+        meter(term, operands)
     if name in ("builtin.absent", "builtin.token"):
         return None
     if name == "builtin.tuple":

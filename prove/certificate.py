@@ -10,7 +10,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,72 +18,29 @@ from typing import Any
 import numpy as np
 
 from coset.ir import dims
-from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
-from coset.ir.dims import Poly
+from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import (
-    AttributeItems,
-    Region,
-    Term,
-    exact_key,
-    intern,
-    make,
-    topological,
-)
-from coset.ir.types import DTYPES, AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
+from coset.ir.term import INPUT, PARAMETER, AttributeItems, Region, Term, check_regions, intern, make, topological
+from coset.ir.types import DTYPES, AbsentType, TensorType, TupleType
 from coset.prove.contents import all_terms
 
-FORMAT, VERSION = "coset certificate", 2
+FORMAT, VERSION = "coset certificate", 3
 LARGEST = 1 << 26  # B of a certificate, unpacked, at most
 MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
-LONGEST_DIM, MOST_FACTORS = (
-    300,
-    2,
-)  # letters of a dim, and sums in it that are multiplied: written out they may be as many as there are atoms
+LONGEST_DIM = 300  # letters of a dim
+MOST_FACTORS = 2  # sums in it that are multiplied: written out they may be as many as there are atoms
 MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 
 Line = dict[str, Any]
 
 
+class Rejected(CosetError):
+    """The certificate does not show what it claims."""
+
+
 # ---------------------------------------------------------------- values of attributes
-
-
-class Unwritable(Exception):
-    """A value that certificates have no form for."""
-
-
-def encode(value: Any) -> Any:
-    """An attribute's value as JSON.
-
-    Raises:
-        Unwritable: there is no form for it.
-    """
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return {"float": value.hex() if value == value else "nan"}
-    if isinstance(value, tuple):
-        return [encode(item) for item in value]
-    if isinstance(value, Poly):
-        if dims.parse(str(value)) != value:
-            raise Unwritable("dim")
-        return {"dim": str(value)}
-    if isinstance(value, QuantizedType | Region | TokenType | ForeignType):
-        raise Unwritable(type(value).__name__)
-    if isinstance(value, DType):
-        return {"dtype": value.name}
-    if isinstance(value, TensorType):
-        return {"tensor": [encode(value.dtype), None if value.shape is None else encode(value.shape)]}
-    if isinstance(value, TupleType):
-        return {"types": encode(value.items)}
-    if isinstance(value, AbsentType):
-        return {"absent": True}
-    if isinstance(value, Constant) and value.has_elements and value.array().size <= INLINE_ELEMENTS and value.type.dtype.kind != "string":
-        array = np.ascontiguousarray(value.array())
-        return {"constant": [encode(value.type), base64.b64encode(array.reshape(-1).view(np.uint8).tobytes()).decode()]}
-    raise Unwritable(type(value).__name__)
 
 
 def decode(value: Any) -> Any:
@@ -156,41 +113,6 @@ class Numbered:
         return self.terms[number]
 
 
-def term_line(term: Term, numbered: Numbered, alike: Mapping[Any, int]) -> Line:
-    """The line that adds `term`, whose operands have numbers. `alike`: terms by what is not their operands."""
-    operands = [numbered.number[operand] for operand in term.operands]
-    known = alike.get(_payload_key(term)) if term.regions else None
-    if known is not None:
-        return {"term": [term.op.name, operands, known]}
-    try:
-        return {"term": [term.op.name, operands, *_payload(term)]}
-    except Unwritable as error:
-        known = alike.get(_payload_key(term))
-        if known is None:
-            raise CosetError(f"a certificate cannot say `{term.op.name}`: it has no form for a {error} that neither program has") from None
-        return {"term": [term.op.name, operands, known]}
-
-
-def _payload(term: Term) -> list[Any]:
-    """The attributes of a term and, where it has functions, these."""
-    attributes = {name: encode(value) for name, value in term.attributes}
-    return [attributes, *([[encode_function(region) for region in term.regions]] if term.regions else [])]
-
-
-def encode_function(region: Region) -> list[Any]:
-    """A function as JSON: its terms, operands first, then the numbers of its parameters and of its results.
-
-    Raises:
-        Unwritable: an attribute in it has no form.
-    """
-    numbers: dict[Term, int] = {}
-    rows = []
-    for term in topological((*region.parameters, *region.results)):
-        rows.append([term.op.name, [numbers[operand] for operand in term.operands], *_payload(term)])
-        numbers[term] = len(numbers)
-    return [rows, [numbers[term] for term in region.parameters], [numbers[term] for term in region.results]]
-
-
 def decode_function(value: Any) -> Region:
     """The function that `encode_function` gave as JSON.
 
@@ -215,6 +137,8 @@ def read_term(line: Any, numbered: Numbered) -> Term:
     """
     name, operands, payload, *functions = line
     op = get_op(name)
+    if op in (INPUT, PARAMETER) or len(functions) > 1:
+        raise ValueError("a certificate adds no inputs" if not functions else "a term has no more than four parts")
     given = tuple(numbered[operand] for operand in operands)
     if isinstance(payload, dict):
         attributes: AttributeItems = tuple(sorted((key, decode(value)) for key, value in payload.items()))
@@ -228,8 +152,14 @@ def read_term(line: Any, numbered: Numbered) -> Term:
         like = numbered[payload]
         if like.op is not op:
             raise ValueError(f"term {payload} is no `{name}`")
+        if functions:
+            raise ValueError("a term has functions of its own or those of another")
         attributes, regions, complete = like.attributes, like.regions, dict(like.attributes)
-    return intern(op, given, attributes, regions, op.infer([operand.type for operand in given], complete))
+    types = [operand.type for operand in given]
+    type = op.infer(types, complete)
+    if not op.has("foreign"):
+        check_regions(op, types, complete, regions)
+    return intern(op, given, attributes, regions, type)
 
 
 # ---------------------------------------------------------------- files
@@ -257,13 +187,12 @@ def read_certificate(path: Path) -> Certificate:
     try:
         lines = list(_lines(path))
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise CosetError(
-            f"{path} is no certificate: {error}", help="one that `coset optimize --certificate` or `coset prove` wrote"
-        ) from None
+        raise CosetError(f"{path} is no certificate: {error}", help=MADE_BY) from None
     if not lines or lines[0].get("format") != FORMAT:
-        raise CosetError(f"{path} is no certificate", help="one that `coset optimize --certificate` or `coset prove` wrote")
+        raise CosetError(f"{path} is no certificate", help=MADE_BY)
     if lines[0].get("version") != VERSION:
-        raise CosetError(f"{path} has version {lines[0].get('version')}, this coset reads version {VERSION}", help="make it again")
+        help = "make it again with `coset optimize --certificate` or `coset prove --certificate`"
+        raise CosetError(f"{path} has version {lines[0].get('version')}, this coset reads version {VERSION}", help=help)
     if len(lines) < 2 or lines[-1] != {"end": len(lines) - 2}:
         raise CosetError(f"{path} is cut off", help="make it again")
     return Certificate(lines[0], lines[1:-1])
@@ -283,15 +212,3 @@ def _lines(path: Path) -> Iterator[Line]:
         if b"\\u" in text:
             json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
         yield line
-
-
-def alike_of(terms: Iterable[Term]) -> dict[Any, int]:
-    """The numbers of terms by what is not their operands, the first of each."""
-    found: dict[Any, int] = {}
-    for number, term in enumerate(terms):
-        found.setdefault(_payload_key(term), number)
-    return found
-
-
-def _payload_key(term: Term) -> Any:
-    return term.op, exact_key(term.attributes), term.regions

@@ -1,4 +1,4 @@
-"""Facts about the numbers of a term, derived from what is below: `syntax.NUMBERS` and `PATTERNS`.
+"""Facts about the numbers of a term, derived from what is below: `NUMBERS` and `PATTERNS` of `coset.rules.patterns`.
 
 A fact about floats is true of every element that is no NaN, as it is computed: the exponential is not positive, since it may underflow
 to 0, and a product of positive numbers is not either. `finite` excludes NaN too. What is not derived is unknown, and no rule fires on it.
@@ -16,8 +16,7 @@ import numpy as np
 from coset.ir.constants import Constant
 from coset.ir.term import Term
 from coset.ir.types import DType
-from coset.prove.values import has_pattern
-from coset.rules.syntax import PATTERNS
+from coset.rules.patterns import PATTERNS, has_pattern
 
 MOST = 1 << 16  # elements of a constant that are looked at
 N, P, F, ANY = "nonnegative", "positive", "finite", ""

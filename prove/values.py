@@ -10,7 +10,7 @@ import numpy as np
 
 from coset.ir.op import Array
 from coset.ir.types import DTYPES, DType
-from coset.rules.syntax import NUMBERS, PATTERNS
+from coset.rules.patterns import NUMBERS, PATTERNS, has_pattern
 
 KINDS = ("moderate", "zeros", "special")
 LARGE, ENDS, RANGE, NONFINITE, GRID = "large", "ends", "range", "nonfinite", "grid"
@@ -120,15 +120,6 @@ def _different(values: Array) -> Array:
     kept, rest = np.unique(flat), np.arange(values.size + flat.size)
     found = np.concatenate([kept, np.setdiff1d(rest.astype(values.dtype), kept)])
     return found[: flat.size].reshape(values.shape).astype(values.dtype) if found.size >= flat.size else values
-
-
-def has_pattern(values: Array, fact: str) -> bool:
-    """Whether `values` are `unique_indices` (no two are equal) or `sparse` (2:4: of four neighbours in a row at most two are not 0)."""
-    if fact == "unique_indices":
-        return bool(np.unique(values).size == values.size)
-    if not values.ndim or values.shape[-1] % 4:
-        return False
-    return bool(np.all(np.count_nonzero(values.reshape(*values.shape[:-1], values.shape[-1] // 4, 4), axis=-1) <= 2))
 
 
 def fits(values: Array, fact: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from coset.ir import dims
 from coset.ir.constants import Constant
@@ -17,12 +17,14 @@ from coset.ir.dims import Poly
 from coset.ir.op import Op
 from coset.ir.term import Region
 from coset.ir.types import TensorType, Type
-from coset.rules import syntax
 from coset.rules.arithmetic import Undecided, as_list, same
 from coset.rules.functions import FUNCTIONS
 from coset.rules.judged import JUDGED, judged
 from coset.rules.native import find_native
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
+
+if TYPE_CHECKING:  # the checker of certificates needs no syntax
+    from coset.rules import syntax
 
 
 class Unbound(Exception):

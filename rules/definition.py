@@ -24,7 +24,7 @@ from coset.rules.elaborate import Direction, numerics_of, variants
 from coset.rules.elaborated import keep_definition, kept_definition
 from coset.rules.expansion import Expansion, Reading, first_expansion
 from coset.rules.ground import lint_tests
-from coset.rules.lock import NAME, assure, read_lock, text_hash
+from coset.rules.lock import ASSURANCES, NAME, assure, read_lock, text_hash
 from coset.rules.names import Names, collect
 from coset.rules.native import PREFIX
 from coset.rules.op_parameters import written_out
@@ -51,6 +51,12 @@ class Definition:
     def text(self) -> str:
         """The entry in canonical form."""
         return self.entry.text
+
+    @property
+    def assurance(self) -> str:
+        """What the lock file beside it says of the entry: `assumed` without a line of its text."""
+        line = read_lock(self.directory / NAME).get(self.entry.name)
+        return line.assurance if line is not None and line.hash == text_hash(self.text) and line.assurance in ASSURANCES else "assumed"
 
     @property
     def targets(self) -> frozenset[str]:

@@ -7,7 +7,7 @@ nothing, a conditional) has the one form that fits, and what a definition names 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Union
 
 from coset.ir import dims
@@ -44,6 +44,7 @@ class Expansion:
     result: Union[int, str]
     type: Type
     operands: tuple[str, ...]  # the names of the operands, by position
+    clause: int = 0  # of the definition: which one says it
 
     def term(self, operands: Sequence[Term]) -> Term:
         """The expansion over `operands`."""
@@ -224,12 +225,12 @@ def _expanded(root: Node, guide: Guide, operands: tuple[str, ...]) -> Expansion:
 def first_expansion(readings: Sequence[Reading], operands: Sequence[Type], attributes: Mapping[str, Any]) -> Expansion | str:
     """The expansion by the first clause that fits, or why none does."""
     reason = ""
-    for reading in readings:
+    for number, reading in enumerate(readings):
         try:
             found = reading.expansion(operands, attributes)
         except CosetError as error:
             reason = reason or error.message
             continue
         if found is not None:
-            return found
+            return replace(found, clause=number)
     return reason or f"it is not defined for ({', '.join(map(str, operands))}) with {dict(attributes)}"

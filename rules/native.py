@@ -9,13 +9,15 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coset.ir.constants import Constant
 from coset.ir.errors import CosetError
 from coset.ir.types import DType
-from coset.rules import syntax
 from coset.rules.scalar import Undefined
+
+if TYPE_CHECKING:
+    from coset.rules import syntax
 
 PREFIX = "native."
 # what a function may take and give, and the kinds of names of a rule that have such values
@@ -120,6 +122,8 @@ def withdraw(name: str) -> None:
 
 def natives_in(expressions: Iterable[syntax.Expression | syntax.Spread | None]) -> tuple[Native, ...]:
     """The native functions that are called in `expressions`, by name."""
+    from coset.rules import syntax  # which what only calls them does without
+
     called = {part.name for each in expressions for part in syntax.walk(each) if isinstance(part, syntax.Invocation)}
     return tuple(_REGISTRY[name] for name in sorted(called) if name in _REGISTRY)
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coset.ir.errors import CosetError, Place
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import DType, QuantizedType, TensorType, TupleType, Type
-from coset.rules import payloads, syntax
+from coset.rules import payloads
 from coset.rules.algebra import Call, Expression, Function, Listing, Ref, Scope, Unbound, evaluate, match
 from coset.rules.arithmetic import equal, questioned
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
+
+if TYPE_CHECKING:  # the checker of certificates needs no syntax
+    from coset.rules import syntax
 
 NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
 RECOGNISE = ".recognise"  # how the family of a definition that is read from right to left ends

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Union
 
 from coset.ir.errors import CosetError, Place
+from coset.rules import patterns
 
-NUMBERS = ("nonnegative", "positive", "finite")  # facts about the numbers of a tensor of floats
-PATTERNS = ("unique_indices", "sparse")  # integers of which no two are equal; of four neighbours in a row at most two that are not 0 (2:4)
+NUMBERS, PATTERNS = patterns.NUMBERS, patterns.PATTERNS
 
 
 class RuleError(CosetError):

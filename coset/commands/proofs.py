@@ -65,18 +65,28 @@ def prove(
 @click.argument("after", type=click.Path())
 @click.option("--rules", "rule_files", multiple=True, type=click.Path(), help="a file of further rules that the certificate was made with")
 @ALLOW_ASSUMED
+@click.option(
+    "--map", "pairs", multiple=True, metavar="NAME=NAME", callback=pairs_of, help="an input or output of AFTER, and what BEFORE calls it"
+)
 @click.option("--prove", "prove_rules", is_flag=True, help="do not believe the lock files: test and prove the rules that are used anew")
 @NATIVE
 @JSON
 def verify(
-    certificate: str, before: str, after: str, rule_files: tuple[str, ...], allow_assumed: bool, prove_rules: bool, as_json: bool
+    certificate: str,
+    before: str,
+    after: str,
+    rule_files: tuple[str, ...],
+    allow_assumed: bool,
+    pairs: dict[str, str],
+    prove_rules: bool,
+    as_json: bool,
 ) -> int:
     """Check that CERTIFICATE shows the programs BEFORE and AFTER to be equal; 1 where it does not."""
     from coset.proving.verify import verify_files
     from coset.show import show_verified
 
     files = Path(certificate), Path(before), Path(after)
-    result = verify_files(*files, rule_files, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say)
+    result = verify_files(*files, rule_files, names=pairs, prove_rules=prove_rules, allow_assumed=allow_assumed, progress=say)
     if as_json:
         print_json(result)
     else:

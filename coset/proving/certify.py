@@ -20,12 +20,14 @@ from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, alike_of, term_line
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
 from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, inner_names, inner_symbols, one_result, resized
 from coset.prove.kernel import Rejected, text_hash, verify
+from coset.prove.writing import alike_of, term_line
 from coset.proving.alike import by_values, drawn
 from coset.proving.constants import Goal
 from coset.proving.join import join
+from coset.proving.meanings import DEFINED, meaning
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
@@ -34,11 +36,9 @@ from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import Rule
 
 
-def certificate_of(
-    before: Program, after: Program, steps: Iterable[Step], *, names: Mapping[str, Any] | None = None, shown: Program | None = None
-) -> Certificate:
-    """The certificate of these steps, in order, for two programs by content. `names`: what inputs and outputs of the second are called in
-    the first; `shown` is the second with these names. The steps speak of both with dims by content.
+def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:
+    """The certificate of these steps, in order, for two programs by content. `shown` is the second with the names and the order of outputs
+    of the first, where it has others. The steps speak of both with dims by content.
 
     Raises:
         Uncertified: a step has something that certificates have no form for.
@@ -76,7 +76,7 @@ def certificate_of(
         raise Uncertified(error.message) from None
     listed = [{"name": r.name, "text": text_hash(r), "numerics": str(r.numerics), "assurance": r.assurance} for r in rules]
     head: Line = {"format": FORMAT, "version": VERSION, "before": digest(before), "after": digest(after), "rules": listed}
-    return Certificate(head if names is None else {**head, "names": names}, lines)
+    return Certificate(head, lines)
 
 
 # ---------------------------------------------------------------- the steps of a search
@@ -178,15 +178,17 @@ def _is_batched(term: Term) -> bool:
 # ---------------------------------------------------------------- the whole way
 
 
-def accepted(certificate: Certificate, before: Program, after: Program, phases: Sequence[Phase]) -> dict[str, Any]:
-    """What the checker says of a certificate that was made with the rules of `phases`.
+def accepted(
+    certificate: Certificate, before: Program, after: Program, phases: Sequence[Phase], names: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """What the checker says of a certificate that was made with the rules of `phases`, under a mapping of names.
 
     Raises:
         Uncertified: it refuses it.
     """
     rules = {rule.name: rule for phase in phases for rule in phase.rules}
     try:
-        return summary(verify(certificate, before, after, rules.get, fallback=fallback_for({})))
+        return summary(verify(certificate, before, after, rules.get, meaning=meaning, fallback=DEFINED, names=names), rules)
     except Rejected as error:
         raise Uncertified(f"the checker refused what was found: {error.message}") from None
 

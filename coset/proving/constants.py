@@ -19,12 +19,15 @@ from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, Type
 from coset.prove.contents import hashed
-from coset.prove.kernel import CONSTANTS, apart, computes, meaning_of
+from coset.prove.kernel import CONSTANTS, computes, within
+from coset.prove.valued import Evaluation, Uncomputed
+from coset.proving.meanings import DEFINED, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Step, hashed_value
 
 MOST_AXES = 4  # of a constant whose orders are tried
 MOST_ELEMENTS = 1 << 26  # of a value that is computed
 MOST_CANDIDATES = 64  # terms that are computed for one constant
+FAR = 0.1  # of the largest element: what is further apart is no rounding
 BROADCAST = "stablehlo.broadcast_in_dim"
 Goal = tuple[Term, Term]
 
@@ -177,15 +180,30 @@ def _ways(value: Term, like: Term) -> Iterator[Term]:
 def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
     """The step that a term of constants has the value of a constant, `rounded` otherwise at most; None where it has not."""
     value = _array(term)
-    rounded = rounded and computes(term)
-    reason = None if value is None else _reason(value, wanted.attribute("value").array(), rounded=rounded)
+    reason = None if value is None else _reason(term, value, wanted.attribute("value").array(), rounded=rounded and computes(term))
     return None if reason is None or (term is wanted) else Step(reason, (term,), (wanted,))
 
 
-def _reason(value: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], *, rounded: bool) -> str | None:
+def _reason(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], *, rounded: bool) -> str | None:
+    """How `term`, which has this value, is the wanted one; None where it is not."""
     if value.shape == wanted.shape and value.tobytes() == wanted.tobytes():
         return COMPUTED
-    return ROUNDED if rounded and apart(value, wanted) is not None else None
+    return ROUNDED if rounded and _is_rounded(term, value, wanted) else None
+
+
+def _is_rounded(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
+    """Whether wanted numbers are within the bounds of the roundings of what a term computes."""
+    if term.tensor.dtype.kind != "float" or value.shape != wanted.shape:
+        return False
+    largest = float(np.max(np.abs(value.astype(np.float64)), initial=0.0, where=np.isfinite(value.astype(np.float64))))
+    if not within(wanted, value, FAR * largest):
+        return False  # most are far away: their bounds need not be computed
+    try:
+        known = Evaluation({}, meaning_of, DEFINED, lambda *_: None).known(term)
+    except (Uncomputed, CosetError):
+        return False
+    bounds = known.error.of(value)
+    return bool(np.isfinite(bounds).all()) and within(wanted, value, bounds)
 
 
 # ---------------------------------------------------------------- constants that someone else has computed
@@ -212,7 +230,7 @@ def recomputed(
             continue
         left[type] -= 1
         for place, value in places:
-            reason = _reason(own, value, rounded=rounded and computes(made))
+            reason = _reason(actual(made), own, value, rounded=rounded and computes(made))
             if reason is None:
                 continue
             if place.op is not CONSTANT:  # its value is in neither program

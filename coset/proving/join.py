@@ -20,8 +20,8 @@ from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, TUPLE, Term, constant, exact_key, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
-from coset.prove.kernel import meaning_of
 from coset.proving.constants import Goal, in_one_form, is_large, paired, recomputed, same_value, wanted_constants
+from coset.proving.meanings import meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)

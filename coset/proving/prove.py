@@ -158,5 +158,5 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
-    certificate = certificate_of(one, by_content(pair.after), steps, names=pair.names.head, shown=other)
-    return certificate, accepted(certificate, before, pair.after, phases)
+    certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
+    return certificate, accepted(certificate, before, pair.after, phases, pair.names.mapping)

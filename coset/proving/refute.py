@@ -24,6 +24,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import Term
 from coset.noise import floating
 from coset.proving.difference import first_difference
+from coset.proving.steps import Uncertified
 from coset.reference import against_reference, is_stablehlo, values_of
 
 ROUNDS = 8  # seeds of which all cases are tried
@@ -38,9 +39,21 @@ class Names:
     outputs: Mapping[str, str]
 
     @property
-    def head(self) -> dict[str, Any] | None:
-        """What the certificate says of them; None where all names are the same."""
-        return {"inputs": dict(self.inputs), "outputs": dict(self.outputs)} if self.inputs or self.outputs else None
+    def same(self) -> bool:
+        """Whether both programs have the same names."""
+        return not self.inputs and not self.outputs
+
+    @property
+    def mapping(self) -> dict[str, str]:
+        """The names of the second program with those of the first, as the checker takes them.
+
+        Raises:
+            Uncertified: an input and an output have one name in the second, and two in the first.
+        """
+        for name in self.inputs.keys() & self.outputs.keys():
+            if self.inputs[name] != self.outputs[name]:
+                raise Uncertified(f"AFTER calls an input and an output `{name}`, and BEFORE calls them otherwise: no mapping says that")
+        return {**self.inputs, **self.outputs}
 
 
 class _Empty(Exception):
@@ -85,7 +98,7 @@ class Pair:
         Raises:
             CosetError: the first runs on none of them, or the second fails on some.
         """
-        as_called = self.names.head is None and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
+        as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
         if as_called and not any(map(is_stablehlo, self.files)):
             return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed).compare(str(self.files[1]), exact=False)
         return against_reference(self.before, self._second(), self.sizes, seed=seed)

@@ -3,45 +3,74 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import coset.dialects
-from coset.fold import fallback_for
+from coset.ir.op import find_op
 from coset.own_rules import own_rules, warn
 from coset.prove.certificate import read_certificate
-from coset.prove.kernel import Rejected, Verdict, verify
+from coset.prove.kernel import ASSURANCES, FOLDED, Rejected, Use, Verdict, verify
+from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
+from coset.rules.definition import definition_of, is_defined
+from coset.rules.elaborated import DIALECTS
 from coset.rules.library import DEFAULT, load
-from coset.rules.lock import ASSURANCES, entry_of
+from coset.rules.lock import entry_of
 from coset.rules.rule import Rule
 
 assert coset.dialects  # imported so that every op and definition is registered
 
+NOT_SHOWN = "not shown"
+OURS = (DIALECTS.resolve(), *(path.resolve() for path in DEFAULT))  # folders of rule files whose lock files come with the library
+Mapped = Mapping[str, Rule]
 
-def summary(verdict: Verdict) -> dict[str, Any]:
-    """What reports say of a certificate that was accepted."""
+
+def summary(verdict: Verdict, known: Mapped) -> dict[str, Any]:
+    """What reports say of a certificate that was accepted. `own`: rules of the user's with how far they are shown: a lock file beside them
+    says nothing, and without a proof of this run they are assumed."""
+    own = {name: NOT_SHOWN for name, rule in _rules(verdict, known).items() if not _is_ours(rule)}
+    own |= {name: NOT_SHOWN for name in verdict.used if name not in known and not _is_our_definition(name)}
     return {
-        "numerics": verdict.numerics, "assurance": verdict.assurance, "promises": verdict.promises, "steps": verdict.steps,
-        "computed": verdict.folded, "rounded": verdict.rounded, "apart": verdict.apart, "unread": verdict.unread,
-    }  # fmt: skip
+        "numerics": verdict.numerics.word,
+        "exceptions": sorted(verdict.numerics.exceptions),
+        "assurance": ASSURANCES[-1] if own else verdict.assurance,
+        "promises": verdict.promises,
+        "own": own,
+        "steps": verdict.steps,
+        "computed": verdict.computed,
+        "rounded": verdict.rounded,
+        "largest_rounding": {"absolute": verdict.absolute, "relative": verdict.relative},
+        "names": dict(verdict.names),
+        "unread": list(verdict.unread),
+        "reordered": list(verdict.reordered),
+    }
+
+
+def _rules(verdict: Verdict, known: Mapped) -> dict[str, Rule]:
+    return {name: known[name] for name in verdict.used if name in known}
+
+
+def _is_ours(rule: Rule) -> bool:
+    return any(Path(rule.place.file).resolve().is_relative_to(folder) for folder in OURS)
+
+
+def _is_our_definition(name: str) -> bool:
+    """Whether a definition comes with a dialect; nodes that are defined in Python do, and so does what computes constants."""
+    op = None if name == FOLDED else find_op(name)
+    return op is None or not is_defined(op) or any(definition_of(op).directory.resolve().is_relative_to(folder) for folder in OURS)
 
 
 def verify_files(
-    certificate: Path,
-    before: Path,
-    after: Path,
-    rules: Sequence[str | Path] = (),
-    *,
-    prove_rules: bool = False,
-    allow_assumed: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> dict[str, Any]:
+    certificate: Path, before: Path, after: Path, rules: Sequence[str | Path] = (), *, names: Mapping[str, str] | None = None,
+    prove_rules: bool = False, allow_assumed: bool = False, progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:  # fmt: skip
     """Whether the certificate shows that the programs of two files are equal, and what that rests on; `ok` is False with the `reason` where
     it does not. `rules`: files of further rules that it was made with, which are checked first: one of which nothing is shown is taken with
-    `allow_assumed` only. With `prove_rules` what lock files say of the rules that are used
-    is not believed: they are tested and proved anew.
+    `allow_assumed` only. `names`: what inputs and outputs of `after` are called in `before`.
+    With `prove_rules` what lock files say of the rules and definitions that are used is not believed: they are tested and proved anew.
 
     Raises:
         CosetError: a file cannot be read, or is no model, rule file or certificate; as `own_rules`.
@@ -54,31 +83,47 @@ def verify_files(
     proof = read_certificate(certificate)
     read = time.perf_counter()
     try:
-        verdict = verify(proof, *programs, known.get, fallback=fallback_for({}))
+        verdict = verify(proof, *programs, known.get, meaning=meaning, fallback=DEFINED, names=names)
     except Rejected as error:
         return {"not_shown": own.told(), "ok": False, "reason": error.message, "help": error.help, "seconds": time.perf_counter() - started}
     verified = time.perf_counter()
     seconds = {"read": read - started, "verify": verified - read}
-    found = {"not_shown": own.told(), "ok": True, **summary(verdict)}
+    found: dict[str, Any] = {"not_shown": own.told(), "ok": True}
     if prove_rules:
-        used = {entry_of(known[name]) for names in verdict.promises.values() for name in names}
-        weaker = _weaker([rule for rule in known.values() if entry_of(rule) in used])
+        shown, weaker = _shown(verdict, known)
         seconds["prove"] = time.perf_counter() - verified
-        found |= {"proved_anew": len(used)}
+        found |= {**_anew(verdict, known, shown), "proved_anew": len(shown)}
         if weaker is not None:
             help = "the lock file was forged, or is of another prover: run `coset check --all`"
             return {**found, "ok": False, "reason": weaker, "help": help, "seconds": sum(seconds.values())}
-    return {**found, "seconds": seconds}
+        return {**found, "seconds": seconds}
+    return {**found, **summary(verdict, known), "seconds": seconds}
 
 
-def _weaker(rules: Iterable[Rule]) -> str | None:
-    """What is wrong with the first entry of which less can be shown than the lock file says; None where nothing is."""
+def _anew(verdict: Verdict, known: Mapped, shown: Mapping[str, str]) -> dict[str, Any]:
+    """The summary with what this run has shown of each entry; `shown`: assurances by entry."""
+    entries = {name: entry_of(rule) for name, rule in _rules(verdict, known).items()}
+    used = {name: Use(use.numerics, shown.get(entries.get(name, name), use.assurance)) for name, use in verdict.used.items()}
+    weakest = max((use.assurance for use in used.values()), key=ASSURANCES.index, default=ASSURANCES[0])
+    found = summary(replace(verdict, used=used, assurance=weakest), known)
+    own = {name: used[name].assurance if entries.get(name, name) in shown else NOT_SHOWN for name in found["own"]}
+    return {**found, "own": own, "assurance": ASSURANCES[-1] if NOT_SHOWN in own.values() else weakest}
+
+
+def _shown(verdict: Verdict, known: Mapped) -> tuple[dict[str, str], str | None]:
+    """What can be shown now of the entries that are used, by entry; and what is wrong with the first of the library of which that is less
+    than the lock file says, or that is false; None where nothing is."""
     from coset.prove.check import Effort, check_rules  # the prover, which other certificates do without
 
-    claimed = {entry_of(rule): rule.assurance for rule in rules}
-    for verdict in check_rules(rules, effort=Effort(repaired=False)):
-        if verdict.assurance == "refuted":
-            return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is false: {verdict.counterexample}"
-        if ASSURANCES.index(verdict.assurance) > ASSURANCES.index(claimed[verdict.name]):
-            return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is {verdict.assurance} only: {verdict.method}"
-    return None
+    used = {entry_of(known[name]) if name in known else name for name in verdict.used}
+    rules = [rule for rule in known.values() if entry_of(rule) in used]
+    claimed = {entry_of(rule): rule.assurance if _is_ours(rule) else ASSURANCES[-1] for rule in rules}
+    shown: dict[str, str] = {}
+    for found in check_rules(rules, effort=Effort(repaired=False)):
+        if found.assurance == "refuted":
+            said = f", locked as {claimed[found.name]}," if claimed[found.name] != ASSURANCES[-1] else ""
+            return shown, f"rule `{found.name}`{said} is false: {found.counterexample}"
+        shown[found.name] = found.assurance
+        if ASSURANCES.index(found.assurance) > ASSURANCES.index(claimed[found.name]):
+            return shown, f"rule `{found.name}`, locked as {claimed[found.name]}, is {found.assurance} only: {found.method}"
+    return shown, None

@@ -11,6 +11,10 @@ from onnx import TensorProto, helper
 
 from coset import flow
 from coset.cli import run
+from coset.ir.program import Program
+from coset.ir.term import input_term, make
+from coset.ir.types import F32, TensorType
+from coset.lowering.onnx import write
 from coset.prove.contents import by_content
 from coset.proving.certify import certificate_of
 from coset.proving.steps import Step
@@ -75,15 +79,52 @@ def test_planted_in_the_library_it_is_left_out_and_named(
 
 
 def test_a_proof_made_anew_refuses_what_the_lock_calls_proved(planted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The checker alone takes the rule for what its lock file says: `--prove` does not."""
+    """The checker alone does not believe the lock file beside a rule of the user's, which is not shown; `--prove` refutes it."""
     one, other, proof = chain(tmp_path, 2), chain(tmp_path, 1), tmp_path / "proof"
     before, after = (by_content(read_program(path)) for path in (one, other))
     proof.write_bytes(certificate_of(before, after, [Step(rule_of(planted), before.roots, after.roots)]).packed())
     given = ["verify", str(proof), str(one), str(other), "--rules", str(planted)]
     assert run([*given, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["assurance"] == "proved"
+    found = json.loads(capsys.readouterr().out)
+    assert (found["assurance"], found["own"]) == ("assumed", {"planted": "not shown"})
+    assert run(given) == 0
+    assert "planted (not shown)" in capsys.readouterr().out
     assert run([*given, "--prove"]) == 1
-    assert "rule `planted`, locked as proved, is false" in " ".join(capsys.readouterr().out.split())
+    assert "rule `planted` is false" in " ".join(capsys.readouterr().out.split())
+
+
+ODD = """use stablehlo as hlo, chlo
+rule my_odd_tangent
+  "The hyperbolic tangent is odd."
+  for x: F[S..], F: float
+  tanh(-x) => -tanh(x)
+  numerics reassociates
+"""
+
+
+def test_a_rule_of_the_users_is_shown_by_the_run_that_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no lock file beside it: without a proof of this run it is assumed, with one it is what the proof shows."""
+    rules = tmp_path / "odd.rules"
+    rules.write_text(ODD)
+    x = input_term("x", TensorType(F32, (4, 64)))
+    programs = [Program((x,), (("y", root),)) for root in (
+        make("stablehlo.tanh", (make("stablehlo.negate", (x,)),)), make("stablehlo.negate", (make("stablehlo.tanh", (x,)),)),
+    )]  # fmt: skip
+    paths = [tmp_path / f"{name}.onnx" for name in ("one", "other")]
+    for program, path in zip(programs, paths, strict=True):
+        write(program, path)
+    (rule,) = (rule for rule in load([rules]).rules if rule.name == "my_odd_tangent")
+    before, after = (by_content(read_program(path)) for path in paths)
+    proof = tmp_path / "proof"
+    proof.write_bytes(certificate_of(before, after, [Step(rule, before.roots, after.roots)]).packed())
+    given = ["verify", str(proof), *map(str, paths), "--rules", str(rules), "--json"]
+    for options, shown in (([], "not shown"), (["--prove"], "proved")):
+        assert run([*given, *options]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["own"] == {"my_odd_tangent": shown}
+        assert found["assurance"] == ("assumed" if shown == "not shown" else shown)
+    assert run(["verify", str(proof), *map(str, paths)]) == 1
+    assert "there is no rule `my_odd_tangent`" in capsys.readouterr().out
 
 
 def test_true_rules_are_proved_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,6 @@ import pytest
 from onnx import TensorProto, helper
 
 from coset.cli import run
-from coset.fold import fallback_for
 from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
@@ -18,6 +17,7 @@ from coset.prove.certificate import Certificate, read_certificate
 from coset.prove.contents import by_content, digest, dims_by_content, fitted, inner_symbols
 from coset.prove.kernel import Rejected, verify
 from coset.proving.certify import certificate_of
+from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import Proving, prove
 from coset.reference import read_program
 from coset.rules.library import load
@@ -46,7 +46,7 @@ def read(path: Path) -> Program:
 
 
 def checked(certificate: Certificate, before: Path, after: Path) -> None:
-    verify(certificate, read_program(before), read_program(after), RULES.get, fallback=fallback_for({}))
+    verify(certificate, read_program(before), read_program(after), RULES.get, meaning=meaning, fallback=DEFINED)
 
 
 def test_one_name_in_two_programs_is_not_one_dim(tmp_path: Path) -> None:

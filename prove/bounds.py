@@ -1,0 +1,374 @@
+"""Error bounds of single ops: how far two honest evaluations may be apart, by the bounds of the operands (docs/certificates.md).
+
+Rules of Higham, *Accuracy and Stability of Numerical
+Algorithms* (2002), sections 2.2 and 3.1; for sums the square root law of Higham and Mary, *A new approach to probabilistic rounding error
+analysis* (2019), with lambda = 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from coset.ir.op import Array
+from coset.ir.term import Term
+from coset.ir.types import DType, TensorType
+
+SLACK = 1 + 2.0**-20  # of a bound that is itself computed in f64
+LIBRARY, UNKNOWN, POWER = 4.0, 8.0, 8.0  # roundings of a library's function, of an op that no row speaks of, of a power
+LAMBDA = 6.0  # deviations of a sum's error: farther off is one in 10^8
+MOST_GROWTH = 0.25  # of a sum: beyond, first-order bounds say nothing
+SHARED = 1 << 14  # elements of a bound that is looked at for a common share
+FEW = 64  # elements of a product that are looked at first
+Function = Callable[[Any], Any]
+MONOTONE: dict[str, tuple[float | None, Function | None]] = {
+    "stablehlo.rsqrt": (None, lambda x: 1 / np.sqrt(x)),
+    "stablehlo.cbrt": (0.0, np.cbrt),
+    "stablehlo.sqrt": (0.0, np.sqrt),
+    "stablehlo.exponential": (0.0, np.exp),
+    "stablehlo.exponential_minus_one": (0.0, np.expm1),
+    "stablehlo.log": (1.0, np.log),
+    "stablehlo.log_plus_one": (0.0, np.log1p),
+    "stablehlo.logistic": (0.0, lambda x: 1 / (1 + np.exp(-x))),
+    "stablehlo.tanh": (0.0, np.tanh),
+    "chlo.erf": (0.0, None),
+}
+"""Where the value is known exactly, and the function in f64; erf's slope is at most 2 / sqrt(pi)."""
+ROUNDING_TO_WHOLE = frozenset(f"stablehlo.{name}" for name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign"))
+INEXACT = ("float", "complex")
+STABLE = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert", "negate", "abs", "maximum",
+                                                     "minimum", "clamp", "select", "compare"))  # fmt: skip
+"""Ops that round once, as IEEE says, if at all: every correct evaluation has the same bits."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`relative` times the size of each element, and `absolute`; infinite: none is known."""
+
+    relative: float = 0.0
+    absolute: Any = 0.0  # a number, or one for each element
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is 0 for every element."""
+        return not self.relative and not np.any(self.absolute)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is said by numbers."""
+        return np.ndim(self.absolute) == 0
+
+    def united(self, other: Bound) -> Bound:
+        """What is at least as large as both."""
+        return Bound(max(self.relative, other.relative), np.maximum(self.absolute, other.absolute))
+
+    def of(self, value: Array) -> Array:
+        """The bound of each element of `value`."""
+        return np.broadcast_to(np.asarray(self.relative * magnitude(value) + self.absolute, np.float64), np.shape(value))
+
+
+NOTHING, NONE = Bound(), Bound(0.0, np.inf)
+
+
+def magnitude(value: Any) -> Array:
+    """The sizes of the elements in f64, 0 for what is not finite."""
+    array = np.asarray(value)
+    sizes = np.abs(array).astype(np.float64) if array.dtype.kind == "c" else np.abs(array.astype(np.float64))
+    return sizes if np.isfinite(sizes).all() else np.where(np.isfinite(sizes), sizes, 0.0)
+
+
+def plain_floats(value: Any) -> Array:
+    """The same numbers in a type that NumPy knows: f32 for narrower floats."""
+    array = np.asarray(value)
+    return array if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize >= 4) else array.astype(np.float32)
+
+
+@cache
+def roundoff(dtype: DType) -> float:
+    """The distance from 1 to the next number of a float type."""
+    return float(ml_dtypes.finfo(dtype.numpy).eps)  # type: ignore[no-untyped-call]
+
+
+@cache
+def smallest(dtype: DType) -> float:
+    """The smallest subnormal of a float type."""
+    return float(ml_dtypes.finfo(dtype.numpy).smallest_subnormal)  # type: ignore[no-untyped-call]
+
+
+def growth(count: int, eps: float) -> float:
+    """The error of a sum of `count` terms beside the sum of their sizes; infinite where no bound of first order holds."""
+    found = eps * min(float(count), LAMBDA * count**0.5)
+    return found if found <= MOST_GROWTH else np.inf
+
+
+# ---------------------------------------------------------------- one op
+
+
+Memo = dict[str, Any]  # what the two bounds of one value have in common
+
+
+def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, memo: Memo) -> Bound:
+    """The bound of the value of an op whose operands have these."""
+    kind = term.tensor.dtype.kind
+    exact = all(error.exact for error in errors)
+    if term.op.has("movement"):
+        return NOTHING if exact else _moved(term, arrays, errors)
+    if any(error.plain and np.isinf(error.absolute) for error in errors):
+        return NONE
+    if kind != "float":
+        return NOTHING if exact and kind in ("int", "uint", "bool") else _compared(term, arrays, errors)
+    found = _float(term, arrays, errors, value, exact, memo)
+    if found is NONE:
+        return NONE
+    return _with_infinities(term, arrays, value, _plainly(Bound(found.relative * SLACK, found.absolute * SLACK), value))
+
+
+def _plainly(found: Bound, value: Array) -> Bound:
+    """A bound that is about one share of each element as that share, rounded up by a factor of 2 at most: what follows costs less."""
+    if found.plain or not 0 < value.size <= SHARED:
+        return found
+    sizes, bounds = magnitude(value), found.of(value)
+    if not sizes.all():
+        return found
+    shares = bounds / sizes
+    largest = float(np.max(shares))
+    return Bound(largest) if np.isfinite(largest) and largest <= 2 * float(np.min(shares)) else found
+
+
+def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, exact: bool, memo: Memo) -> Bound:
+    name, dtype = term.op.name, term.tensor.dtype
+    eps, tiny = roundoff(dtype), smallest(dtype)
+    if name in ("stablehlo.negate", "stablehlo.abs"):
+        return errors[0]
+    if name in ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.clamp"):
+        return NOTHING if exact else Bound(0.0, _largest([error.of(array) for error, array in zip(errors, arrays, strict=True)]))
+    if name == "stablehlo.select":
+        return _selected(arrays, errors, exact)
+    if name in ("stablehlo.add", "stablehlo.subtract"):
+        return _sum(arrays, errors, value, eps, exact, memo, -1.0 if name.endswith("subtract") else 1.0)
+    if name == "stablehlo.multiply":
+        return _product(arrays, errors, value, dtype, memo)
+    if name == "stablehlo.divide":
+        return _quotient(arrays, errors, value, dtype, memo)
+    if name == "stablehlo.convert":
+        return _converted(term.operands[0].tensor.dtype, arrays[0], errors[0], value, eps, tiny)
+    if name in MONOTONE:
+        return _function(name, arrays[0], errors[0], eps, tiny)
+    if name in ("stablehlo.sine", "stablehlo.cosine"):
+        return Bound(0.0, errors[0].of(arrays[0]) + LIBRARY * eps)
+    if name == "stablehlo.power":
+        return Bound(POWER * eps, tiny) if exact else NONE
+    if name == "stablehlo.reduce":
+        return _folded(term, arrays[0], errors[0], eps)
+    if name in ("stablehlo.dot_general", "stablehlo.convolution"):
+        return _contracted(term, arrays, errors, eps, tiny)
+    if name in ROUNDING_TO_WHOLE:
+        return errors[0] if exact else NONE
+    return Bound(UNKNOWN * eps, tiny) if exact and term.op.has("elementwise") else NONE
+
+
+def _wide(array: Any) -> Array:
+    return np.asarray(array).astype(np.float64)
+
+
+def _largest(bounds: Sequence[Array]) -> Array:
+    found = bounds[0]
+    for each in bounds[1:]:
+        found = np.maximum(found, each)
+    return found
+
+
+def _moved(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
+    """The bounds of the elements where these go; places must be exact."""
+    assert term.op.meaning is not None
+    whole = [isinstance(each.type, TensorType) and each.tensor.dtype.kind not in INEXACT for each in term.operands]
+    if any(integers and not error.exact for integers, error in zip(whole, errors, strict=True)):
+        return NONE
+    if len(errors) == 1 and errors[0].plain:
+        return errors[0]
+    if any(error is NONE for error in errors):
+        return NONE
+    data = [array if integers else error.of(array) for array, error, integers in zip(arrays, errors, whole, strict=True)]
+    return Bound(0.0, np.asarray(term.op.meaning(term, data, {}), np.float64))
+
+
+def _compared(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
+    """Nothing where two floats are further apart than their bounds."""
+    if term.op.name != "stablehlo.compare" or term.operands[0].tensor.dtype.kind != "float":
+        return NONE
+    one, other = map(_wide, arrays)
+    reach = errors[0].of(arrays[0]) + errors[1].of(arrays[1])
+    return NOTHING if bool(np.all((np.abs(one - other) > reach) | (reach == 0))) else NONE
+
+
+def _selected(arrays: Sequence[Any], errors: Sequence[Bound], exact: bool) -> Bound:
+    if exact or not errors[0].exact:
+        return NOTHING if exact else NONE
+    return Bound(0.0, np.where(np.asarray(arrays[0]), errors[1].of(arrays[1]), errors[2].of(arrays[2])))
+
+
+def _sum(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, eps: float, exact: bool, memo: Memo, sign: float) -> Bound:
+    if "own" not in memo:
+        a, b = _wide(arrays[0]), sign * _wide(arrays[1])
+        whole = a + b
+        turned = whole - a
+        left = (a - (whole - turned)) + (b - turned)  # what the sum in f64 has lost (Knuth, TAOCP 2, 4.2.2, theorem B)
+        memo["own"] = np.where((left == 0) & (whole == _wide(value)), 0.0, eps * magnitude(value))
+    own = memo["own"]
+    if exact:
+        return Bound(0.0, own) if np.any(own) else NOTHING
+    return Bound(0.0, errors[0].of(arrays[0]) + errors[1].of(arrays[1]) + own)
+
+
+def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
+    if "own" not in memo:
+        own = 0.0 if _is_exact_product(arrays, value, dtype) else roundoff(dtype)
+        memo["own"] = own, _underflow(arrays, value, dtype) if own else 0.0
+    eps, lost = memo["own"]
+    if all(error.plain and not error.absolute for error in errors):
+        one, other = (error.relative for error in errors)
+        return Bound(one + other + one * other + eps, lost)
+    a, b = map(magnitude, arrays)
+    ea, eb = (error.of(array) for error, array in zip(errors, arrays, strict=True))
+    return Bound(eps, a * eb + b * ea + ea * eb + lost)
+
+
+def _is_exact_product(arrays: Sequence[Any], value: Array, dtype: DType) -> bool:
+    a, b = (np.broadcast_to(array, np.shape(value)) for array in arrays)
+    some = slice(0, FEW)  # most products round: the first elements show it
+    first = [np.asarray(each.flat[some]) for each in (a, b, np.asarray(value))]
+    if not _all_exact(_wide(first[0]), _wide(first[1]), _wide(first[2]), dtype):
+        return False
+    return value.size <= FEW or _all_exact(_wide(a), _wide(b), _wide(value), dtype)
+
+
+def _all_exact(a: Array, b: Array, value: Array, dtype: DType) -> bool:
+    if dtype.bits < 64:
+        return bool(np.all(a * b == value))
+    plain = [np.isin(np.abs(np.frexp(each)[0]), (0.0, 0.5)) for each in (a, b)]  # 0 or a power of two: more is not known of f64
+    normal = (np.abs(value) >= float(np.finfo(np.float64).tiny)) | (a == 0) | (b == 0)
+    return bool(np.all((plain[0] | plain[1]) & normal))
+
+
+def _underflow(arrays: Sequence[Any], value: Array, dtype: DType) -> Any:
+    """The smallest number of the type where a result is below the normal range though no operand is 0."""
+    tiny = float(ml_dtypes.finfo(dtype.numpy).tiny)  # type: ignore[no-untyped-call]
+    small = np.abs(plain_floats(value)) < tiny
+    if not small.any():
+        return 0.0
+    given = np.logical_and(*(np.asarray(array).astype(np.float64) != 0 for array in arrays))
+    return np.where(small & given & np.isfinite(_wide(value)), smallest(dtype), 0.0)
+
+
+def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
+    if "own" not in memo:
+        exact = dtype.bits < 64 and bool(np.all(_wide(value) * _wide(arrays[1]) == _wide(arrays[0])))
+        eps = 0.0 if exact else roundoff(dtype)
+        memo["own"] = eps, _underflow([arrays[0], np.ones(np.shape(arrays[1]))], value, dtype) if eps else 0.0
+    eps, lost = memo["own"]
+    if all(error.plain and not error.absolute for error in errors) and errors[1].relative < 1:
+        one, other = (error.relative for error in errors)
+        return Bound((one + other) / (1 - other) + eps, lost)
+    ea, eb = (error.of(array) for error, array in zip(errors, arrays, strict=True))
+    b = magnitude(arrays[1])
+    sure = (eb < b) | ((eb == 0) & (ea == 0))
+    carried = np.divide(ea + magnitude(value) * eb, b - eb, out=np.zeros(np.shape(value)), where=(ea + eb != 0))
+    return Bound(eps, np.where(sure, carried, np.inf) + lost)
+
+
+def _converted(source: DType, array: Any, error: Bound, value: Array, eps: float, tiny: float) -> Bound:
+    if (source.kind != "float" and not error.exact) or source.kind in ("complex", "string"):
+        return NONE
+    if np.array_equal(_wide(array), _wide(value), equal_nan=True) and (source.kind == "float" or _small(array)):
+        return error  # every number of it is one of the target
+    return Bound(error.relative + eps * (1 + error.relative), error.absolute + tiny)
+
+
+def _small(array: Any) -> bool:
+    """Whether f64 holds each of these integers."""
+    return bool(np.all(np.abs(np.asarray(array).astype(np.float64)) < 2.0**53))
+
+
+def _function(name: str, array: Any, error: Bound, eps: float, tiny: float) -> Bound:
+    known, function = MONOTONE[name]
+    a = _wide(array)
+    if error.exact:
+        root = name == "stablehlo.sqrt" and np.sqrt(a) ** 2 == a
+        return NOTHING if bool(np.all((a == known) | root)) and known is not None else Bound(LIBRARY * eps, tiny)
+    reach = error.of(array)
+    if function is None:
+        return Bound(LIBRARY * eps, 2 / np.sqrt(np.pi) * reach + tiny)
+    middle = function(a)
+    ends = [np.abs(function(a + sign * reach) - middle) for sign in (1.0, -1.0)]
+    farthest = np.where(reach == 0, 0.0, np.maximum(*ends))
+    return Bound(LIBRARY * eps, np.nan_to_num(farthest, nan=np.inf, posinf=np.inf) + tiny)
+
+
+def _folded(term: Term, array: Any, error: Bound, eps: float) -> Bound:
+    axes = term.attribute("dimensions")
+    count = prod(np.shape(array)[axis] for axis in axes)
+    if term.attribute("combiner") in ("maximum", "minimum"):
+        return NOTHING if error.exact else Bound(0.0, np.max(error.of(array), axis=axes, initial=0.0))
+    if term.attribute("combiner") != "add":
+        return NONE
+    errors = error.of(array)
+    sizes = np.sum(magnitude(array) + errors, axis=axes)
+    own = growth(count, eps) * sizes if count > 1 else 0.0
+    return Bound(0.0, np.sum(errors, axis=axes) + np.where(sizes == 0, 0.0, own))
+
+
+def _contracted(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], eps: float, tiny: float) -> Bound:
+    assert term.op.meaning is not None
+    meaning = term.op.meaning
+    if term.op.name == "stablehlo.convolution":
+        count = prod(np.shape(arrays[1])[1:])
+    else:
+        count = prod(np.shape(arrays[0])[axis] for axis in term.attribute("lhs_contract"))
+    if any(operand.tensor.dtype.kind != "float" for operand in term.operands):
+        return NONE
+    g = growth(count + 1, eps)
+    a, b = map(magnitude, arrays)
+
+    def op(one: Array, other: Array) -> Array:
+        return np.asarray(meaning(term, [one, other], {}), np.float64)
+
+    if all(error.plain and not error.absolute for error in errors):
+        one, other = (error.relative for error in errors)
+        sizes = op(a, b)
+        return Bound(0.0, np.where(sizes == 0, 0.0, (one + other + one * other + g * (1 + one) * (1 + other)) * sizes) + count * tiny)
+    ea, eb = (error.of(array) for error, array in zip(errors, arrays, strict=True))
+    own = op(a + ea, b + eb)
+    return Bound(0.0, op(a, eb) + op(ea, b) + op(ea, eb) + np.where(own == 0, 0.0, g * own) + count * tiny)
+
+
+# ---------------------------------------------------------------- infinities and NaN
+
+
+FOLDS = ("stablehlo.reduce", "stablehlo.dot_general", "stablehlo.convolution")
+OVERFLOWING = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "exponential", "exponential_minus_one", "power"))
+
+
+def _with_infinities(term: Term, arrays: Sequence[Any], value: Array, found: Bound) -> Bound:
+    """No bound where a finite result has overflowed; 0 where an infinity or NaN comes from the operands, or is what IEEE says."""
+    finite = np.isfinite(plain_floats(value))
+    if finite.all():
+        return found
+    if term.op.name in FOLDS:
+        meant = not all(np.isfinite(_wide(array)).all() for array in arrays)
+        ends: Any = np.full(np.shape(value), meant)
+    else:
+        ends = np.zeros(np.shape(value), bool)
+        for array in arrays:
+            ends = ends | ~np.isfinite(_wide(array))
+        if term.op.name == "stablehlo.divide":
+            ends = ends | (_wide(arrays[1]) == 0)
+        elif term.op.name not in OVERFLOWING:
+            ends = ends | True
+    errors = found.of(value)
+    return Bound(0.0, np.where(finite, errors, np.where(ends, 0.0, np.inf)))

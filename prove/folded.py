@@ -1,0 +1,211 @@
+"""Constants that a certificate computes: what `computed` and `rounded` lines are admitted for (docs/certificates.md, "Constants")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coset.ir.constants import constant_of
+from coset.ir.term import CONSTANT, Term, constant, topological
+from coset.ir.types import TensorType
+from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, plain_floats, roundoff
+from coset.prove.budget import Budget, TooMuch
+from coset.prove.certificate import Rejected
+from coset.prove.classes import Classes
+from coset.prove.contents import hashed
+from coset.prove.valued import Evaluation, Known, Uncomputed
+
+CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
+LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.5  # of an element: how far one rounding of each constant may move it; of coarse types, so many
+
+
+def computes(term: Term) -> bool:
+    """True where a term does more than to move the elements of its leaves."""
+    return any(each.operands and not each.op.has("movement") for each in topological([term]))
+
+
+def refuse_unless(holds: bool, message: str) -> None:
+    """Raise `Rejected` with the message where it does not hold."""
+    if not holds:
+        raise Rejected(message)
+
+
+@dataclass
+class Folding:
+    """The constants of one certificate. `before`, `after`: the constant terms and all others of the two programs; `recorded`: bounds of
+    constants that were rounded; `looked`: constants that something was computed from."""
+
+    classes: Classes
+    before: AbstractSet[Term]
+    after: AbstractSet[Term]
+    meaning: Callable[[Term], Term | None]
+    fallback: Callable[[Term, Sequence[Any]], Any]
+    budget: Budget
+    recorded: dict[Term, Bound] = field(default_factory=dict)
+    looked: set[Term] = field(default_factory=set)
+    computed: int = 0
+    rounded: int = 0
+    absolute: float = 0.0  # the largest bounds of rounded elements
+    relative: float = 0.0
+    stable: bool = True  # whether every correct evaluation has these bits
+
+    def value(self, term: Term) -> Term:
+        """The constant that `term` is, for a `computed` line.
+
+        Raises:
+            Rejected: it is none, or nothing may be joined with it.
+        """
+        known, leaves = self._known(term)
+        made = hashed(constant(constant_of(known.value, term.tensor.dtype)))
+        refuse_unless(made.type == term.type, "the value has another type")
+        array = made.attribute("value").array()
+        self.stable &= known.stable
+        self.computed += 1
+        if term.tensor.dtype.kind not in ("float", "complex"):
+            refuse_unless(known.error.exact, "it is computed from rounded numbers, which another evaluation may have on the other side")
+            self._agree(term, made, array, NOTHING)
+        elif known.error.exact:
+            if computes(term):
+                self._conditioned(term, made, known, array)
+            self._agree(term, made, array, NOTHING)
+            self._exactly(term, made, leaves)
+        else:
+            own = self._own(term, made)
+            refuse_unless(own or known.error is not NONE, "there is no bound of how it rounds")
+            if not own and computes(term):
+                self._conditioned(term, made, known, array)
+            self._define(term, made, known.error, array, own)
+        self.looked |= leaves
+        return made
+
+    def rounding(self, term: Term, other: Term) -> None:
+        """Check that `term` is the constant `other` but for roundings.
+
+        Raises:
+            Rejected: it is not.
+        """
+        refuse_unless(other.op is CONSTANT and term.type == other.type, "it is no constant of this type")
+        refuse_unless(other.tensor.dtype.kind == "float", "only floats are rounded")
+        refuse_unless(computes(term), "nothing is computed, so that nothing rounds")
+        known, leaves = self._known(term)
+        array = np.asarray(known.value)
+        error = np.asarray(known.error.of(array))
+        claimed = other.attribute("value").array()
+        refuse_unless(bool(np.isfinite(error).all()), "there is no bound of how it rounds")
+        near = within(claimed, array, error)
+        refuse_unless(near, "the constant is not what is computed: an element is further away than the bound of its roundings")
+        own = self._own(term, other)
+        if not own:
+            self._conditioned(term, other, known, array)
+        self._define(term, other, known.error, array, own)
+        self.looked |= leaves
+        self.stable = False
+        self.rounded += 1
+
+    # ------------------------------------------------------------ what is known
+
+    def _known(self, term: Term) -> tuple[Known, set[Term]]:
+        """The value with its bounds, and the constants that it is computed from."""
+        refuse_unless(isinstance(term.type, TensorType) and term.tensor.static is not None, "only tensors of known size are computed")
+        leaves = {each for each in topological([term]) if not each.operands}
+        refuse_unless(all(leaf.op.name in CONSTANTS for leaf in leaves), "it is not constant")
+        evaluation = Evaluation(self.recorded, self.meaning, self.fallback, self.budget.spend)
+        try:
+            with self.budget.counting():
+                known = evaluation.known(term)
+        except TooMuch as error:
+            raise Rejected(str(error)) from None
+        except Uncomputed as error:
+            raise Rejected(f"`{error}` has no value here") from None
+        refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
+        return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
+
+    def _own(self, term: Term, value: Term) -> bool:
+        """Whether one program computes what the other has as a constant."""
+        return any(
+            term in one and term not in other and value in other and value not in one
+            for one, other in ((self.before, self.after), (self.after, self.before))
+        )
+
+    def _conditioned(self, term: Term, value: Term, known: Known, array: Any) -> None:
+        """Refuse numbers that cancel, or that absorb others: one rounding of each constant would make it another number."""
+        if known.error.exact and self._own(term, value):
+            return
+        limit = max(LEAST, min(MOST, ROUNDINGS * roundoff(term.tensor.dtype))) if term.tensor.dtype.kind == "float" else LEAST
+        found = known.condition
+        if found.plain and not found.absolute and found.relative <= limit:
+            return
+        sizes = magnitude(array)
+        scales = np.maximum(sizes, _median(sizes)) * limit
+        refuse_unless(
+            bool(np.all(found.of(array) <= scales)), "it is ill-conditioned: one rounding of its constants makes it another number"
+        )
+
+    def _agree(self, term: Term, value: Term, array: Any, error: Bound) -> None:
+        """Refuse a value that constants on either side are not, but for roundings."""
+        others = {*self.classes.constants(term), *self.classes.constants(value)} - {value}
+        for each in others:
+            own = self.recorded.get(each, NOTHING)
+            near = within(each.attribute("value").array(), array, error.of(array) + own.of(array))
+            refuse_unless(near, "it is equal to another constant already, which is further away than roundings explain")
+
+    def _exactly(self, term: Term, value: Term, leaves: set[Term]) -> None:
+        """An exact value that stands for a rounded one: what it is moved from is known no better than that."""
+        bound = self.recorded.get(value)
+        if bound is None or (term in self.classes.number and self.classes.same(term, value)):
+            return
+        (leaf,) = leaves if len(leaves) == 1 else (None,)
+        refuse_unless(leaf is not None and not computes(term) and self._is_new(leaf), "the value stands for a rounded number already")
+        assert leaf is not None
+        self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
+
+    def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool) -> None:
+        """Take a rounded constant for what it is computed as."""
+        self._agree(term, value, array, error)
+        joined = value in self.classes.number and term in self.classes.number and self.classes.same(term, value)
+        new = value not in self.classes.number or joined or (self._is_new(value) and value not in self.recorded)
+        refuse_unless(own or error.exact or new, "a rounded value is a constant that stands for something else already")
+        self._record(value, error)
+
+    def _is_new(self, value: Term) -> bool:
+        """Whether nothing was said or computed with a constant that at most one program has."""
+        both = value in self.before and value in self.after
+        return not both and value not in self.looked and (value not in self.classes.number or self.classes.alone(value))
+
+    def _record(self, value: Term, error: Bound) -> None:
+        self.recorded[value] = self.recorded.get(value, NOTHING).united(error)
+        array = value.attribute("value").array()
+        if error.plain and not error.absolute:
+            sizes = np.abs(plain_floats(array))
+            largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+            self.absolute = max(self.absolute, error.relative * largest)
+            self.relative = max(self.relative, error.relative)
+        else:
+            sizes, bounds = magnitude(array), error.of(array)
+            self.absolute = max(self.absolute, float(np.max(bounds, initial=0.0)))
+            shares = np.divide(bounds, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
+            self.relative = max(self.relative, float(np.max(shares, initial=0.0)))
+
+
+def _median(sizes: Any) -> float:
+    """The median of the elements that are not 0; 0 without one."""
+    some = sizes[sizes > 0]
+    return float(np.median(some)) if some.size else 0.0
+
+
+def within(claimed: Any, value: Any, bounds: Any) -> bool:
+    """Whether each finite element is as near to the value as its bound says, and any other is the same."""
+    if np.shape(claimed) != np.shape(value):
+        return False
+    if np.asarray(value).dtype.kind in "OSUbiu":
+        return bool(np.array_equal(claimed, value))
+    kind = np.complex128 if np.asarray(value).dtype.kind == "c" else np.float64
+    one, other = np.asarray(claimed).astype(kind), np.asarray(value).astype(kind)
+    finite = np.isfinite(other)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True) or not np.isfinite(one[finite]).all():
+        return False
+    return bool(np.all(np.abs(one - other)[finite] <= np.broadcast_to(np.asarray(bounds, np.float64), one.shape)[finite]))
