@@ -16,7 +16,7 @@ from math import prod
 from typing import Any
 
 from coset.egraph.repeats import Run, find_runs
-from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.constants import INLINE_ELEMENTS, Constant, is_finite
 from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, input_term, rebuild, topological
 from coset.ir.types import TensorType
 
@@ -219,11 +219,13 @@ class _Pieces:
 
 
 def _unread(term: Term) -> bool:
-    """True for a constant whose elements no rule looks at: of floats they look at single numbers, of the others at short lists too."""
+    """True for a constant whose elements no rule looks at: of floats they look at single numbers, and whether all are finite, of the others
+    at short lists too."""
     if term.op is not CONSTANT:
         return False
     elements = prod(term.tensor.static or ())
-    return elements > INLINE_ELEMENTS or (term.tensor.rank > 0 and term.tensor.dtype.kind == "float")
+    large = elements > INLINE_ELEMENTS or (term.tensor.rank > 0 and term.tensor.dtype.kind == "float")
+    return large and is_finite(term.attribute("value"))
 
 
 @dataclass(frozen=True)

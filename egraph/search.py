@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from coset.egraph import door, edges, facts
+from coset.egraph import barring, door, edges, facts
 from coset.egraph.edges import Edge
 from coset.egraph.encode import (
     ANALYSIS,
@@ -105,6 +105,7 @@ class Search:
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
     asked: tuple[str, ...] = ()  # the facts about numbers that rules ask for: derived from when the first such rule is looked for
     recorder: Recorder | None = None
+    barred: bool = False  # whether a constant has an infinity or a NaN in it
     apart: bool = False  # each rule that is applied has a ruleset of its own
     iterations: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -177,9 +178,13 @@ class Search:
         self.engine = door.Engine()
         self.engine.parse(PRELUDE)
         self.engine.parse(edges.PRELUDE)
+        infinite = barring.constants(self.numbers)
+        self.barred = bool(infinite)
+        if self.barred:
+            self.engine.parse(barring.PRELUDE)
         self._parse([*rulesets(self.rules), *declarations(self.tables)])
         self._look_into(self.tables.constructor(term.op, len(term.operands)) for term in self.numbers)
-        self.engine.run(graph_commands(self.numbers, self.tables))
+        self.engine.run([*graph_commands(self.numbers, self.tables), *barring.rows(infinite, self.tables)])
         for left, right in self.request.equalities:
             ends = [door.call("term", door.integer(self.numbers[term])) for term in (left, right)]
             self.engine.run([door.union(*ends)])
@@ -191,6 +196,8 @@ class Search:
         new = [name for name in dict.fromkeys(constructors) if name not in self.analysed]
         self.analysed.update(new)
         self._parse(list(analysis_texts(new, self.tables)))
+        if self.barred:
+            self._parse([text for name in new for text in barring.derivations(name, self.tables)])
         if self.asked:
             self._parse([text for name in new for text in facts.derivations(name, self.asked, self.tables, ANALYSIS)])
 
@@ -212,6 +219,8 @@ class Search:
             if time.monotonic() + self.reserve > self.deadline:
                 return "time"
         self.engine.ruleset(TYPING)
+        if self.barred:
+            self.engine.ruleset(barring.BARRING)
         self.sizes = self.engine.sizes()
         if not any(self.sizes[frame.match] for frame in self.frames):
             return "idle"
@@ -251,8 +260,10 @@ class Search:
                 if frame.key not in self.keys:
                     self.keys[frame.key] = frame.situation
                     self._parse(frame.key_declarations)
-                self._parse(frame.declarations)
+                self._parse([*frame.declarations, *(barring.frame_texts(frame) if self.barred else ())])
         self.sought.update(encoded.number for encoded in new)
+        if self.barred and (told := barring.rule_rows(new)):
+            self.engine.run(told)
         self._ask(fact for encoded in new for fact, _ in encoded.rule.facts)
         self._parse(find_texts(new, self.tables, self.pieces))
         return ready

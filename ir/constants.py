@@ -43,6 +43,9 @@ class FileSpan:
         return CosetError(f"cannot read weights from {self.path}: {error}", help="keep the file beside the model")
 
 
+_FINITE: dict[str, bool] = {}  # by key, of large constants
+
+
 @dataclass(frozen=True)
 class Constant:
     """A constant tensor. Equal keys mean equal bytes; `key` is a content hash, or for a large file span its identity. One that stands for
@@ -189,3 +192,29 @@ def constant_in_file(type: TensorType, span: FileSpan) -> Constant:
         return constant_of(_read(span, type), type.dtype)
     identity = f"{span.path.resolve()}:{span.offset}:{span.length}:{status.st_mtime_ns}:{type}"
     return Constant(type, hashlib.blake2b(identity.encode(), digest_size=16).hexdigest(), None, span)
+
+
+def is_finite(value: Constant) -> bool:
+    """True where a constant has no infinity and no NaN in it; so is one that stands for any other of its type.
+
+    Raises:
+        CosetError: as `Constant.array`.
+    """
+    if not value.has_elements or value.type.dtype.kind not in ("float", "complex"):
+        return True
+    found = _FINITE.get(value.key)
+    if found is None:
+        found = _FINITE[value.key] = _all_finite(value.array().reshape(-1))
+    return found
+
+
+def _all_finite(flat: np.ndarray[Any, Any]) -> bool:
+    with np.errstate(all="ignore"):
+        for start in range(0, flat.size, PIECE):
+            piece = flat[start : start + PIECE]
+            if piece.dtype.kind not in "fc":
+                piece = piece.astype(np.float32)
+            # a sum is not finite where an element is not, and is read once; where it overflows each element is asked
+            if not np.isfinite(piece.sum(dtype=piece.dtype)) and not np.isfinite(piece).all():
+                return False
+    return True

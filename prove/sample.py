@@ -242,7 +242,7 @@ class Situation:
         for name, type in zip(self.rule.variables, self.instance.variable_types, strict=True):
             assert isinstance(type, TensorType) and type.static is not None
             fact = facts.get(name, "")
-            finite = fact == "const" and type.dtype.kind in ("float", "complex")
+            finite = fact == "const" and self.rule.numerics.word != "exact" and type.dtype.kind in ("float", "complex")
             if kind == GRID:
                 inputs[name] = fitted(grid(len(inputs), type.dtype, type.static, self.thresholds, finite=finite), fact)
                 continue
