@@ -40,7 +40,7 @@ from coset.ir.term import Term, input_term, make
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.stablehlo import write_stablehlo
 from coset.prove.error_bound import evaluate_bounded
-from coset.prove.sample import difference_of
+from coset.prove.promise import difference_of
 from coset.prove.values import fits
 from coset.proving.certify import Way, accepted, certify
 from coset.proving.sizes import SIZED_TWICE
