@@ -236,7 +236,7 @@ def _identities(rule: Rule, seed: int) -> list[Identity | None]:
 def _judged(rules: Sequence[Rule], seed: int) -> str:
     """The assurance of a rule that is tried out, in little time."""
     try:
-        compared, silent, counterexample = entry_tests(rules, seed)
+        compared, _, counterexample = entry_tests(rules, seed)
     except CosetError:  # its sides have different types
         return "refuted"
     if counterexample or not compared:

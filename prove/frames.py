@@ -80,9 +80,9 @@ _COMPARED = frozenset(("<", "<=", ">", ">="))
 
 @dataclass(frozen=True)
 class Frames:
-    """What was found of a rule whose axes fall into frames: how many of them are named one by one, which must stay."""
+    """What was found of a rule whose axes fall into frames: how many axes stand before one that has a number, which must stay."""
 
-    named: int
+    before: int
 
 
 def frames_of(rule: Rule) -> Frames:
@@ -106,7 +106,6 @@ class _Reading:
     literals: list[tuple[Sort, int]] = field(default_factory=list)
     identities: set[str] = field(default_factory=set)  # names that are said to keep each axis in its place
     nodes: dict[tuple[str, Any], int | None] = field(default_factory=dict)
-    single: set[str] = field(default_factory=set)  # names of one axis
     counted: set[int] = field(default_factory=set)  # frames of lists that are as long as a number says
     turning: set[str] = field(default_factory=set)  # names of what transposes do
     count: int = 0
@@ -424,7 +423,7 @@ class _Reading:
             for guard in guards:
                 self.sort(guard)
         self._check()
-        return Frames(self._named())
+        return Frames(max(0, self._before()))
 
     def _check(self) -> None:
         if any(isinstance(self.found(each), Axis) for each in self.numbers):
@@ -450,22 +449,9 @@ class _Reading:
             n for n in self.names if n not in self.identities and (n in self.turning or (n in kinds and kinds[n].word == "permutation"))
         ]
 
-    def _named(self) -> int:
-        """How many axes of one tensor are named one by one: by names, or by their numbers from an end."""
-        found: dict[int, int] = {}
-        ends: dict[tuple[int, bool], int] = {}
-        for name, sort in self.names.items():
-            sort = self.found(sort)
-            if isinstance(sort, Axis):
-                found[self.frame(sort.frame)] = found.get(self.frame(sort.frame), 0) + 1
-        for sort, value in self.literals:
-            sort = self.found(sort)
-            if isinstance(sort, Axis):
-                place = self.frame(sort.frame), value < 0
-                ends[place] = max(ends.get(place, 0), -value if value < 0 else value + 1)
-        for (frame, _), count in ends.items():
-            found[frame] = found.get(frame, 0) + count
-        return max(found.values(), default=0)
+    def _before(self) -> int:
+        """The greatest number, from the front, of an axis that is named by it."""
+        return max((value for sort, value in self.literals if isinstance(self.found(sort), Axis)), default=0)
 
     def _side(self, side: str, pattern: Pattern) -> int | None:
         if isinstance(pattern, Variable):
@@ -544,8 +530,9 @@ class _Reading:
 
 
 _HANDLED = {
-    "==": "equal", "!=": "equal", "and": "truth", "or": "truth", "not": "truth", "all": "truth", "any": "truth", "if": "chosen", "compose": "compose", "inverse": "inverse", "permute": "permute", "item": "item", "index": "index",
-    "in": "within", "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
+    "==": "equal", "!=": "equal", "and": "truth", "or": "truth", "not": "truth", "all": "truth", "any": "truth", "if": "chosen",
+    "compose": "compose", "inverse": "inverse", "permute": "permute", "item": "item", "index": "index", "in": "within",
+    "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
     "join": "joined", "sort": "sorted", "repeat": "repeated", "+": "added", "dims": "rows", "swap_axes": "swapped", "batch_axes": "batch",
 }  # fmt: skip
 
