@@ -116,7 +116,8 @@ def _permutations(rule: Rule) -> set[str]:
 
 
 def _only_words(rule: Rule) -> bool:
-    """Whether a rule only permutes axes, by words of up to eleven letters that are permutations, their products and inverses."""
+    """Whether a rule only permutes axes, by words of up to eleven letters that are permutations, their products and inverses; of more than
+    two permutations by words of up to five."""
     names = _permutations(rule)
     for node in (node for pair in rule.pairs for side in pair for node in applications(side)):
         if not (node.op.has("elementwise") or node.op.name == "stablehlo.transpose"):
@@ -127,7 +128,7 @@ def _only_words(rule: Rule) -> bool:
         for whole in speaking for part in parts(whole)
     )  # fmt: skip
     written = all(isinstance(item, Splice) for pattern in rule.compiled.types for item in pattern.dims.items)
-    return bool(names) and plain and written and not rule.compiled.conditions and _letters(rule) <= 11
+    return bool(names) and plain and written and not rule.compiled.conditions and _letters(rule) <= (11 if len(names) <= 2 else 5)
 
 
 def _turns(rule: Rule, node: Application) -> bool:

@@ -195,7 +195,7 @@ def _idle(rule: Rule, proof: Proof) -> bool:
     compiled = rule.compiled
     asked = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
     names = {f"`{part.name}`" for whole in asked for part in parts(whole) if isinstance(part, Ref)}
-    return all(gap.startswith("`") and gap not in names for gap in proof.gaps)
+    return all(gap == SHAPES_GIVEN or (gap.startswith("`") and gap not in names) for gap in proof.gaps)
 
 
 def _marks_miss(rule: Rule) -> bool:
