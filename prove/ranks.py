@@ -11,7 +11,8 @@ from coset.dialects.expansion import expanded
 from coset.ir import dims
 from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
-from coset.prove.frames import Frames, Unnatural, frames_of
+from coset.prove.frame_sorts import Unnatural
+from coset.prove.frames import Frames, frames_of
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.pattern import Application, applications

@@ -175,7 +175,9 @@ def _variants(rule: Rule, way: _Way) -> Proof:
     any_number = None if _marks_miss(rule) else numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
         proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
-        if proof.assurance == "proved" and not proof.bits:
+        if proof.assurance == "proved" and proof.bits:  # and of integers of every width
+            proof = replace(_shown(rule, generic, (*KINDS, *WIDTHS), way.within(time.share(1 / 2)), any_number), bits=False)
+        if proof.assurance == "proved":
             return proof
     found = _shown(rule, generic, KINDS, way)
     if found.bits:
