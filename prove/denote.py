@@ -8,6 +8,7 @@ Source of the meanings: https://openxla.org/stablehlo/spec.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from decimal import Decimal
@@ -15,6 +16,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from coset.ir import dims
@@ -312,7 +314,8 @@ class Denotation:
             return a
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
-        if functions.wraps(from_) and to.kind == "float" and self.real and (keeps or _counts(a)) and self._unwrapped(a, from_):
+        kept = not self.rounds or _counts(a) or self._keeps(a, from_, to)
+        if functions.wraps(from_) and to.kind == "float" and self.real and kept and self._unwrapped(a, from_):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so
@@ -337,6 +340,15 @@ class Denotation:
         if isinstance(factor, Read):  # of the same bits under the other sign it is another number
             return self._read.get(factor.name) == dtype
         return isinstance(factor, Apply) and factor.function.endswith(f" {dtype}")
+
+    def _keeps(self, form: Form, source: DType, target: DType) -> bool:
+        """Whether a float type has the number that an integer is: else a written conversion rounds."""
+        if LOSSLESS(source, target):
+            return True
+        dim = _as_dim(form)
+        least, greatest = (-math.inf, math.inf) if dim is None else self.known.bounds(dim)
+        digits = int(ml_dtypes.finfo(target.numpy).nmant) + 1  # type: ignore[no-untyped-call]
+        return bool(max(-least, greatest) <= 1 << digits)
 
     # ---------------------------------------------------------------- folds
 

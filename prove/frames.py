@@ -9,49 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 import networkx as nx
 
+from coset.prove.frame_sorts import PLAIN, Axis, Plain, Row, Sort, Sorts, Unnatural
 from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.rule import Rule
 
-
-class Unnatural(Exception):
-    """Axes are used as what does not commute with leaving some out; the text says how."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """What is not known yet."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of a frame."""
-
-    frame: int
-
-
-@dataclass(frozen=True)
-class Row:
-    """A list with an item for each axis of a frame."""
-
-    frame: int
-    item: "Sort"
-
-
-@dataclass(frozen=True)
-class Plain:
-    """A number, a dim, a truth, an element type: nothing that names an axis."""
-
-
-Sort = Union[Unknown, Axis, Row, Plain]
-PLAIN = Plain()
 # ops whose result has the axes of their first operand, beside elementwise ones
 _SAME_AXES = frozenset((
     "stablehlo.reverse", "stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate", "stablehlo.reduce_window", "stablehlo.map",
@@ -80,9 +47,9 @@ _COMPARED = frozenset(("<", "<=", ">", ">="))
 
 @dataclass(frozen=True)
 class Frames:
-    """What was found of a rule whose axes fall into frames: how many of them are named one by one, which must stay."""
+    """What was found of a rule whose axes fall into frames: how many axes stand before one that has a number, which must stay."""
 
-    named: int
+    before: int
 
 
 def frames_of(rule: Rule) -> Frames:
@@ -91,88 +58,20 @@ def frames_of(rule: Rule) -> Frames:
     Raises:
         Unnatural: there is no way to tell them apart.
     """
-    return _Reading(rule).frames()
+    return _Reading(rule=rule).frames()
 
 
 @dataclass
-class _Reading:
-    rule: Rule
-    sorts: dict[int, Sort] = field(default_factory=dict)  # of what was unknown
-    merged: dict[int, int] = field(default_factory=dict)  # frames that are one
+class _Reading(Sorts):
+    rule: Rule = field(kw_only=True)
     names: dict[str, Sort] = field(default_factory=dict)
     texts: dict[str, Sort] = field(default_factory=dict)  # of expressions: what is written alike is one list
-    kept: dict[str, int] = field(default_factory=dict)  # frames of what is left of another one
     numbers: list[Sort] = field(default_factory=list)  # what must not be an axis
     literals: list[tuple[Sort, int]] = field(default_factory=list)
     identities: set[str] = field(default_factory=set)  # names that are said to keep each axis in its place
     nodes: dict[tuple[str, Any], int | None] = field(default_factory=dict)
-    single: set[str] = field(default_factory=set)  # names of one axis
     counted: set[int] = field(default_factory=set)  # frames of lists that are as long as a number says
     turning: set[str] = field(default_factory=set)  # names of what transposes do
-    count: int = 0
-
-    # ---------------------------------------------------------------- sorts
-
-    def fresh(self) -> int:
-        self.count += 1
-        return self.count
-
-    def unknown(self) -> Sort:
-        return Unknown(self.fresh())
-
-    def frame(self, number: int) -> int:
-        while number in self.merged:
-            number = self.merged[number]
-        return number
-
-    def found(self, sort: Sort) -> Sort:
-        while isinstance(sort, Unknown) and sort.number in self.sorts:
-            sort = self.sorts[sort.number]
-        return sort
-
-    def join(self, a: int, b: int) -> int:
-        first, second = self.frame(a), self.frame(b)
-        if first != second:
-            self.merged[second] = first
-        return first
-
-    def unify(self, a: Sort, b: Sort) -> Sort:
-        a, b = self.found(a), self.found(b)
-        if isinstance(a, Unknown) or isinstance(b, Unknown):
-            if a != b:
-                one, other = (a, b) if isinstance(a, Unknown) else (b, a)
-                assert isinstance(one, Unknown)
-                self.sorts[one.number] = other
-        elif isinstance(a, Axis) and isinstance(b, Axis):
-            self.join(a.frame, b.frame)
-        elif isinstance(a, Row) and isinstance(b, Row):
-            self.join(a.frame, b.frame)
-            self.unify(a.item, b.item)
-        elif a != b:
-            raise Unnatural("an axis is taken for a number")
-        return a
-
-    def row(self, sort: Sort) -> Row:
-        sort = self.found(sort)
-        if isinstance(sort, Row):
-            return sort
-        made = Row(self.fresh(), self.unknown())
-        self.unify(sort, made)
-        return made
-
-    def axes(self, sort: Sort) -> tuple[int, int]:
-        """The frame of a list of axes, and the frame of these axes."""
-        row = self.row(sort)
-        axis = Axis(self.fresh())
-        self.unify(row.item, axis)
-        return row.frame, axis.frame
-
-    def rest(self, of: int, less: str) -> int:
-        """The frame of the axes of one that are not in a list."""
-        key = f"{self.frame(of)} less {less}"
-        if key not in self.kept:
-            self.kept[key] = self.fresh()
-        return self.kept[key]
 
     # ---------------------------------------------------------------- expressions
 
@@ -424,7 +323,7 @@ class _Reading:
             for guard in guards:
                 self.sort(guard)
         self._check()
-        return Frames(self._named())
+        return Frames(max(0, self._before()))
 
     def _check(self) -> None:
         if any(isinstance(self.found(each), Axis) for each in self.numbers):
@@ -450,22 +349,9 @@ class _Reading:
             n for n in self.names if n not in self.identities and (n in self.turning or (n in kinds and kinds[n].word == "permutation"))
         ]
 
-    def _named(self) -> int:
-        """How many axes of one tensor are named one by one: by names, or by their numbers from an end."""
-        found: dict[int, int] = {}
-        ends: dict[tuple[int, bool], int] = {}
-        for name, sort in self.names.items():
-            sort = self.found(sort)
-            if isinstance(sort, Axis):
-                found[self.frame(sort.frame)] = found.get(self.frame(sort.frame), 0) + 1
-        for sort, value in self.literals:
-            sort = self.found(sort)
-            if isinstance(sort, Axis):
-                place = self.frame(sort.frame), value < 0
-                ends[place] = max(ends.get(place, 0), -value if value < 0 else value + 1)
-        for (frame, _), count in ends.items():
-            found[frame] = found.get(frame, 0) + count
-        return max(found.values(), default=0)
+    def _before(self) -> int:
+        """The greatest number, from the front, of an axis that is named by it."""
+        return max((value for sort, value in self.literals if isinstance(self.found(sort), Axis)), default=0)
 
     def _side(self, side: str, pattern: Pattern) -> int | None:
         if isinstance(pattern, Variable):
@@ -544,8 +430,9 @@ class _Reading:
 
 
 _HANDLED = {
-    "==": "equal", "!=": "equal", "and": "truth", "or": "truth", "not": "truth", "all": "truth", "any": "truth", "if": "chosen", "compose": "compose", "inverse": "inverse", "permute": "permute", "item": "item", "index": "index",
-    "in": "within", "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
+    "==": "equal", "!=": "equal", "and": "truth", "or": "truth", "not": "truth", "all": "truth", "any": "truth", "if": "chosen",
+    "compose": "compose", "inverse": "inverse", "permute": "permute", "item": "item", "index": "index", "in": "within",
+    "range": "range", "without": "without", "drop": "drop", "insert": "insert", "ones_at": "ones_at", "put": "put",
     "join": "joined", "sort": "sorted", "repeat": "repeated", "+": "added", "dims": "rows", "swap_axes": "swapped", "batch_axes": "batch",
 }  # fmt: skip
 

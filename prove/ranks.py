@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -10,13 +11,15 @@ from coset.dialects.expansion import expanded
 from coset.ir import dims
 from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
-from coset.prove.frames import Frames, Unnatural, frames_of
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, Wild, parts
+from coset.prove.frame_sorts import Unnatural
+from coset.prove.frames import Frames, frames_of
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild, parts
 from coset.rules.candidates import names_axes
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 
 RANKS = 2  # of each pack; see the theorem
+MOST = 4  # of which all permutations can be looked at
 # ops that take each coordinate of the result to a coordinate of an operand, or fold over it: a mistake shows with two axes
 COORDINATES = frozenset(f"stablehlo.{name}" for name in (
     "transpose", "broadcast_in_dim", "reduce", "dot_general", "reverse", "iota", "compare", "select", "slice", "concatenate",
@@ -36,7 +39,39 @@ def most_rank(rule: Rule) -> int:
     Where axes are told apart (`prove/frames.py`) two of them show a difference, beside those that are named. Else words in permutations
     count: of two dims all permutations commute and are their own inverses, and of three each has a sixth power that is nothing.
     """
-    return RANKS + _designated(rule) + (0 if isinstance(_frames(rule), Frames) else _of_words(rule) - RANKS)
+    frames = _frames(rule)
+    if not isinstance(frames, Frames):
+        return _of_words(rule) + _designated(rule)
+    return min(MOST, RANKS + _designated(rule) + _further(rule, frames))
+
+
+def _further(rule: Rule, frames: Frames) -> int:
+    """How many more axes of a pack must stay: those before one that has a number, and those that a condition asks for."""
+    written = max((len(pattern.dims.items) - 1 for pattern in rule.compiled.types), default=0)  # dims that are written down beside a pack
+    wanted = [(part, count) for condition in rule.compiled.conditions for part, count in _counted(condition)]
+    some = [count for part, count in wanted if not _whole(rule, part)]  # of a list of axes: they stay beside the two
+    all_ = [count - written - RANKS for part, count in wanted if _whole(rule, part)]
+    return max([0, frames.before - written, *all_]) + max([0, *some])
+
+
+def _counted(condition: Any) -> Iterator[tuple[Call, int]]:
+    """The ranks and lengths of which a condition says that they are at least a number."""
+    for part in parts(condition):
+        if isinstance(part, Call) and part.function in _AT_LEAST:
+            count, number = part.arguments
+            if isinstance(count, Call) and count.function in ("rank", "len") and isinstance(number, Literal):
+                yield count, int(number.value) + _AT_LEAST[part.function]
+
+
+def _whole(rule: Rule, count: Call) -> bool:
+    """Whether all axes of a tensor or a pack are counted: any two of them are among as many."""
+    (of,) = count.arguments
+    return isinstance(of, TypeOf | Listing) or (
+        isinstance(of, Ref) and of.name in rule.compiled.kinds and rule.compiled.kinds[of.name].word == "pack"
+    )
+
+
+_AT_LEAST = {">": 1, ">=": 0, "==": 0, "!=": 1}
 
 
 @lru_cache(maxsize=64)
@@ -52,8 +87,12 @@ def rank_gaps(rule: Rule) -> set[str]:
     """What keeps small ranks from speaking for all: axes that are used as the theorem does not allow."""
     found = ranks_named(rule)
     why = _frames(rule)
-    if open_ranks(rule) and isinstance(why, str) and not _only_words(rule):
+    if not open_ranks(rule):
+        return found
+    if isinstance(why, str) and not _only_words(rule):
         found.add(f"ranks over {most_rank(rule)}: {why}")
+    if isinstance(why, Frames) and RANKS + _designated(rule) + _further(rule, why) > MOST:
+        found.add(f"ranks over {MOST}")
     return found
 
 
@@ -78,7 +117,8 @@ def _permutations(rule: Rule) -> set[str]:
 
 
 def _only_words(rule: Rule) -> bool:
-    """Whether a rule only permutes axes, by words of up to eleven letters that are permutations, their products and inverses."""
+    """Whether a rule only permutes axes, by words of up to eleven letters that are permutations, their products and inverses; of more than
+    two permutations by words of up to five."""
     names = _permutations(rule)
     for node in (node for pair in rule.pairs for side in pair for node in applications(side)):
         if not (node.op.has("elementwise") or node.op.name == "stablehlo.transpose"):
@@ -89,7 +129,7 @@ def _only_words(rule: Rule) -> bool:
         for whole in speaking for part in parts(whole)
     )  # fmt: skip
     written = all(isinstance(item, Splice) for pattern in rule.compiled.types for item in pattern.dims.items)
-    return bool(names) and plain and written and not rule.compiled.conditions and _letters(rule) <= 11
+    return bool(names) and plain and written and not rule.compiled.conditions and _letters(rule) <= (11 if len(names) <= 2 else 5)
 
 
 def _turns(rule: Rule, node: Application) -> bool:

@@ -175,7 +175,9 @@ def _variants(rule: Rule, way: _Way) -> Proof:
     any_number = None if _marks_miss(rule) else numbers.marked(rule)
     if any_number is not None:  # all numbers at once, where that can be shown
         proof = _shown(rule, generic, KINDS, way if way.whole else way.within(time.share(1 / 2)), any_number)
-        if proof.assurance == "proved" and not proof.bits:
+        if proof.assurance == "proved" and proof.bits:  # and of integers of every width
+            proof = replace(_shown(rule, generic, (*KINDS, *WIDTHS), way.within(time.share(1 / 2)), any_number), bits=False)
+        if proof.assurance == "proved":
             return proof
     found = _shown(rule, generic, KINDS, way)
     if found.bits:
@@ -195,7 +197,7 @@ def _idle(rule: Rule, proof: Proof) -> bool:
     compiled = rule.compiled
     asked = [*compiled.conditions, *(guard for guards in compiled.guards for guard in guards)]
     names = {f"`{part.name}`" for whole in asked for part in parts(whole) if isinstance(part, Ref)}
-    return all(gap.startswith("`") and gap not in names for gap in proof.gaps)
+    return all(gap == SHAPES_GIVEN or (gap.startswith("`") and gap not in names) for gap in proof.gaps)
 
 
 def _marks_miss(rule: Rule) -> bool:
