@@ -73,12 +73,12 @@ def verify_files(
 
 def _weaker(rules: Iterable[Rule]) -> str | None:
     """What is wrong with the first entry of which less can be shown than the lock file says; None where nothing is."""
-    from coset.prove.check import Effort, check_rules  # the prover, which other certificates do without
+    from coset.prove.check import LIMIT, Effort, check_rules  # the prover, which other certificates do without
 
     claimed = {entry_of(rule): rule.assurance for rule in rules}
-    for verdict in check_rules(rules, effort=Effort(repaired=False)):
+    for verdict in check_rules(rules, effort=Effort(seconds=LIMIT, repaired=False)):
         if verdict.assurance == "refuted":
             return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is false: {verdict.counterexample}"
-        if ASSURANCES.index(verdict.assurance) > ASSURANCES.index(claimed[verdict.name]):
+        if verdict.assurance not in ASSURANCES or ASSURANCES.index(verdict.assurance) > ASSURANCES.index(claimed[verdict.name]):
             return f"rule `{verdict.name}`, locked as {claimed[verdict.name]}, is {verdict.assurance} only: {verdict.method}"
     return None
