@@ -1,6 +1,6 @@
 """A second opinion on every entry that the lock file calls proved: at least 2,000 comparisons each on drawn and adversarial instances.
 
-    nice -n 10 python benchmarks/second_opinion.py --budget 900
+    nice -n 10 python -m benchmarks.second_opinion --budget 900
 
 The tester draws instances of each form of an entry with one seed after the other, none of which `coset check` takes, and compares both
 sides as the promise says. What it finds is kept at once, a line an entry, in `benchmarks/results/second_opinion.jsonl`, under the hash

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -146,7 +147,7 @@ def main() -> int:
     counts: Counter[tuple[str, str]] = Counter()
     against, errors = [], []
     for each, second in answers(given.folder, wanted, given.seconds, time.monotonic() + given.budget):
-        counts[each.first, second.split(":")[0]] += 1
+        counts[each.first, re.split("[: ]", second)[0]] += 1
         if second.startswith("error"):
             errors.append(f"{each.file.name}: {second}")
         if each.first in ANSWERS and second in ANSWERS and each.first != second:

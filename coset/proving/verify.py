@@ -113,17 +113,17 @@ def _anew(verdict: Verdict, known: Mapped, shown: Mapping[str, str]) -> dict[str
 def _shown(verdict: Verdict, known: Mapped) -> tuple[dict[str, str], str | None]:
     """What can be shown now of the entries that are used, by entry; and what is wrong with the first of the library of which that is less
     than the lock file says, or that is false; None where nothing is."""
-    from coset.prove.check import Effort, check_rules  # the prover, which other certificates do without
+    from coset.prove.check import LIMIT, Effort, check_rules  # the prover, which other certificates do without
 
     used = {entry_of(known[name]) if name in known else name for name in verdict.used}
     rules = [rule for rule in known.values() if entry_of(rule) in used]
     claimed = {entry_of(rule): rule.assurance if _is_ours(rule) else ASSURANCES[-1] for rule in rules}
     shown: dict[str, str] = {}
-    for found in check_rules(rules, effort=Effort(repaired=False)):
+    for found in check_rules(rules, effort=Effort(seconds=LIMIT, repaired=False)):
         if found.assurance == "refuted":
             said = f", locked as {claimed[found.name]}," if claimed[found.name] != ASSURANCES[-1] else ""
             return shown, f"rule `{found.name}`{said} is false: {found.counterexample}"
-        shown[found.name] = found.assurance
-        if ASSURANCES.index(found.assurance) > ASSURANCES.index(claimed[found.name]):
+        shown[found.name] = found.assurance if found.assurance in ASSURANCES else ASSURANCES[-1]
+        if ASSURANCES.index(shown[found.name]) > ASSURANCES.index(claimed[found.name]):
             return shown, f"rule `{found.name}`, locked as {claimed[found.name]}, is {found.assurance} only: {found.method}"
     return shown, None
