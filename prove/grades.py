@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
-from coset.prove.growth import Growth, growth
+from coset.prove.growth import Growth, Stored, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.applied import decided, matched, right_sides
@@ -60,8 +60,8 @@ def grades(rule: Rule) -> dict[str, Grade]:
         if dtype not in known:
             typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
             plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
-            many = [pair for pair, each in zip(typed, plain, strict=True) if each.counted]
-            known[dtype] = plain, [growth(*pair, constants=constants, facts=facts, most=MANY) for pair in many]
+            many = [(pair, each) for pair, each in zip(typed, plain, strict=True) if each.counted]
+            known[dtype] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each)) for pair, each in many]
         if known[dtype][0]:
             found[name] = _grade(name, *known[dtype])
     return found
@@ -120,6 +120,11 @@ def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
             verdict = words.pop() if len(words) == 1 else COUNTED if words == {ALWAYS, COUNTED} else SOME
             result[name] = Grade(verdict, worst.growth, any(grade.drawn for grade in own))
     return result
+
+
+def _drawn(found: Growth) -> dict[Term, Stored]:
+    """What was measured."""
+    return {term: value for term, value in found.by_term.items() if value.drawn or not value.bounded}
 
 
 def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:
