@@ -21,6 +21,7 @@ from coset.rules.rule import Rule
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)
+FORMS = 4  # of a definition, of which growth is told only
 DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
 SIZES = (2, 3, 4, 5, 8)
 QUESTIONS = 4000  # to type rules, for one draw
@@ -52,7 +53,8 @@ def grades(rule: Rule) -> dict[str, Grade]:
     whose results are the same bits whatever it stores on the way."""
     if rule.numerics.word == "exact":
         return {}
-    constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
+    constants = constants_of(rule)
+    facts = {name: fact for fact, name in rule.facts} if rule.definition is None else None  # no search asks for a definition's grade
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
     known: dict[str, tuple[list[Growth], list[Growth]]] = {}
@@ -71,7 +73,9 @@ def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
     """The grades of the rules of one entry, by direction: all its forms together."""
     found: dict[str, list[dict[str, Grade]]] = {}
     for rule in rules:
-        found.setdefault(arrow(rule), []).append(grades(rule))
+        own = found.setdefault(arrow(rule), [])
+        if rule.definition is None or len(own) < FORMS:
+            own.append(grades(rule))
     return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
 
 
