@@ -6,8 +6,8 @@ Every entry of rules/library and every definition is graded by `prove.grades`, e
 fold few elements), `by instance` (some numbers or sizes), `never`, with the growth of the worst instance: 2^h or a degree k. `drawn`:
 measured, not shown. `--used` grades the entries that models use, and no others. The uses are those of results/rule_usage.json, counted by
 entry: one is lost where no direction of its entry is ever admitted. What is `exact` cannot lose range; `real` and weaker words promise
-none, and are told apart. `--lock` enters the grades into the lock files, beside what else is locked of the same texts (`coset check --all` grades
-too, and proves everything anew).
+none, and are told apart. `--lock` enters the grades into the lock files, beside what else is locked of the same texts (`coset check --all`
+grades too, and proves everything anew).
 """
 
 from __future__ import annotations
