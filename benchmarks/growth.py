@@ -1,12 +1,13 @@
 """Which entries of the rules lose a float type by the range of what they store, and how much of the rules' use that is.
 
-    python -m benchmarks.growth [NAME ..] [--out benchmarks/results/growth-2cpu-2026-11-27.txt] [--lock]
+    python -m benchmarks.growth [NAME ..] [--used] [--out benchmarks/results/growth-2cpu-2026-11-27.txt] [--lock]
 
 Every entry of rules/library and every definition is graded by `prove.grades`, each direction for itself: `always`, `by count` (while ops
 fold few elements), `by instance` (some numbers or sizes), `never`, with the growth of the worst instance: 2^h or a degree k. `drawn`:
-measured, not shown. The uses are those of results/rule_usage.json, counted by entry: one is lost where no direction of its entry is ever
-admitted. What is `exact` cannot lose range; `real` and weaker words promise none, and are told apart. `--lock` enters the grades into the
-lock files, beside what else is locked of the same texts (`coset check --all` grades too, and proves everything anew).
+measured, not shown. `--used` grades the entries that models use, and no others. The uses are those of results/rule_usage.json, counted by
+entry: one is lost where no direction of its entry is ever admitted. What is `exact` cannot lose range; `real` and weaker words promise
+none, and are told apart. `--lock` enters the grades into the lock files, beside what else is locked of the same texts (`coset check --all`
+grades too, and proves everything anew).
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ def main() -> None:
     """Grade the entries that are asked for, and write what is lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*")
+    parser.add_argument("--used", action="store_true")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--lock", action="store_true")
     arguments = parser.parse_args()
     start = time.perf_counter()
-    entries = _entries(arguments.names)
+    entries = _entries(sorted(_uses()) if arguments.used else arguments.names)
     graded: dict[str, Graded] = {}
     for name, rules in entries.items():
         begun = time.perf_counter()
@@ -58,6 +60,14 @@ def main() -> None:
     print(text, end="")
     if arguments.out is not None:
         arguments.out.write_text(text)
+
+
+def _uses() -> Counter[str]:
+    """How often the models use each entry."""
+    uses: Counter[str] = Counter()
+    for model in json.loads(USAGE.read_text())["models"].values():
+        uses.update(model.get("rules", {}))
+    return uses
 
 
 def _entries(names: Sequence[str]) -> dict[str, list[Rule]]:
@@ -103,10 +113,7 @@ def _report(entries: Mapping[str, Sequence[Rule]], graded: Mapping[str, Graded])
 
 
 def _usage(entries: Mapping[str, Sequence[Rule]], graded: Mapping[str, Graded]) -> Iterator[str]:
-    models = json.loads(USAGE.read_text())["models"]
-    uses: Counter[str] = Counter()
-    for model in models.values():
-        uses.update(model.get("rules", {}))
+    uses = _uses()
     total = sum(uses.values())
     for name in ("f16", "f32"):
         lost: list[tuple[int, str, str]] = []

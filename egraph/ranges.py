@@ -18,8 +18,9 @@ from coset.rules.rule import Decision, Rule, build
 
 def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
     """Whether what `rule` stores is admitted where it is decided so: a situation, with the attributes of its left side. What is known of
-    all instances is asked first; a rule without grades is admitted."""
-    if not rule.grades or not rule.keeps_range:
+    all instances is asked first; a rule without grades is admitted. So is what opens a defined op, or rules would not see what is in it:
+    a program that stores its parts is weighed as a whole (`coset.weights`)."""
+    if not rule.grades or not rule.keeps_range or rule.definition is not None:
         return True
     tensors = [type for type in (*variables, *decision.types) if isinstance(type, TensorType)]
     classes = {class_of(type.dtype) for type in tensors if type.dtype.kind == "float"}

@@ -21,7 +21,7 @@ from coset.prove.retyped import retyped
 from coset.prove.values import draw, fitted
 from coset.rules.definition import evaluate_defined
 
-DRAWS = 120
+DRAWS = 40
 LARGEST_DEGREE = 4
 SPREADS = (0.0, 1.0, 4.0, 24.0)  # of the elements of one input, as powers of 2 about one that is drawn
 VAST = 1e9  # log2 of what is beyond f64
@@ -43,36 +43,39 @@ def range_of(dtype: DType) -> float:
 
 
 def measured(
-    left: Sequence[Term], right: Term, constants: frozenset[str], facts: Mapping[str, str], *, below: bool, least: float, room: float
-) -> Measured | None:
-    """How far the value `right` outweighed those on the `left`, of which weights below 2^least do not count; None where it cannot be
-    evaluated. `below`: whether its second weight counts. `room`: log2 of the domain for degrees."""
-    types = {term.tensor.dtype for term in (*left, right)}
-    span = max(map(range_of, types))
+    left: Sequence[Term], right: Mapping[Term, bool], constants: frozenset[str], facts: Mapping[str, str], *, least: float, room: float
+) -> dict[Term, Measured]:
+    """How far each value of `right` outweighed those on the `left`, of which weights below 2^least do not count; nothing where they cannot
+    be evaluated. With each stands whether its second weight counts. `room`: log2 of the domain for degrees."""
+    terms = [*left, *right]
+    span = max(range_of(term.tensor.dtype) for term in terms)
     try:
-        wide = retyped((*left, right), dict.fromkeys(_floats((*left, right)), F64))
+        wide = retyped(terms, dict.fromkeys(_floats(terms), F64))
     except CosetError:
-        return None
+        return {}
     generator = np.random.default_rng(3)
-    inputs = [term for term in topological((*left, right)) if term.op.name == "builtin.input"]
+    inputs = [term for term in topological(terms) if term.op.name == "builtin.input"]
     fixed = [_fixed(term, constants) for term in left]
-    first = second = over = -math.inf
+    found = {term: Measured(-math.inf, -math.inf, -math.inf) for term in right}
     for turn in range(DRAWS):
         bound = span if turn % 2 else room / (1 + turn // 2 % LARGEST_DEGREE)
         given = {str(term.attribute("name")): _drawn(generator, term, bound, facts) for term in inputs}
         try:
             with np.errstate(all="ignore"):
-                *own, value = map(_ends, evaluate(wide, given, fallback=evaluate_defined))
+                ends = [_ends(value) for value in evaluate(wide, given, fallback=evaluate_defined)]
         except CosetError:
-            return None
+            return {}
+        own = ends[: len(left)]
         if any(high == VAST for high, _ in own):
             continue  # it is not known how heavy the left is
         lows = [low for (_, low), constant in zip(own, fixed, strict=True) if not constant]
         heaviest = max(least, *(high - span for high, _ in own), *(-low - span for low in lows))
-        first, second = max(first, value[0] - span - heaviest), max(second, -value[1] - span - heaviest)
-        if max(0.0, *(max(high, -low) for high, low in own)) <= room / LARGEST_DEGREE:
-            over = max(over, value[0] - room, -value[1] - room if below else -math.inf)
-    return Measured(first, second if below else -math.inf, over)
+        within = max(0.0, *(max(high, -low) for high, low in own)) <= room / LARGEST_DEGREE
+        for (term, below), (high, low) in zip(right.items(), ends[len(left) :], strict=True):
+            before, light = found[term], -low if below else -math.inf
+            over = max(before.over, high - room, light - room) if within else before.over
+            found[term] = Measured(max(before.first, high - span - heaviest), max(before.second, light - span - heaviest), over)
+    return found
 
 
 def _floats(terms: Sequence[Term]) -> set[DType]:

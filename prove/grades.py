@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
+<<<<<<< HEAD
 from coset.prove.deadline import look
 from coset.prove.growth import Growth, growth
+=======
+from coset.prove.growth import Growth, Stored, growth
+>>>>>>> w-growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.applied import decided, matched, right_sides
@@ -22,6 +26,7 @@ from coset.rules.rule import Rule
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)
+FORMS = 4  # of a definition, of which growth is told only
 DRAWS, PLAIN = 6, 3  # instances of a rule that takes numbers as they are, and of another
 SIZES = (2, 3, 4, 5, 8)
 QUESTIONS = 4000  # to type rules, for one draw
@@ -53,7 +58,8 @@ def grades(rule: Rule) -> dict[str, Grade]:
     promises something of ranges: the results of an exact rule are the same bits whatever it stores on the way."""
     if rule.numerics.word != "reassociates":
         return {}
-    constants, facts = constants_of(rule), {name: fact for fact, name in rule.facts}
+    constants = constants_of(rule)
+    facts = {name: fact for fact, name in rule.facts} if rule.definition is None else None  # no search asks for a definition's grade
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
     known: dict[str, tuple[list[Growth], list[Growth]]] = {}
@@ -62,8 +68,8 @@ def grades(rule: Rule) -> dict[str, Grade]:
         if dtype not in known:
             typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
             plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
-            many = [pair for pair, each in zip(typed, plain, strict=True) if each.counted]
-            known[dtype] = plain, [growth(*pair, constants=constants, facts=facts, most=MANY) for pair in many]
+            many = [(pair, each) for pair, each in zip(typed, plain, strict=True) if each.counted]
+            known[dtype] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each)) for pair, each in many]
         if known[dtype][0]:
             found[name] = _grade(name, *known[dtype])
     return found
@@ -73,7 +79,9 @@ def entry_grades(rules: Sequence[Rule]) -> dict[str, dict[str, Grade]]:
     """The grades of the rules of one entry, by direction: all its forms together."""
     found: dict[str, list[dict[str, Grade]]] = {}
     for rule in rules:
-        found.setdefault(arrow(rule), []).append(grades(rule))
+        own = found.setdefault(arrow(rule), [])
+        if rule.definition is None or len(own) < FORMS:
+            own.append(grades(rule))
     return {direction: joined(own) for direction, own in sorted(found.items()) if any(own)}
 
 
@@ -122,6 +130,11 @@ def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
             verdict = words.pop() if len(words) == 1 else COUNTED if words == {ALWAYS, COUNTED} else SOME
             result[name] = Grade(verdict, worst.growth, any(grade.drawn for grade in own))
     return result
+
+
+def _drawn(found: Growth) -> dict[Term, Stored]:
+    """What was measured."""
+    return {term: value for term, value in found.by_term.items() if value.drawn or not value.bounded}
 
 
 def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:

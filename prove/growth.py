@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
 
@@ -17,7 +17,7 @@ import ml_dtypes
 
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
-from coset.prove.drawn_growth import LARGEST_DEGREE, measured, range_of
+from coset.prove.drawn_growth import LARGEST_DEGREE, Measured, measured, range_of
 from coset.prove.magnitudes import TOKEN, Magnitudes
 from coset.prove.products import ONE_STEP, ZERO, Atom, Option, Product
 from coset.prove.simplex import Contradiction, Limit, largest
@@ -54,6 +54,11 @@ class Stored:
     drawn: bool = False
 
     @property
+    def bounded(self) -> bool:
+        """Whether a bound or a degree is known."""
+        return math.isfinite(self.first + self.second) or self.degree is not None
+
+    @property
     def admitted(self) -> bool:
         """Whether the range of its type leaves room for that."""
         first, second, degree, over = LIMITS[_width(self.dtype)]
@@ -77,6 +82,7 @@ class Growth:
 
     values: tuple[Stored, ...]
     counted: bool = False
+    by_term: Mapping[Term, Stored] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def worst(self) -> Stored | None:
@@ -129,44 +135,47 @@ class _Family:
 
 
 def growth(
-    left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None
-) -> Growth:
+    left: Term, right: Term, *, constants: frozenset[str] = frozenset(), facts: Mapping[str, str] | None = None, most: int | None = None,
+    known: Mapping[Term, Stored] | None = None,
+) -> Growth:  # fmt: skip
     """The growth of one instance: both sides over the same inputs, of which `constants` are numbers of the program.
 
-    With `facts` (what is known of inputs by name) the sides have numbers for sizes, and what cannot be shown is drawn. `most`: in the place
-    of every number of elements above 1 that an op folds.
+    With `facts` (what is known of inputs by name) the sides have numbers for sizes, and what cannot be shown is drawn; what was drawn
+    before is `known`. `most`: in the place of every number of elements above 1 that an op folds.
     """
     elements = Magnitudes(most=most)
-    mine, theirs = _stored(left), _stored(right)
+    mine = _stored(left)
     fixed = _constant_terms((left, right), constants)
     equal = [term for term in _results(right) if _is_float(term)]  # a result of the right side is one of the left
     products = [(term, elements.generic(term)) for term in (*mine, *equal)]
     families = [_Family(found, term.tensor.dtype, term in fixed) for term, found in products if found is not None]
     program = _Program(elements, families, constants)
-    known = {*mine, *_results(right)}
-    values = []
-    for term in theirs:
-        found = None if term in known else elements.generic(term)
+    values: dict[Term, Stored] = {}
+    for term in _stored(right):
+        found = None if term in mine or term in equal else elements.generic(term)
         if found is not None and not program.holds(found):
-            below = term not in fixed and not _sums(term)
-            value = program.stored(term, found, counts_below=below)
-            unknown = not math.isfinite(value.first + value.second) and value.degree is None
-            values.append(_drawn(value, mine, term, constants, facts, below=below) if unknown and facts is not None else value)
-    return Growth(tuple(values), elements.counted)
+            values[term] = program.stored(term, found, counts_below=term not in fixed and not _sums(term))
+    unknown = [term for term, value in values.items() if not value.bounded]
+    if unknown and facts is not None:
+        below = {term: term not in fixed and not _sums(term) for term in unknown}
+        values |= _drawn(values, mine, below, constants, facts)
+    values |= {term: value for term, value in (known or {}).items() if term in unknown}
+    return Growth(tuple(values.values()), elements.counted, values)
 
 
 def _drawn(
-    value: Stored, left: Sequence[Term], right: Term, constants: frozenset[str], facts: Mapping[str, str], *, below: bool
-) -> Stored:  # fmt: skip
-    """What is measured of a value of which nothing could be shown."""
-    width = _width(value.dtype)
-    room = DOMAINS.get(width, DOMAINS[32])
-    least = float(max(LEAST_WEIGHTS.get(width, -range_of(value.dtype)), LEAST_WEIGHTS[32] if width == 64 else -math.inf))
-    found = measured(left, right, constants, facts, below=below, least=least, room=room)
-    if found is None:
-        return value
+    values: Mapping[Term, Stored], left: Sequence[Term], below: Mapping[Term, bool], constants: frozenset[str], facts: Mapping[str, str]
+) -> dict[Term, Stored]:
+    """What is measured of values of which nothing could be shown."""
+    width = max(_width(values[term].dtype) for term in below)
+    least = float(LEAST_WEIGHTS.get(min(width, 32), -range_of(next(iter(below)).tensor.dtype)))
+    found = measured(left, below, constants, facts, least=least, room=DOMAINS[min(width, 32)])
+    return {term: _as_stored(values[term], each) for term, each in found.items()}
+
+
+def _as_stored(value: Stored, found: Measured) -> Stored:
     close = max(found.first, found.second) <= LIMITS[32][0]  # as a bound; else as a degree, if it is one
-    degree = LARGEST_DEGREE if not close and found.over <= 0.0 else None
+    degree = LARGEST_DEGREE if not close and found.over <= 0.0 and LIMITS[_width(value.dtype)][2] else None
     first, second = (math.inf, math.inf) if degree is not None else (max(found.first, 0.0), max(found.second, 0.0))
     return Stored(value.what, value.dtype, first, second, degree, 0.0, drawn=True)
 
