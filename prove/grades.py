@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from coset.ir.errors import CosetError
 from coset.ir.term import Term, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType
-<<<<<<< HEAD
 from coset.prove.deadline import look
-from coset.prove.growth import Growth, growth
-=======
 from coset.prove.growth import Growth, Stored, growth
->>>>>>> w-growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.applied import decided, matched, right_sides
