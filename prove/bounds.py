@@ -287,7 +287,7 @@ def _converted(source: DType, array: Any, error: Bound, value: Array, eps: float
         return NONE
     if np.array_equal(_wide(array), _wide(value), equal_nan=True) and (source.kind == "float" or _small(array)):
         return error  # every number of it is one of the target
-    return Bound(error.relative + eps * (1 + error.relative), error.absolute + tiny)
+    return Bound(error.relative + eps * (1 + error.relative), error.absolute * (1 + eps) + tiny)
 
 
 def _small(array: Any) -> bool:

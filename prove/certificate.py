@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from coset.ir import dims
-from coset.ir.constants import constant_of
+from coset.ir.constants import INLINE_ELEMENTS, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
@@ -74,6 +74,8 @@ def decode(value: Any) -> Any:
     if kind == "constant":
         type_ = decode(inner[0])
         flat = np.frombuffer(base64.b64decode(inner[1], validate=True), type_.dtype.numpy)
+        if flat.size > INLINE_ELEMENTS:
+            raise ValueError(f"a constant has more than {INLINE_ELEMENTS} elements")
         return constant_of(flat.reshape(type_.static), type_.dtype)
     raise ValueError(f"no value of an attribute is a `{kind}`")
 

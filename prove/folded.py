@@ -28,6 +28,17 @@ def computes(term: Term) -> bool:
     return any(each.operands and not each.op.has("movement") for each in topological([term]))
 
 
+def depends_on_processes(term: Term) -> bool:
+    """True where a value depends on other processes, or on when it is computed; in functions too."""
+    stack = [term]
+    while stack:
+        for each in topological([stack.pop()]):
+            if each.op.has("distributed") or each.op.has("effect"):
+                return True
+            stack += [result for region in each.regions for result in region.results]
+    return False
+
+
 def refuse_unless(holds: bool, message: str) -> None:
     """Raise `Rejected` with the message where it does not hold."""
     if not holds:
@@ -113,6 +124,7 @@ class Folding:
         refuse_unless(isinstance(term.type, TensorType) and term.tensor.static is not None, "only tensors of known size are computed")
         leaves = {each for each in topological([term]) if not each.operands}
         refuse_unless(all(leaf.op.name in CONSTANTS for leaf in leaves), "it is not constant")
+        refuse_unless(not depends_on_processes(term), "its value depends on other processes")
         evaluation = Evaluation(self.recorded, self.meaning, self.fallback, self.budget.spend)
         try:
             with self.budget.counting():

@@ -141,7 +141,7 @@ def examine(program: Program, means: Means, account: Account, *, files: bool = F
             raise Failure("no certificate", error.message) from None
     account.certified += 1
     proof = {rule.name: rule for phase in phases for rule in phase.rules}
-    compare(program, after, [proof[name] for names in said["promises"].values() for name in names], account)
+    compare(program, after, [proof[name] for names in said["promises"].values() for name in names if name in proof], account)
     instances(program, solved.saturation, account)
     if files and all(printable(t.op.name, dict(t.attributes), [o.type for o in t.operands]) is None for t in program.terms()):
         through_files(program, means, account)

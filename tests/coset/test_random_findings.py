@@ -20,9 +20,10 @@ from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, F64, I8, I32, DType, TensorType, quantized
-from coset.prove.certificate import decode_function, encode_function
+from coset.prove.certificate import decode_function
 from coset.prove.error_bound import evaluate_bounded, roundoff
 from coset.prove.values import has_pattern
+from coset.prove.writing import encode_function
 from coset.proving.join import join
 from coset.rules.rule import Rule
 from coset.targets.target import get_target

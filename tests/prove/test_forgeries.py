@@ -318,6 +318,13 @@ def a_comparison_of_rounded_numbers() -> Forgery:
     return Forgery(program(op("or", chosen, equal)), program(op("or", chosen, hashed_value(equal))), [computed(equal)], "rounded numbers")
 
 
+@forgery
+def a_sum_over_processes() -> Forgery:
+    """Alone a process has its own number; two have twice that."""
+    total = make("stablehlo.all_reduce", (number(3),), {"replica_groups": ((0, 1),), "combiner": "add", "use_global_device_ids": False})
+    return by_one_step(total, number(3), [computed(total, number(3))], "depends on other processes")
+
+
 # ---------------------------------------------------------------- inputs, outputs and their names
 
 
@@ -503,6 +510,10 @@ LINES: dict[str, tuple[Line, str]] = {
     "attributes of another op": ({"term": ["stablehlo.reverse", [0], 2]}, "is no"),
     "a loop without functions": ({"term": ["stablehlo.while", [0], {}]}, "regions"),
     "functions that an op has not": ({"term": ["stablehlo.negate", [0], {}, [[[], [], []]]]}, "regions"),
+    "a large constant": (
+        {"term": ["builtin.constant", [], {"value": {"constant": [{"tensor": [{"dtype": "u8"}, [17]]}, 22 * "A" + "A="]}}]},
+        "more than 16",
+    ),
     "operands that do not fit": ({"term": ["stablehlo.add", [0], {}]}, "line"),
     "an op that is not there": ({"term": ["stablehlo.equal", [0], {}]}, "there is no op"),
 }  # fmt: skip

@@ -356,8 +356,10 @@ def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(CosetError, match=message):
             read_certificate(path)
-    path.write_bytes(Certificate({**certificate.head, "version": 99}, certificate.lines).packed())
-    with pytest.raises(CosetError, match="version 99"):
-        read_certificate(path)
+    for version in (2, 99):
+        path.write_bytes(Certificate({**certificate.head, "version": version}, certificate.lines).packed())
+        with pytest.raises(CosetError, match=f"version {version}, this coset reads version 3") as refused:
+            read_certificate(path)
+        assert "make it again with `coset optimize --certificate`" in str(refused.value.help)
     with pytest.raises(CosetError, match="no certificate"):
         read_certificate(tmp_path / "absent")
