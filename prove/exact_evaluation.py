@@ -102,7 +102,7 @@ def _wide(term: Term, operands: Sequence[Term], sense: _Sense) -> Term:
     if term.op.name in _REFUSED or term.op.has("foreign"):
         raise Narrow(term.op.name)
     if term.op is CONSTANT:
-        return constant(_number(term, sense.numbers))
+        return _number(term, sense.numbers)
     if term.op.name == "stablehlo.convert":
         source, target = term.operands[0].tensor.dtype, term.tensor.dtype
         stored = term in sense.results and source.kind == target.kind == "float"
@@ -114,12 +114,18 @@ def _wide(term: Term, operands: Sequence[Term], sense: _Sense) -> Term:
     return make(term.op, operands, attributes, tuple(_region(region, sense) for region in term.regions))
 
 
-def _number(term: Term, numbers: Numbers) -> Constant:
+def _number(term: Term, numbers: Numbers) -> Term:
     value: Constant = term.attribute("value")
-    if term in numbers:
-        return constant_of(np.asarray(float(numbers[term])), DTYPES["f64"])
-    wide = _type(value.type.dtype)
-    return value if wide == value.type.dtype else constant_of(value.array().astype(wide.numpy), wide)
+    number = numbers.get(term)
+    if number is None:
+        wide = _type(value.type.dtype)
+        return term if wide == value.type.dtype else constant(constant_of(value.array().astype(wide.numpy), wide))
+    nearest = constant(constant_of(np.asarray(float(number)), DTYPES["f64"]))
+    if Decimal(float(number)) == number:
+        return nearest
+    return make(
+        "stablehlo.multiply", (nearest, constant(constant_of(np.asarray(1.0), DTYPES["f64"])))
+    )  # whose bound is that of the rounding
 
 
 def _converted(x: Term, source: DType, target: DType, plain: bool) -> Term:

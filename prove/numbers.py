@@ -19,9 +19,9 @@ import numpy as np
 import z3
 
 from coset.dialects.expansion import expanded
-from coset.ir.constants import constant_of
+from coset.ir.constants import Constant, constant_of
 from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
-from coset.ir.types import TensorType
+from coset.ir.types import DType, TensorType
 from coset.prove import functions, obligations
 from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar, parts
 from coset.rules.rule import Rule
@@ -30,6 +30,7 @@ from coset.rules.scalar import Undefined, scalar_constant
 NONE: Mapping[str, float] = MappingProxyType({})
 _TAKEN = frozenset({"epsilon"})  # attributes that definitions take as they are; others may be told apart (`if scale == 1`)
 _MARKS = (0.87109375, 1.31640625, 2.70703125, 0.41796875)  # exact in f32, rounded apart in every smaller float
+_OTHERS = (0.67578125, 1.83984375, 3.36328125, 0.29296875)  # the same: a number of a definition stays what it is where marks are others
 _COMPUTED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "negate": "negate"}
 _ROUNDED = {**_COMPUTED, "sqrt": "sqrt"}  # one operation of numbers of a type: rounded once, it is that of the type (`rules/scalar.py`)
 _MILLISECONDS = 1000
@@ -55,9 +56,10 @@ class Marked:
         """Both sides with definitions opened and inputs for the numbers, in each case that there is.
 
         Raises:
-            Mistaken: a constant may be one of two numbers.
+            Mistaken: a constant may be one of two numbers, or one that a definition states.
         """
         left, right = expanded(pair, keep=lambda _: False)
+        self._check_own(pair, (left, right))
         for signs in self.cases:
             changed: dict[Term, Term] = {}
             for term in topological((left, right)):
@@ -81,6 +83,15 @@ class Marked:
 
     def _made(self, term: Term, signs: Signs) -> Term | None:
         """The number that the constant `term` is, of inputs; None where it is another one."""
+        found = self._expression(term)
+        if found is None:
+            return None
+        if self.rounded and isinstance(found, Call) and term.tensor.dtype.name not in functions.IEEE:
+            raise Mistaken
+        return _built(found, term.tensor, signs)
+
+    def _expression(self, term: Term) -> Any:
+        """What a constant is of the numbers; None where it is another one."""
         if term.op is not CONSTANT or not isinstance(term.type, TensorType) or term.type.dims:
             return None
         if term.type.dtype.kind == "complex":
@@ -88,15 +99,42 @@ class Marked:
         if term.type.dtype.kind != "float":
             return None
         key, dtype = term.attribute("value").key, term.type.dtype
-        marks = {name: float(np.asarray(mark).astype(dtype.numpy)) for name, mark in self.marks.items()}  # as the left side has them
-        found = [e for e in self.expressions if scalar_constant(_value(e, marks), dtype).key == key]
+        found = [e for e in self.expressions if _constant(e, self.marks, dtype).key == key]
         if len(found) > 1:
             raise Mistaken
-        if not found or not _names(found[0]):
-            return None
-        if self.rounded and isinstance(found[0], Call) and dtype.name not in functions.IEEE:
-            raise Mistaken
-        return _built(found[0], term.type, signs)
+        return found[0] if found and _names(found[0]) else None
+
+    def _check_own(self, pair: tuple[Term, Term], opened: tuple[Term, Term]) -> None:
+        """Look whether each constant that bears a mark is another one where the marks are others: else a definition states it."""
+        others = dict(zip(self.marks, _OTHERS, strict=False))
+        there = list(topological(opened))
+        if not any(self._expression(term) is not None for term in there):
+            return
+        moved = expanded(self._with(pair, others), keep=lambda _: False)
+        for term, other in itertools.zip_longest(there, topological(moved)):
+            if term is None or other is None or term.op is not other.op:
+                raise Mistaken
+            found = self._expression(term)
+            if found is not None and other.attribute("value").key != _constant(found, others, term.tensor.dtype).key:
+                raise Mistaken
+
+    def _with(self, pair: tuple[Term, Term], others: Mapping[str, float]) -> tuple[Term, ...]:
+        """Both sides with other marks."""
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, float):
+                return next((others[name] for name, mark in self.marks.items() if mark == value), value)
+            if isinstance(value, Constant) and value.type.shape == () and value.type.dtype.kind == "float":
+                dtype = value.type.dtype
+                found = [e for e in self.expressions if _names(e) and _constant(e, self.marks, dtype).key == value.key]
+                return _constant(found[0], others, dtype) if found else value
+            return tuple(map(moved, value)) if type(value) is tuple else value
+
+        done: dict[Term, Term] = {}
+        for term in topological(pair):
+            attributes = {name: moved(value) for name, value in term.attributes}
+            done[term] = make(term.op, [done[operand] for operand in term.operands], attributes, term.regions)
+        return tuple(done[side] for side in pair)
 
 
 def marked(rule: Rule) -> Marked | None:
@@ -151,6 +189,12 @@ def _side(expression: Any, named: Mapping[str | None, Term], type: Any) -> Term 
     with np.errstate(over="ignore"):
         constant = np.asarray(value).astype(type.dtype.numpy)
     return make(CONSTANT.name, (), {"value": constant_of(constant, type.dtype)}) if float(constant) == value else None
+
+
+def _constant(expression: Any, marks: Mapping[str, float], dtype: DType) -> Constant:
+    """The constant that an expression of the numbers is, whose marks are as the left side has them."""
+    stored = {name: float(np.asarray(mark).astype(dtype.numpy)) for name, mark in marks.items()}
+    return scalar_constant(_value(expression, stored), dtype)
 
 
 def _value(expression: Any, marks: Mapping[str, float]) -> Decimal:
