@@ -204,10 +204,12 @@ def _verdict(name: str, rules: Sequence[Rule], seed: int, proofs: bool, repaired
         shown, how = shown_of([rule for rule in tried if rule.name not in silent])
         assurance, method = shown or assurance, how if shown else f"{method}{_agreed(tried, seed)}; {how}"
     first = rules[0]
+    # no search asks for the range of a definition: benchmarks/growth.py lists it
+    graded = as_words(entry_grades(rules)) if proofs and not counterexample and first.definition is None else {}
     offered = repairs(first, lambda changed: _judged(changed, seed)) if proofs and repaired and assurance == "refuted" else ()
     return Verdict(
         name, first.place.file, first.place.line, str(first.numerics), assurance, perf_counter() - start, method, counterexample,
-        text_hash(first.text), method, offered, bool(first.natives), as_words(entry_grades(rules)) if proofs and not counterexample else {},
+        text_hash(first.text), method, offered, bool(first.natives), graded,
     )  # fmt: skip
 
 
