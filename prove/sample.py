@@ -238,13 +238,14 @@ class Situation:
     def compared(self, kind: str, generator: np.random.Generator) -> Counterexample | None:
         """A counterexample among drawn elements of that kind, or None."""
         facts = {name: fact for fact, name in self.rule.facts}
+        real = self.rule.numerics.word == "real"  # which says nothing of infinities and NaN
         inputs: dict[str, Array] = {}
         for name, type in zip(self.rule.variables, self.instance.variable_types, strict=True):
             assert isinstance(type, TensorType) and type.static is not None
             fact = facts.get(name, "")
             finite = fact == "const" and self.rule.numerics.word != "exact" and type.dtype.kind in ("float", "complex")
             if kind == GRID:
-                inputs[name] = fitted(grid(len(inputs), type.dtype, type.static, self.thresholds, finite=finite), fact)
+                inputs[name] = fitted(grid(len(inputs), type.dtype, type.static, self.thresholds, finite=finite or real), fact)
                 continue
             # a constant with an infinity or a NaN in it is none to the search
             own = KINDS[1] if finite and kind in (KINDS[2], NONFINITE) else kind

@@ -11,6 +11,7 @@ import coset.dialects
 from coset.dialects.stablehlo import splat
 from coset.egraph.chains import product
 from coset.egraph.limits import Limits
+from coset.egraph.ranges import in_range
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.ir.errors import CosetError
@@ -18,9 +19,11 @@ from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F16, F32, DType, tensor
 from coset.prove.check import check_rules, write_lock
 from coset.prove.grades import as_words, entry_grades
+from coset.rules import payloads
+from coset.rules.applied import decided, matched
 from coset.rules.library import load
 from coset.rules.lock import NAME, arrow, read_lock
-from coset.rules.rule import Rule
+from coset.rules.rule import Numerics, Rule
 
 assert coset.dialects
 
@@ -99,3 +102,17 @@ def test_the_lock_file_keeps_the_grades_under_its_seal(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text(json.dumps(changed))
     with pytest.raises(CosetError, match="seal"):
         read_lock(tmp_path / NAME)
+
+
+def test_what_opens_a_definition_and_what_promises_no_range_are_admitted(graded: list[Rule]) -> None:
+    rule = next(rule for rule in graded if rule.family == "products")
+    found = matched(rule, [_three(F16)])
+    assert found is not None
+    left, given = found
+    decision = decided(rule, left, given)
+    assert decision is not None
+    attributes = [payloads.described(left[place].op, left[place].attributes, left[place].regions) or () for place in sorted(left)]
+    types = [given[name].type for name in rule.variables]
+    assert not in_range(rule, attributes, types, decision)
+    assert in_range(rule.changed(definition="onnx.Gemm"), attributes, types, decision)
+    assert in_range(rule.changed(numerics=Numerics("real")), attributes, types, decision)
