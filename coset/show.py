@@ -44,9 +44,7 @@ def show_proved(result: Mapping[str, Any]) -> None:
             f"error      at most {result['error']:.1e}: how probable it is that other polynomials agree there; no rounding is looked at"
         )
     elif result["answer"] == "proved":
-        print_line(
-            f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {_promise(result)}"
-        )
+        print_line(f"rests on   {result['steps']} steps, rules that are {result['assurance']} or better; numerics {_promise(result)}")
         _show_conditions(result)
     else:
         print_line(f"           {result.get('difference') or result.get('reason')}", markup=False)
