@@ -18,13 +18,14 @@ import numpy as np
 
 from coset.ir.op import Array
 from coset.ir.term import Term
-from coset.ir.types import DType, TensorType
+from coset.ir.types import F32, DType, TensorType
 
 SLACK = 1 + 2.0**-20  # of a bound that is itself computed in f64
 LIBRARY, UNKNOWN, POWER = 4.0, 8.0, 8.0  # roundings of a library's function, of an op that no row speaks of, of a power
 LAMBDA = 6.0  # deviations of a sum's error: farther off is one in 10^8
 MOST_GROWTH = 0.25  # of a sum: beyond, first-order bounds say nothing
 SHARED = 1 << 14  # elements of a bound that is looked at for a common share
+NARROW = 32  # bits of a float: fewer are computed in f32
 FEW = 64  # elements of a product that are looked at first
 Function = Callable[[Any], Any]
 MONOTONE: dict[str, tuple[float | None, Function | None]] = {
@@ -122,6 +123,8 @@ def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Arr
     if any(error.plain and np.isinf(error.absolute) for error in errors):
         return NONE
     if kind != "float":
+        if exact and kind == "complex":
+            return _complex(term, arrays, value)
         return NOTHING if exact and kind in ("int", "uint", "bool") else _compared(term, arrays, errors)
     found = _float(term, arrays, errors, value, exact, memo)
     if found is NONE:
@@ -159,18 +162,26 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
     if name == "stablehlo.convert":
         return _converted(term.operands[0].tensor.dtype, arrays[0], errors[0], value, eps, tiny)
     if name in MONOTONE:
-        return _function(name, arrays[0], errors[0], eps, tiny)
+        return _function(name, arrays[0], errors[0], value, dtype)
     if name in ("stablehlo.sine", "stablehlo.cosine"):
-        return Bound(0.0, errors[0].of(arrays[0]) + LIBRARY * eps)
+        reach = errors[0].of(arrays[0])
+        sure = (reach == 0) & (_wide(arrays[0]) == 0)
+        return Bound(0.0, np.where(sure, 0.0, reach + _roundings(LIBRARY, dtype)))
     if name == "stablehlo.power":
-        return Bound(POWER * eps, tiny) if exact else NONE
+        return Bound(_roundings(POWER, dtype), tiny) if exact else NONE
     if name == "stablehlo.reduce":
         return _folded(term, arrays[0], errors[0], eps)
     if name in ("stablehlo.dot_general", "stablehlo.convolution"):
         return _contracted(term, arrays, errors, eps, tiny)
     if name in ROUNDING_TO_WHOLE:
         return errors[0] if exact else NONE
-    return Bound(UNKNOWN * eps, tiny) if exact and term.op.has("elementwise") else NONE
+    return Bound(_roundings(UNKNOWN, dtype), tiny) if exact and term.op.has("elementwise") else NONE
+
+
+def _roundings(count: float, dtype: DType) -> float:
+    """So many roundings of a library's function; narrow floats are computed in f32 and rounded once."""
+    eps = roundoff(dtype)
+    return count * eps if dtype.bits >= NARROW else eps + count * roundoff(F32)
 
 
 def _wide(array: Any) -> Array:
@@ -196,6 +207,16 @@ def _moved(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
         return NONE
     data = [array if integers else error.of(array) for array, error, integers in zip(arrays, errors, whole, strict=True)]
     return Bound(0.0, np.asarray(term.op.meaning(term, data, {}), np.float64))
+
+
+def _complex(term: Term, arrays: Sequence[Any], value: Array) -> Bound:
+    """Of exact operands: 0 where the numbers stay, else roundings of an elementwise op."""
+    if term.op.name in ("stablehlo.convert", "stablehlo.complex", "stablehlo.negate"):
+        parts = [np.asarray(array).astype(np.complex128) for array in arrays]
+        meant = parts[0] + 1j * parts[1] if len(parts) == 2 else -parts[0] if term.op.name.endswith("negate") else parts[0]
+        if np.array_equal(meant, value.astype(np.complex128)):
+            return NOTHING
+    return Bound(UNKNOWN * float(np.finfo(value.dtype).eps)) if term.op.has("elementwise") else NONE
 
 
 def _compared(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
@@ -295,19 +316,22 @@ def _small(array: Any) -> bool:
     return bool(np.all(np.abs(np.asarray(array).astype(np.float64)) < 2.0**53))
 
 
-def _function(name: str, array: Any, error: Bound, eps: float, tiny: float) -> Bound:
+def _function(name: str, array: Any, error: Bound, value: Array, dtype: DType) -> Bound:
     known, function = MONOTONE[name]
-    a = _wide(array)
-    if error.exact:
-        root = name == "stablehlo.sqrt" and np.sqrt(a) ** 2 == a
-        return NOTHING if bool(np.all((a == known) | root)) and known is not None else Bound(LIBRARY * eps, tiny)
-    reach = error.of(array)
+    share, tiny = _roundings(LIBRARY, dtype), smallest(dtype)
+    a, reach = _wide(array), error.of(array)
+    sure = (reach == 0) & (a == known if known is not None else np.zeros(np.shape(a), bool))
+    if name == "stablehlo.sqrt" and dtype.bits < 64:
+        sure = sure | ((reach == 0) & (_wide(value) ** 2 == a))
+    if bool(np.all(sure)):
+        return NOTHING
+    least = np.where(sure, 0.0, tiny)
     if function is None:
-        return Bound(LIBRARY * eps, 2 / np.sqrt(np.pi) * reach + tiny)
+        return Bound(share, 2 / np.sqrt(np.pi) * reach + least)
     middle = function(a)
     ends = [np.abs(function(a + sign * reach) - middle) for sign in (1.0, -1.0)]
     farthest = np.where(reach == 0, 0.0, np.maximum(*ends))
-    return Bound(LIBRARY * eps, np.nan_to_num(farthest, nan=np.inf, posinf=np.inf) + tiny)
+    return Bound(share, np.nan_to_num(farthest, nan=np.inf, posinf=np.inf) + least)
 
 
 def _folded(term: Term, array: Any, error: Bound, eps: float) -> Bound:
@@ -341,10 +365,11 @@ def _contracted(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], eps:
     if all(error.plain and not error.absolute for error in errors):
         one, other = (error.relative for error in errors)
         sizes = op(a, b)
-        return Bound(0.0, np.where(sizes == 0, 0.0, (one + other + one * other + g * (1 + one) * (1 + other)) * sizes) + count * tiny)
+        share = one + other + one * other + g * (1 + one) * (1 + other)
+        return Bound(0.0, np.where(sizes == 0, 0.0, share * sizes + count * tiny))
     ea, eb = (error.of(array) for error, array in zip(errors, arrays, strict=True))
     own = op(a + ea, b + eb)
-    return Bound(0.0, op(a, eb) + op(ea, b) + op(ea, eb) + np.where(own == 0, 0.0, g * own) + count * tiny)
+    return Bound(0.0, op(a, eb) + op(ea, b) + op(ea, eb) + np.where(own == 0, 0.0, g * own + count * tiny))
 
 
 # ---------------------------------------------------------------- infinities and NaN
@@ -360,7 +385,8 @@ def _with_infinities(term: Term, arrays: Sequence[Any], value: Array, found: Bou
     if finite.all():
         return found
     if term.op.name in FOLDS:
-        meant = not all(np.isfinite(_wide(array)).all() for array in arrays)
+        extreme = term.op.name == "stablehlo.reduce" and term.attribute("combiner") != "add"
+        meant = extreme or not all(np.isfinite(_wide(array)).all() for array in arrays)
         ends: Any = np.full(np.shape(value), meant)
     else:
         ends = np.zeros(np.shape(value), bool)
