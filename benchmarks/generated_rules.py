@@ -1,4 +1,4 @@
-"""False rules that are made of the library's by one change each, with an input that shows it: written to `benchmarks/attacks/generated.rules`."""
+"""False rules that are made of the library's by one change each, with an input that shows it (`benchmarks/attacks/generated.rules`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from coset.rules.typecheck import type_errors
 
 USE = "use stablehlo as hlo, chlo, onnx, kernel, kernels\n"
 HEAD = (
-    "# False rules made of the library's by one change each (`python -m benchmarks.false_rules --generate`): what was changed stands in the\n"
-    "# sentence, an input that shows it below.\n"
+    "# False rules made of the library's by one change each (`python -m benchmarks.false_rules --generate`): what was changed\n"
+    "# stands in the sentence, an input that shows it below.\n"
 )
 EACH = 3  # of one rule at most
 SECONDS = 2.0  # to look for an input, for each form that is looked at
