@@ -17,7 +17,7 @@ from coset.rules.elaborate import rules_of
 from coset.rules.parser import parse
 from coset.rules.typecheck import type_errors
 
-USE = "use stablehlo as hlo, chlo, onnx, kernel, kernels\n"
+USE = "use stablehlo as hlo, chlo, onnx, kernel, kernels, part\n"
 HEAD = (
     "# False rules made of the library's by one change each (`python -m benchmarks.false_rules --generate`): what was changed\n"
     "# stands in the sentence, an input that shows it below.\n"
@@ -33,7 +33,7 @@ def generate(path: Path, count: int, seed: int) -> None:
     random.Random(seed).shuffle(entries)
     found: list[str] = []
     of_kinds: Counter[str] = Counter()
-    for entry, dialects in entries:
+    for entry, _ in entries:
         changes = falsehoods(entry)
         random.Random(f"{seed}:{entry.name}").shuffle(changes)
         changes.sort(key=lambda change: of_kinds[change.kind])  # rare kinds first
@@ -41,7 +41,7 @@ def generate(path: Path, count: int, seed: int) -> None:
         for change in changes[: 3 * EACH]:
             if own == EACH or len(found) == count:
                 break
-            text = _false(change, f"{entry.name}_{len(found)}", dialects, seed)
+            text = _false(change, f"{entry.name}_{len(found)}", seed)
             if text:
                 own += 1
                 of_kinds[change.kind] += 1
@@ -50,15 +50,19 @@ def generate(path: Path, count: int, seed: int) -> None:
                 path.write_text(HEAD + USE + "\n" + "\n".join(found))
 
 
-def _false(change: Change, name: str, dialects: dict[str, str], seed: int) -> str:
-    """The text of the changed rule with an input that shows that it is false; nothing where none was found, or it cannot be read."""
+def _false(change: Change, name: str, seed: int) -> str:
+    """The text of the changed rule with an input that shows that it is false, or nothing."""
     document = f"{change.kind}, {change.where}: {change.text}".replace('"', "'")
-    text = written(change.entry, name, document)
+    return shown_false(written(change.entry, name, document), seed)
+
+
+def shown_false(text: str, seed: int) -> str:
+    """The text of a rule with an input that shows that it is false; nothing where none was found, or it cannot be read."""
     try:
         file, errors = parse(USE + text, "generated.rules")
         if errors or len(file.rules) != 1:
             return ""
-        rules, errors = rules_of(file.rules[0], dialects)
+        rules, errors = rules_of(file.rules[0], {name: dialect for name, dialect, _ in file.dialects})
         if errors or not rules or type_errors(rules):
             return ""
         found: Witness | None = next((one for rule in rules[:FORMS] if (one := witness(rule, seed, SECONDS)) is not None), None)

@@ -178,7 +178,8 @@ def drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], 
     values = np.asarray(base).astype(dtype.numpy)
     if manner in ("special", "one_special") and values.size:
         info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
-        special = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, float(info.smallest_subnormal)]).astype(dtype.numpy)
+        least = float(info.smallest_subnormal) if dtype.bits < 64 else 1.0  # products of f64's would vanish in the exact evaluation
+        special = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, least]).astype(dtype.numpy)
         rare = (
             generator.random(shape) < 0.6
             if manner == "special"

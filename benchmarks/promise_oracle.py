@@ -79,15 +79,16 @@ def results(pair: tuple[Term, Term]) -> list[tuple[Term, Term]]:
 
 
 def widened(roots: Sequence[Term]) -> list[Term]:
-    """`roots` over inputs and numbers of f64, with the conversions kept that are written in them.
+    """`roots` over inputs and numbers of f64, with the conversions kept that are written in them: what a definition converts is its op's
+    own.
 
     Raises:
         CosetError: an op does not exist for f64, or has a payload function.
     """
     changed: dict[Term, Term] = {}
-    for term in topological(expanded(roots, keep=lambda _: False)):
+    for term in topological(roots):
         changed[term] = _widened(term, [changed[operand] for operand in term.operands])
-    return [changed[root] for root in expanded(roots, keep=lambda _: False)]
+    return [changed[root] for root in roots]
 
 
 def _widened(term: Term, operands: list[Term]) -> Term:
@@ -240,7 +241,7 @@ def _short(value: float, dtype: DType) -> bool:
     """Whether a stored number is surely the number that was written: its last two bits of a longer significand are not used."""
     mantissa, _ = np.frexp(value)
     bits = int(ml_dtypes.finfo(dtype.numpy).nmant) + 1  # type: ignore[no-untyped-call]
-    return bool(float(mantissa) * 2.0 ** max(3, bits - 3) % 1 == 0) or bits <= 8
+    return bool(float(mantissa) * 2.0 ** max(3, bits - 3) % 1 == 0)
 
 
 def _range(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array]) -> Broken | None:
