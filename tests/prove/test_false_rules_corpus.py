@@ -3,14 +3,16 @@ for those that are known. All verdicts: `python -m benchmarks.false_rules`."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import pytest
 
-from benchmarks.false_rules import Attack, chosen, corpus, judged, kinds, misses, unbroken
+from benchmarks.false_rules import FOLDER, Attack, chosen, corpus, judged, kinds, misses, unbroken
 from coset.ir.op import all_ops
 from tests.sampled import sampled
 
+KINDS = kinds()[::-1]
 SAMPLE, SEED = 24, 0  # about 40 s
 ALMOST = 0.8  # of the true ones are to be proved
 
@@ -21,7 +23,7 @@ def _corpus(kind: str) -> list[Attack]:
     return corpus(kind)
 
 
-@pytest.mark.parametrize("kind", sampled(kinds(), 4))
+@pytest.mark.parametrize("kind", sampled(KINDS, 6))
 def test_the_corpus_is_read_and_says_what_it_breaks(kind: str) -> None:
     attacks = _corpus(kind)
     assert len({attack.name for attack in attacks}) == len(attacks) >= 15
@@ -29,7 +31,7 @@ def test_the_corpus_is_read_and_says_what_it_breaks(kind: str) -> None:
     assert [attack.name for attack in attacks if not attack.false and attack.grounds] == []
 
 
-@pytest.mark.parametrize("kind", sampled([kind for kind in kinds() if not kind.startswith("true")], 4))
+@pytest.mark.parametrize("kind", sampled([kind for kind in KINDS if not kind.startswith("true")], 6))
 def test_each_witness_breaks_the_promise(kind: str) -> None:
     found = {attack.name: reasons for attack in _corpus(kind) if (reasons := unbroken(attack))}
     assert found == {}
@@ -57,5 +59,5 @@ def test_true_neighbours_are_not_refuted() -> None:
 
 
 def test_what_is_known_to_be_missed_is_in_the_corpus() -> None:
-    names = {f"{kind}/{attack.name}" for kind in kinds() for attack in _corpus(kind) if attack.false}
+    names = {f"{kind}/{name}" for kind in kinds() for name in re.findall(r"(?m)^rule (\w+)", (FOLDER / f"{kind}.rules").read_text())}
     assert misses().keys() - names == set()
