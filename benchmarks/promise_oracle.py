@@ -209,7 +209,7 @@ def _values(rule: Rule, pair: tuple[Term, Term], inputs: Mapping[str, Array], *,
         return Broken(VALUES, "one side is finite, the other is not", left, right)
     if not real and "nonfinite" not in rule.numerics.exceptions and np.any(np.isnan(left) != np.isnan(right)):
         return Broken(VALUES, "NaN on one side, an infinity on the other", left, right)
-    if left.dtype.kind != "c" and np.any(np.isinf(left) & np.isinf(right) & (np.sign(left) != np.sign(right))):
+    if not real and left.dtype.kind != "c" and np.any(np.isinf(left) & np.isinf(right) & (np.sign(left) != np.sign(right))):
         return Broken(VALUES, "infinities of different sign", left, right)
     with np.errstate(all="ignore"):
         magnitude = np.maximum(np.abs(left), np.abs(right))
