@@ -32,6 +32,7 @@ from coset.prove.check import check_rules
 from coset.rules.elaborate import rules_of
 from coset.rules.ground import given, instance
 from coset.rules.library import check_files, read_text
+from coset.rules.lock import text_hash
 from coset.rules.parser import parse
 from coset.rules.rule import Rule, RuleTypeError
 from coset.rules.syntax import Ground, RuleEntry, RuleError
@@ -49,7 +50,7 @@ _UNSHOWN = re.compile(r"# (by law \w+|found): (.*)")
 
 @dataclass(frozen=True)
 class Attack:
-    """A rule of the corpus: its kind, whether it is false, and the inputs that show it, each with the part of the promise that it breaks."""
+    """A rule of the corpus: its kind, and the inputs that show that it is false, each with the part of the promise that it breaks."""
 
     kind: str
     name: str
@@ -62,11 +63,17 @@ class Attack:
         """Whether it is one of the false ones."""
         return not self.kind.startswith(TRUE)
 
+    @property
+    def key(self) -> str:
+        """What tells it from all others, its text included."""
+        return f"{self.kind}/{self.name} {text_hash(self.rules[0].text)}"
+
 
 @dataclass(frozen=True)
 class Judged:
     """What `coset check` says of one rule of the corpus."""
 
+    key: str
     kind: str
     name: str
     false: bool
@@ -170,18 +177,26 @@ def judged(attack: Attack) -> Judged:
     except RuleError as error:
         assurance, method = "refuted", error.message
     seconds = round(time.perf_counter() - start, 2)
-    return Judged(attack.kind, attack.name, attack.false, assurance, method, attack.witness, seconds)
+    return Judged(attack.key, attack.kind, attack.name, attack.false, assurance, method, attack.witness, seconds)
+
+
+def recorded(path: Path | None) -> dict[str, Judged]:
+    """What an earlier run has found."""
+    if path is None or not path.exists():
+        return {}
+    return {each.key: each for each in (Judged(**json.loads(line)) for line in path.read_text().splitlines())}
 
 
 def renamed(attack: Attack, count: int) -> Counter[str]:
-    """How often each verdict is given when the rule has `count` other names, by which draws are seeded."""
+    """How often the tests refute the rule, and do not, when it has `count` other names: what a proof says does not depend on the name, but
+    draws may be seeded by it."""
     found: Counter[str] = Counter()
     for number in range(count):
         family = attack.rules[0].family
         rules = [
             replace(rule, name=rule.name.replace(family, f"{family}_{number}", 1), family=f"{family}_{number}") for rule in attack.rules
         ]
-        (verdict,) = check_rules(rules, repaired=False)
+        (verdict,) = check_rules(rules, proofs=False, repaired=False)
         found[verdict.assurance] += 1
     return found
 
@@ -246,6 +261,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--names", type=int, default=0, help="look whether verdicts depend on the name, with so many names for each rule")
     parser.add_argument("--generate", type=int, help="write so many false rules anew that are made of the library's")
+    parser.add_argument("--record", type=Path, help="a file of verdicts, to which each is added, and from which a run goes on")
     parser.add_argument("--json", type=Path, help="where to write all verdicts")
     arguments = parser.parse_args()
     all_ops()
@@ -261,10 +277,14 @@ def main() -> None:
     for attack in attacks:
         for reason in unbroken(attack):
             print(f"{attack.kind}/{attack.name} is not shown to be false by its witness: {reason}")
+    known = recorded(arguments.record)
     found = []
     for number, attack in enumerate(attacks):
-        found.append(judged(attack))
-        each = found[-1]
+        each = known.get(attack.key) or judged(attack)
+        found.append(each)
+        if arguments.record is not None and attack.key not in known:
+            with arguments.record.open("a") as file:
+                print(json.dumps(asdict(each)), file=file)
         print(f"{number + 1}/{len(attacks)} {each.kind}/{each.name}: {each.verdict}, {each.seconds} s", file=sys.stderr, flush=True)
     print(report(found))
     if arguments.json is not None:

@@ -4,6 +4,7 @@ integers. What is found is a fact: the instance is evaluated, and judged by `ben
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from coset.rules.rule import Rule
 
 DIMS = (0, 1, 2, 3, 5, 7, 4, 6)
 MOST_ELEMENTS = 2048
+MOST_CHARACTERS = 100  # of an array in a message
 INSTANCES = 6  # of one draw of types and ranks
 MANNERS = ("moderate", "zeros", "special", "one_special")
 _FUNCTIONS = frozenset(f"stablehlo.{name}" for name in (
@@ -50,7 +52,8 @@ class Witness:
 
 
 def _text(array: Any) -> str:
-    return np.array2string(np.asarray(array), threshold=12, separator=", ").replace("\n", "")
+    text = re.sub(r"\s+", " ", np.array2string(np.asarray(array), threshold=12, separator=", "))
+    return text if len(text) <= MOST_CHARACTERS else text[:MOST_CHARACTERS] + " .."
 
 
 class Draw(Search):
@@ -178,7 +181,8 @@ def drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], 
     values = np.asarray(base).astype(dtype.numpy)
     if manner in ("special", "one_special") and values.size:
         info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
-        special = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, float(info.smallest_subnormal)]).astype(dtype.numpy)
+        least = float(info.smallest_subnormal) if dtype.bits < 64 else 1.0  # products of f64's would vanish in the exact evaluation
+        special = np.asarray([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, least]).astype(dtype.numpy)
         rare = (
             generator.random(shape) < 0.6
             if manner == "special"
