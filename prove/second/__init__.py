@@ -1,0 +1,1 @@
+"""A second checker of certificates, written from `docs/certificates.md` and `docs/rules.md` alone."""

@@ -1,0 +1,179 @@
+"""The second checker itself: line by line, each by what was joined before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from coset.ir.dims import symbols
+from coset.ir.errors import CosetError
+from coset.ir.op import find_op
+from coset.ir.program import Program, symbols_of, tensors_in
+from coset.ir.term import INPUT, Term, make
+from coset.prove.second import language, reading
+from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
+from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
+from coset.prove.second.scope import Unbound
+
+UNREAD = ("the hashes of the rules' texts",)
+
+
+class Checker:
+    """Terms by number, what is equal so far, and the rules of the head."""
+
+    def __init__(self, head: dict[str, Any], before: Program, after: Program, entries: dict[str, list[language.Entry]]) -> None:
+        self.contents = Contents()
+        self.before, self.after = (self._by_content(program) for program in (before, after))
+        self.entries = entries
+        self.rules = self._rules(head)
+        self.terms: list[Term] = []
+        self.known: dict[Term, int] = {}
+        self.classes = Classes()
+        self.promises: dict[str, str] = {}
+        for program in (self.before, self.after):
+            for term in below([*program.roots, *program.sources().values()]):
+                if term not in self.known:
+                    self.add(term)
+
+    def _by_content(self, program: Program) -> Program:
+        whole = program.with_roots(tuple(self.contents.terms(program.roots)))
+        if whole.sources():
+            raise CannotSay("dims that are computed")
+        spoken = {name for term in whole.terms() for type in tensors_in(term.type) for dim in type.shape or () for name in symbols(dim)}
+        spoken |= {name for term in whole.terms() for name in symbols_of(term)}
+        if not spoken <= set(whole.symbols()):
+            raise CannotSay("dims that no input has")
+        return whole
+
+    def _rules(self, head: dict[str, Any]) -> list[dict[str, Any]]:
+        rules = head.get("rules")
+        if not isinstance(rules, list) or not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in rules):
+            raise Refused("the rules of the head are a list of objects with names")
+        return rules
+
+    # ------------------------------------------------------------ terms
+
+    def add(self, term: Term) -> None:
+        """Give a term the next number."""
+        self.known.setdefault(term, len(self.terms))
+        self.terms.append(term)
+        self.classes.add(term)
+
+    def term(self, number: Any) -> Term:
+        """The term with a number."""
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.terms):
+            raise Refused(f"there is no term {number!r}")
+        return self.terms[number]
+
+    def several(self, numbers: Any) -> tuple[Term, ...]:
+        """Terms by their numbers."""
+        if not isinstance(numbers, list):
+            raise Refused("numbers of terms are a list")
+        return tuple(self.term(number) for number in numbers)
+
+    # ------------------------------------------------------------ lines
+
+    def line(self, line: dict[str, Any]) -> None:
+        """Check one line, and do what it says."""
+        kind = next(iter(line), "")
+        if kind == "rule" and set(line) == {"rule", "left", "right"}:
+            self.rule(line["rule"], self.several(line["left"]), self.several(line["right"]))
+        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims"):
+            raise Refused("a line of no known form")
+        else:
+            getattr(self, f"line_{kind}")(line[kind])
+
+    def line_term(self, row: Any) -> None:
+        """A term over earlier ones."""
+        if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
+            raise Refused("a term is an op, operands and attributes")
+        if len(row) == 4:
+            raise CannotSay("functions that no program has")
+        op = find_op(row[0])
+        if op is None or op is INPUT:
+            raise Refused(f"there is no op `{row[0]}`")
+        operands = self.several(row[1])
+        if isinstance(row[2], dict):
+            attributes = {name: reading.attribute(value) for name, value in row[2].items()}
+            if set(attributes) != {each.name for each in op.attributes}:
+                raise Refused(f"the attributes of `{op.name}` are others")
+            regions: tuple[Any, ...] = ()
+        else:
+            like = self.term(row[2])
+            if like.op is not op:
+                raise Refused("attributes of a term of another op")
+            attributes, regions = dict(like.attributes), like.regions
+        self.add(self.made(op, operands, attributes, regions))
+
+    def made(self, op: Any, operands: Sequence[Term], attributes: dict[str, Any], regions: tuple[Any, ...]) -> Term:
+        """The term with these parts, its type by the op's rule."""
+        try:
+            made = make(op, operands, attributes, regions)
+        except CosetError as error:
+            raise Refused(f"no such term: {error}") from None
+        return self.contents.term(made, made.operands)
+
+    def rule(self, number: Any, left: tuple[Term, ...], right: tuple[Term, ...]) -> None:
+        """An instance of a rule joins its sides."""
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.rules):
+            raise Refused(f"there is no rule {number!r}")
+        rule = self.named(number)
+        try:
+            side, found = instance(rule, left, right)
+        except Unknown as error:
+            raise Refused(str(error)) from None
+        except Unbound as error:
+            raise CannotSay(f"`{error}` of `{rule.name}`, which nothing binds") from None
+        for variable in side.scope.variables.values():
+            if variable.kind.fact not in BASIC_FACTS:
+                raise CannotSay(f"the fact `{variable.kind.fact}`")
+        self.promises[rule.name] = str(side.promise)
+        for one, other in zip(left, right, strict=True):
+            self.classes.join(one, other)
+
+    def named(self, number: int) -> Named:
+        """The rule of the head with a number."""
+        return named(self.rules[number]["name"], self.entries)
+
+    def line_computed(self, number: Any) -> None:
+        raise CannotSay("computed")
+
+    def line_rounded(self, pair: Any) -> None:
+        raise CannotSay("rounded")
+
+    def line_meaning(self, number: Any) -> None:
+        raise CannotSay("meaning")
+
+    def line_dims(self, pairs: Any) -> None:
+        raise CannotSay("dims of the two programs that are one")
+
+    # ------------------------------------------------------------ the claim
+
+    def end(self) -> None:
+        """The outputs are equal, name by name."""
+        ends = [dict(program.outputs) for program in (self.before, self.after)]
+        for name in ends[0]:
+            if not self.classes.equal(ends[0][name], ends[1][name]):
+                raise Refused(f"the output {name} is not shown to be equal")
+
+
+def verify(certificate: str | Path | bytes, before: Program, after: Program, rule_files: Sequence[str | Path]) -> Answer:
+    """What the second checker says of a certificate for two programs, with the rules of these files."""
+    place: int | None = None
+    steps = 0
+    try:
+        head, lines = reading.read_lines(certificate)
+        entries = language.read(Path(path).read_text() for path in rule_files)
+        checker = Checker(head, before, after, entries)
+        for place, line in enumerate(lines, start=1):
+            checker.line(line)
+            steps += "term" not in line
+        place = None
+        checker.end()
+    except Refused as error:
+        return Answer(REJECTS, str(error), place, steps)
+    except CannotSay as error:
+        return Answer(CANNOT_SAY, str(error), place, steps)
+    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()), UNREAD)
