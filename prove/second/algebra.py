@@ -327,18 +327,17 @@ def _cut(shape: Any, n: Any) -> int:
 
 
 def _runs(shape: Any, merged: Any) -> tuple[tuple[int, ...], ...]:
-    """For each dim of `merged` the axes of `shape`, in order, whose product it is; dims of 1 go with what stands before them."""
+    """For each dim of `merged` the axes of `shape`, in order, whose product it is: as few as do, but for dims of 1 at the end."""
     result: list[tuple[int, ...]] = []
     place = 0
     for position, dim in enumerate(_list(merged)):
         first, total = place, 1
-        while not _surely(total, dim) or (place == first and place < len(_list(shape))):
-            if place >= len(shape):
-                raise Unknown("no runs")
+        while place < len(_list(shape)) and not (_surely(total, dim) and (place > first or not _surely(shape[place], 1))):
             total = times(total, shape[place])
             place += 1
-        last = position == len(merged) - 1
-        while place < len(shape) and _surely(shape[place], 1) and (last or not _surely(merged[position + 1], 1)):
+        if not _surely(total, dim):
+            raise Unknown("no runs")
+        while position == len(merged) - 1 and place < len(shape) and _surely(shape[place], 1):
             place += 1
         result.append(tuple(range(first, place)))
     if place != len(shape):

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coset.ir.dims import symbols
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
-from coset.ir.program import Program, symbols_of, tensors_in
-from coset.ir.term import INPUT, Term, make
-from coset.prove.second import language, reading
+from coset.ir.program import Program
+from coset.ir.term import INPUT, Term, constant, make
+from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.folding import Folding
 from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
 from coset.prove.second.scope import Unbound
+from coset.prove.second.values import LEAVES, MOVES, SAME_BITS, Evaluator, elements_of
 
+Entries = dict[str, list[language.Entry]]
 UNREAD = ("the hashes of the rules' texts",)
 
 
 class Checker:
     """Terms by number, what is equal so far, and the rules of the head."""
 
-    def __init__(self, head: dict[str, Any], before: Program, after: Program, entries: dict[str, list[language.Entry]]) -> None:
+    def __init__(self, head: dict[str, Any], before: Program, after: Program, entries: Entries, names: Mapping[str, str] | None = None) -> None:
         self.contents = Contents()
-        self.before, self.after = (self._by_content(program) for program in (before, after))
+        self.before, self.after = self._as_pair(before, after, names or {})
         self.entries = entries
         self.rules = self._rules(head)
         self.terms: list[Term] = []
         self.known: dict[Term, int] = {}
         self.classes = Classes()
         self.promises: dict[str, str] = {}
-        for program in (self.before, self.after):
-            for term in below([*program.roots, *program.sources().values()]):
-                if term not in self.known:
-                    self.add(term)
+        self.loose = False  # whether something was computed whose bits another library may have otherwise
+        own = [programs.ordered(program) for program in (self.before, self.after)]
+        for term in (*own[0], *own[1]):
+            if term not in self.known:
+                self.add(term)
+        self.folding = Folding(*own, Evaluator(elements_of(list(self.known))), self.classes)
 
-    def _by_content(self, program: Program) -> Program:
-        whole = program.with_roots(tuple(self.contents.terms(program.roots)))
-        if whole.sources():
-            raise CannotSay("dims that are computed")
-        spoken = {name for term in whole.terms() for type in tensors_in(term.type) for dim in type.shape or () for name in symbols(dim)}
-        spoken |= {name for term in whole.terms() for name in symbols_of(term)}
-        if not spoken <= set(whole.symbols()):
-            raise CannotSay("dims that no input has")
-        return whole
+    def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
+        """The two programs with one interface and dims by content."""
+        before, after = (programs.by_content(program, self.contents) for program in (before, after))
+        after = programs.fitted(before, programs.mapped(after, names))
+        after = programs.interface(before, after)
+        return programs.with_content_dims(before), programs.with_content_dims(after)
 
     def _rules(self, head: dict[str, Any]) -> list[dict[str, Any]]:
         rules = head.get("rules")
@@ -138,10 +139,34 @@ class Checker:
         return named(self.rules[number]["name"], self.entries)
 
     def line_computed(self, number: Any) -> None:
-        raise CannotSay("computed")
+        """A term made of constants is its value."""
+        t = self.term(number)
+        value = self.folding.value(t)
+        self._loosened(t)
+        c = self.contents.term(constant(value.array, t.tensor.dtype), ())
+        known = c in self.known
+        self.folding.computed(t, value, c, known)
+        if not known:
+            self.add(c)
+        self.classes.join(t, c)
 
     def line_rounded(self, pair: Any) -> None:
-        raise CannotSay("rounded")
+        """A term made of constants is a constant but for roundings."""
+        t, c = self.pair(pair)
+        value = self.folding.value(t)
+        self.folding.rounded(t, value, c)
+        self.classes.join(t, c)
+
+    def pair(self, numbers: Any) -> tuple[Term, Term]:
+        """Two terms by their numbers."""
+        found = self.several(numbers)
+        if len(found) != 2:
+            raise Refused("two numbers of terms are wanted")
+        return found[0], found[1]
+
+    def _loosened(self, t: Term) -> None:
+        known = MOVES | LEAVES | SAME_BITS
+        self.loose = self.loose or any(each.op.name not in known for each in below([t]))
 
     def line_meaning(self, number: Any) -> None:
         raise CannotSay("meaning")

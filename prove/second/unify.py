@@ -52,9 +52,9 @@ def _other_zero(a: Any, b: Any) -> bool:
 
 def _stores(known: Any, value: Any, dtype: DType) -> bool:
     """Whether an element is what a number is rounded to, bit for bit."""
+    if dtype.kind == "bool":  # truths are written 1 and 0, too
+        return (isinstance(known, bool) or algebra.whole(known)) and bool(algebra.equal(int(known), int(value)))
     if isinstance(known, bool):
-        return dtype.kind == "bool" and bool(value) is known
-    if dtype.kind == "bool":
         return False
     nearest = exact.rounded(algebra.number(known), dtype)
     return bool(nearest != nearest and value != value) or nearest.tobytes() == value.tobytes()
