@@ -14,6 +14,7 @@ from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
 from coset.prove.second.folding import Folding
+from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.values import LEAVES, MOVES, SAME_BITS, Evaluator, elements_of
@@ -169,7 +170,17 @@ class Checker:
         self.loose = self.loose or any(each.op.name not in known for each in below([t]))
 
     def line_meaning(self, number: Any) -> None:
-        raise CannotSay("meaning")
+        """A term is what its op's definition says."""
+        t = self.term(number)
+        whole, promise = meaning(t, self.entries)
+        if whole.type != t.type:
+            raise Refused("what the definition says has another type")
+        (found,) = self.contents.terms([whole])
+        for term in below([found]):
+            if term not in self.known:
+                self.add(term)
+        self.promises[f"{t.op.name} (its definition)"] = promise
+        self.classes.join(t, found)
 
     def line_dims(self, pairs: Any) -> None:
         raise CannotSay("dims of the two programs that are one")
