@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.program import Program
@@ -13,13 +14,16 @@ from coset.ir.term import INPUT, Term, constant, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.facts import Facts
 from coset.prove.second.folding import Folding
+from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.values import LEAVES, MOVES, SAME_BITS, Evaluator, elements_of
 
 Entries = dict[str, list[language.Entry]]
+UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
 UNREAD = ("the hashes of the rules' texts",)
 
 
@@ -28,6 +32,9 @@ class Checker:
 
     def __init__(self, head: dict[str, Any], before: Program, after: Program, entries: Entries, names: Mapping[str, str] | None = None) -> None:
         self.contents = Contents()
+        for key, program in (("before", before), ("after", after)):
+            if programs.program_hash(programs.by_content(program, self.contents)) != head.get(key):
+                raise Refused(f"the certificate is about another program {key}")
         self.before, self.after = self._as_pair(before, after, names or {})
         self.entries = entries
         self.rules = self._rules(head)
@@ -40,6 +47,7 @@ class Checker:
         for term in (*own[0], *own[1]):
             if term not in self.known:
                 self.add(term)
+        self.facts = Facts(self.classes)
         self.folding = Folding(*own, Evaluator(elements_of(list(self.known))), self.classes)
 
     def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
@@ -51,8 +59,11 @@ class Checker:
 
     def _rules(self, head: dict[str, Any]) -> list[dict[str, Any]]:
         rules = head.get("rules")
-        if not isinstance(rules, list) or not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in rules):
-            raise Refused("the rules of the head are a list of objects with names")
+        if set(head) != {"format", "version", "before", "after", "rules"} or not isinstance(rules, list):
+            raise Refused("the head has other keys than it must")
+        for each in rules:
+            if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "text")):
+                raise Refused("a rule of the head has a name and the hash of its text")
         return rules
 
     # ------------------------------------------------------------ terms
@@ -91,8 +102,6 @@ class Checker:
         """A term over earlier ones."""
         if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
             raise Refused("a term is an op, operands and attributes")
-        if len(row) == 4:
-            raise CannotSay("functions that no program has")
         op = find_op(row[0])
         if op is None or op is INPUT:
             raise Refused(f"there is no op `{row[0]}`")
@@ -101,7 +110,9 @@ class Checker:
             attributes = {name: reading.attribute(value) for name, value in row[2].items()}
             if set(attributes) != {each.name for each in op.attributes}:
                 raise Refused(f"the attributes of `{op.name}` are others")
-            regions: tuple[Any, ...] = ()
+            regions = functions(row[3]) if len(row) == 4 else ()
+        elif len(row) == 4:
+            raise Refused("functions of their own beside those of another term")
         else:
             like = self.term(row[2])
             if like.op is not op:
@@ -129,8 +140,9 @@ class Checker:
         except Unbound as error:
             raise CannotSay(f"`{error}` of `{rule.name}`, which nothing binds") from None
         for variable in side.scope.variables.values():
-            if variable.kind.fact not in BASIC_FACTS:
-                raise CannotSay(f"the fact `{variable.kind.fact}`")
+            asked = found.values.get(variable.name)
+            if variable.kind.fact not in BASIC_FACTS and isinstance(asked, Term) and not self.facts.holds(variable.kind.fact, asked):
+                raise CannotSay(f"no law says that `{variable.name}` of `{rule.name}` is {variable.kind.fact}")
         self.promises[rule.name] = str(side.promise)
         for one, other in zip(left, right, strict=True):
             self.classes.join(one, other)
@@ -183,26 +195,56 @@ class Checker:
         self.classes.join(t, found)
 
     def line_dims(self, pairs: Any) -> None:
-        raise CannotSay("dims of the two programs that are one")
+        """Nodes of the two programs are one computation: so are the sizes that they say."""
+        if not isinstance(pairs, list):
+            raise Refused("pairs of numbers are a list")
+        given = set(self.after.symbols())
+        ends = [set(programs.ordered(program)) for program in (self.before, self.after)]
+        found = [self.pair(pair) for pair in pairs]
+        binding: dict[str, Dim] = {}
+        for a, b in found:
+            joined = len(a.operands) == len(b.operands) and all(map(self.classes.equal, a.operands, b.operands))
+            if a not in ends[0] or b not in ends[1] or not joined or not programs.sized(a) or not programs.sized(b):
+                raise Refused("nodes that are not one computation, or do not say how large they are")
+            for name, dim in programs.places(b.type, a.type):
+                if name not in given:
+                    binding.setdefault(name, dim)
+        for a, b in found:
+            renamed = programs.renamed_term(b, b.operands, binding)
+            if (renamed.op, renamed.exact, renamed.regions, renamed.type) != (a.op, a.exact, a.regions, a.type):
+                raise Refused("nodes that differ in more than the names of their sizes")
+        self.after = programs.with_dims(self.after, binding)
+        own = programs.ordered(self.after)
+        for term in own:
+            if term not in self.known:
+                self.add(term)
+        self.folding.programs = (self.folding.programs[0], frozenset(own))
 
     # ------------------------------------------------------------ the claim
 
     def end(self) -> None:
         """The outputs are equal, name by name."""
         ends = [dict(program.outputs) for program in (self.before, self.after)]
-        for name in ends[0]:
-            if not self.classes.equal(ends[0][name], ends[1][name]):
-                raise Refused(f"the output {name} is not shown to be equal")
+        pairs = [(f"the output {name}", ends[0][name], ends[1][name]) for name in ends[0]]
+        if self.before.effects is not None and self.after.effects is not None:
+            pairs.append(("what the programs do besides", self.before.effects, self.after.effects))
+        for what, one, other in pairs:
+            if one.type != other.type or not self.classes.equal(one, other):
+                if self.loose:
+                    raise CannotSay(f"whether {what} is equal: constants were computed whose last bits are another library's")
+                raise Refused(f"{what} is not shown to be equal")
 
 
-def verify(certificate: str | Path | bytes, before: Program, after: Program, rule_files: Sequence[str | Path]) -> Answer:
-    """What the second checker says of a certificate for two programs, with the rules of these files."""
+def verify(
+    certificate: str | Path | bytes, before: Program, after: Program, rule_files: Sequence[str | Path], *, names: Mapping[str, str] | None = None
+) -> Answer:
+    """What the second checker says of a certificate for two programs, with the rules of these files. `names` are the names that inputs and
+    outputs of `after` have in `before`, where they differ."""
     place: int | None = None
     steps = 0
     try:
         head, lines = reading.read_lines(certificate)
-        entries = language.read(Path(path).read_text() for path in rule_files)
-        checker = Checker(head, before, after, entries)
+        checker = Checker(head, before, after, language.read(Path(path).read_text() for path in rule_files), names)
         for place, line in enumerate(lines, start=1):
             checker.line(line)
             steps += "term" not in line
@@ -212,4 +254,6 @@ def verify(certificate: str | Path | bytes, before: Program, after: Program, rul
         return Answer(REJECTS, str(error), place, steps)
     except CannotSay as error:
         return Answer(CANNOT_SAY, str(error), place, steps)
+    except UNFORESEEN as error:
+        return Answer(CANNOT_SAY, f"{type(error).__name__} on the way: {error}", place, steps)
     return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()), UNREAD)

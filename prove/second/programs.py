@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
@@ -72,12 +70,13 @@ def renamed(value: Any, binding: Mapping[str, Dim]) -> Any:
     if isinstance(value, tuple):
         return tuple(renamed(each, binding) for each in value)
     if isinstance(value, Region):
-        done = _over(below((*value.parameters, *value.results)), lambda term, operands: _with_dims(term, operands, binding))
+        done = _over(below((*value.parameters, *value.results)), lambda term, operands: renamed_term(term, operands, binding))
         return Region(tuple(done[term] for term in value.parameters), tuple(done[term] for term in value.results))
     return value
 
 
-def _with_dims(term: Term, operands: Sequence[Term], binding: Mapping[str, Dim]) -> Term:
+def renamed_term(term: Term, operands: Sequence[Term], binding: Mapping[str, Dim]) -> Term:
+    """A term with symbols replaced, over other operands."""
     attributes = tuple((name, renamed(value, binding)) for name, value in term.attributes)
     return intern(term.op, tuple(operands), attributes, renamed(term.regions, binding), renamed(term.type, binding))
 
@@ -112,7 +111,7 @@ def with_dims(program: Program, binding: Mapping[str, Dim]) -> Program:
     """A program with symbols replaced everywhere."""
     if not binding:
         return program
-    return changed(program, lambda term, operands: _with_dims(term, operands, binding), binding)
+    return changed(program, lambda term, operands: renamed_term(term, operands, binding), binding)
 
 
 def inner_symbols(program: Program) -> list[str]:
@@ -217,7 +216,7 @@ def program_hash(program: Program) -> str:
         digest.update(_json([term.op.name, [numbers[operand] for operand in term.operands], _parts(term), str(term.type)]))
     inputs = [[term.attribute("name"), str(term.type)] for term in program.inputs]
     outputs = [[name, numbers[term]] for name, term in program.outputs]
-    digest.update(_json([inputs, outputs, None if program.effects is None else numbers[program.effects]]))
+    digest.update(json.dumps([inputs, outputs, None if program.effects is None else numbers[program.effects]]).encode())
     return digest.hexdigest()
 
 
@@ -271,9 +270,25 @@ def _key(value: Constant) -> str:
 # ---------------------------------------------------------------- dims by content
 
 
+def sized(term: Term) -> bool:
+    """Whether running a term says how large it is."""
+    return term.op.name in SIZED or term.op.has("foreign")
+
+
+def places(type: Type, other: Type) -> list[tuple[str, Dim]]:
+    """The symbols that are alone a dim of a type, with the dim at their place in another one."""
+    found: list[tuple[str, Dim]] = []
+    for mine, theirs in zip(_tensors(type), _tensors(other), strict=False):
+        for dim, there in zip(mine.shape or (), theirs.shape or (), strict=False):
+            name = dims.alone(dim)
+            if name is not None:
+                found.append((name, there))
+    return found
+
+
 def introduced(term: Term) -> list[str]:
     """The symbols that are alone a dim of a term's type, where running the term says how large it is."""
-    if term.op.name not in SIZED and not term.op.has("foreign"):
+    if not sized(term):
         return []
     found: list[str] = []
     for each in _tensors(term.type):
@@ -300,7 +315,7 @@ def with_content_dims(program: Program) -> Program:
         new = [name for name in introduced(term) if name in unknown]
         binding = {name: dims.symbol(other) for name, other in names.items()}
         binding |= {name: dims.symbol(f"_{place}") for place, name in enumerate(new)}
-        own = _with_dims(term, term.operands, binding)
+        own = renamed_term(term, term.operands, binding)
         row = [term.op.name, [hashes[operand] for operand in term.operands], _parts(own), str(own.type)]
         hashes[term] = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
         for place, name in enumerate(new):
@@ -314,5 +329,3 @@ def _free(name: str, taken: set[str]) -> str:
         name += "@"
     return name
 
-
-assert np
