@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
-from coset.ir.term import CONSTANT, Term, absent, constant, get, make
-from coset.ir.types import DType, TensorType
+from coset.ir.term import Term, absent, constant, get, make
+from coset.ir.types import BOOL, I64, DType, TensorType
 from coset.prove.second import algebra, exact
 from coset.prove.second import language as l
 from coset.prove.second.answer import CannotSay, Unknown
@@ -255,8 +254,6 @@ class Builder:
         return make("stablehlo.broadcast_in_dim", (x,), {"shape": shape, "broadcast_dimensions": axes})
 
     def _host(self, value: Any) -> Term:
-        from coset.ir.types import I64
-
         if isinstance(value, int):
             return constant(np.asarray(value, np.int64))
         return make("builtin.dims", (), {"dims": (value,), "type": TensorType(I64, ())})
@@ -288,9 +285,9 @@ class Builder:
                 raise CannotSay("attributes and functions that are passed on")
             attributes = {**dict(bound[0]), **attributes}
         for one, other in ((0, 1), (1, 0)):
-            if op.name in LEFT_ALONE and len(patterns) == 2 and (given := neutral(patterns[one], self.found)) is not None:
-                if LEFT_ALONE[op.name](given):
-                    return self.term(patterns[other], beside)
+            given = neutral(patterns[one], self.found) if op.name in LEFT_ALONE and len(patterns) == 2 else None
+            if given is not None and LEFT_ALONE[op.name](given):
+                return self.term(patterns[other], beside)
         return self._made(op, self._operands(op, patterns, beside), attributes)
 
     def _attribute(self, op: Op, name: str, pattern: l.Expression) -> Any:
@@ -307,7 +304,7 @@ class Builder:
         if op.has("elementwise") and not any(given):
             if op.name == "stablehlo.select":
                 chosen = self._siblings(patterns[1:], beside)
-                whole = TensorType(value_of(l.Name("bool"), self.found), tuple(chosen[0].tensor.dims))
+                whole = TensorType(BOOL, tuple(chosen[0].tensor.dims))
                 return [self.term(patterns[0], whole), *chosen]
             return self._siblings(patterns, beside)
         if op.name == "stablehlo.pad":
@@ -354,6 +351,3 @@ def built(e: l.Expression, found: Found, type: Any) -> Term:
     if made.type != type:
         raise Unknown(f"what the clause says is {made.type} and not {type}")
     return made
-
-
-assert CONSTANT and replace

@@ -30,7 +30,9 @@ UNREAD = ("the hashes of the rules' texts",)
 class Checker:
     """Terms by number, what is equal so far, and the rules of the head."""
 
-    def __init__(self, head: dict[str, Any], before: Program, after: Program, entries: Entries, names: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, head: dict[str, Any], before: Program, after: Program, entries: Entries, names: Mapping[str, str] | None = None
+    ) -> None:
         self.contents = Contents()
         for key, program in (("before", before), ("after", after)):
             if programs.program_hash(programs.by_content(program, self.contents)) != head.get(key):
@@ -45,10 +47,9 @@ class Checker:
         self.loose = False  # whether something was computed whose bits another library may have otherwise
         own = [programs.ordered(program) for program in (self.before, self.after)]
         for term in (*own[0], *own[1]):
-            if term not in self.known:
-                self.add(term)
+            self.add(term)
         self.facts = Facts(self.classes)
-        self.folding = Folding(*own, Evaluator(elements_of(list(self.known))), self.classes)
+        self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known))), self.classes)
 
     def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
         """The two programs with one interface and dims by content."""
@@ -69,10 +70,11 @@ class Checker:
     # ------------------------------------------------------------ terms
 
     def add(self, term: Term) -> None:
-        """Give a term the next number."""
-        self.known.setdefault(term, len(self.terms))
-        self.terms.append(term)
-        self.classes.add(term)
+        """Give a term the next number; one that has a number keeps it."""
+        if term not in self.known:
+            self.known[term] = len(self.terms)
+            self.terms.append(term)
+            self.classes.add(term)
 
     def term(self, number: Any) -> Term:
         """The term with a number."""
@@ -159,8 +161,7 @@ class Checker:
         c = self.contents.term(constant(value.array, t.tensor.dtype), ())
         known = c in self.known
         self.folding.computed(t, value, c, known)
-        if not known:
-            self.add(c)
+        self.add(c)
         self.classes.join(t, c)
 
     def line_rounded(self, pair: Any) -> None:
@@ -189,8 +190,7 @@ class Checker:
             raise Refused("what the definition says has another type")
         (found,) = self.contents.terms([whole])
         for term in below([found]):
-            if term not in self.known:
-                self.add(term)
+            self.add(term)
         self.promises[f"{t.op.name} (its definition)"] = promise
         self.classes.join(t, found)
 
@@ -216,8 +216,7 @@ class Checker:
         self.after = programs.with_dims(self.after, binding)
         own = programs.ordered(self.after)
         for term in own:
-            if term not in self.known:
-                self.add(term)
+            self.add(term)
         self.folding.programs = (self.folding.programs[0], frozenset(own))
 
     # ------------------------------------------------------------ the claim
@@ -236,16 +235,33 @@ class Checker:
 
 
 def verify(
-    certificate: str | Path | bytes, before: Program, after: Program, rule_files: Sequence[str | Path], *, names: Mapping[str, str] | None = None
+    certificate: str | Path | bytes,
+    before: Program,
+    after: Program,
+    rule_files: Sequence[str | Path],
+    *,
+    names: Mapping[str, str] | None = None,
 ) -> Answer:
     """What the second checker says of a certificate for two programs, with the rules of these files. `names` are the names that inputs and
     outputs of `after` have in `before`, where they differ."""
+    try:
+        entries = language.read(Path(path).read_text() for path in rule_files)
+    except CannotSay as error:
+        return Answer(CANNOT_SAY, str(error))
+    return answered(certificate, before, after, entries, names=names)
+
+
+def answered(
+    certificate: str | Path | bytes, before: Program, after: Program, entries: Entries, *, names: Mapping[str, str] | None = None
+) -> Answer:
+    """What `verify` says, with the entries of rule files that are read already."""
     place: int | None = None
     steps = 0
     try:
         head, lines = reading.read_lines(certificate)
-        checker = Checker(head, before, after, language.read(Path(path).read_text() for path in rule_files), names)
-        for place, line in enumerate(lines, start=1):
+        checker = Checker(head, before, after, entries, names)
+        for number, line in enumerate(lines, start=1):
+            place = number
             checker.line(line)
             steps += "term" not in line
         place = None

@@ -33,7 +33,9 @@ class Contents:
                 digest.update(piece)
         key = (str(value.type), digest.digest())
         if key not in self.known:
-            self.known[key] = value if value.bytes <= 1 << 20 or value.type.dtype.kind == "string" else constant_of(value.array(), value.type.dtype)
+            self.known[key] = (
+                value if value.bytes <= 1 << 20 or value.type.dtype.kind == "string" else constant_of(value.array(), value.type.dtype)
+            )
         return self.known[key]
 
     def terms(self, roots: Iterable[Term]) -> list[Term]:

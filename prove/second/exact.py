@@ -11,7 +11,7 @@ from typing import Any, Union
 import ml_dtypes
 import numpy as np
 
-from coset.ir.types import DType
+from coset.ir.types import DTYPES, DType
 from coset.prove.second.answer import CannotSay, Unknown
 
 Exact = Union[int, Fraction, float]
@@ -72,7 +72,11 @@ def multiplied(a: Exact, b: Exact) -> Exact:
         return exact(_specials(a) * _specials(b))
     if a == 0 or b == 0:
         sign = negative(a) != negative(b)
-        return -0.0 if sign and not (isinstance(a, int) and isinstance(b, int)) else (0 if isinstance(a, int) and isinstance(b, int) else Fraction(0))
+        return (
+            -0.0
+            if sign and not (isinstance(a, int) and isinstance(b, int))
+            else (0 if isinstance(a, int) and isinstance(b, int) else Fraction(0))
+        )
     return a * b
 
 
@@ -155,8 +159,6 @@ def rounded(value: Exact, dtype: DType) -> Any:
 
 
 def _part(dtype: DType) -> DType:
-    from coset.ir.types import DTYPES
-
     return DTYPES["f32" if dtype.name == "c64" else "f64"]
 
 
@@ -171,7 +173,7 @@ def _whole(value: Exact, dtype: DType) -> Any:
 
 
 def _nearest(value: Fraction, dtype: DType) -> float:
-    """The float of `dtype` nearest to `value`, as one of 64 bits, which hold it exactly; beyond the largest what the type's conversion makes."""
+    """The float of `dtype` nearest to `value`, as one of 64 bits, which hold it; beyond the largest number any larger one."""
     if dtype.bits == 64:
         try:
             return float(value)
@@ -179,7 +181,7 @@ def _nearest(value: Fraction, dtype: DType) -> float:
             return math.inf if value > 0 else -math.inf
     if value == 0:
         return 0.0
-    form = ml_dtypes.finfo(dtype.numpy)
+    form: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     least = int(form.minexp) - int(form.nmant)
     size = abs(value)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()

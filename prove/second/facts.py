@@ -1,7 +1,7 @@
-"""Facts about the numbers of a term, from what earlier lines have joined with it: elementary laws of our own, each for numbers as they are computed.
+"""Facts about the numbers of a term, from what earlier lines have joined with it, by elementary laws for numbers as they are computed.
 
-`nonnegative`: each element is 0 (of either sign) or more, or NaN. `positive`: more than 0, or NaN. `finite`: neither infinite nor NaN. A fact that
-would need itself is not one. `unique_indices` and `sparse` are looked for in constants alone.
+`nonnegative`: each element is 0 (of either sign) or more, or NaN. `positive`: more than 0, or NaN. `finite`: neither infinite nor NaN.
+`unique_indices`: integers of which no two are equal. A fact that would need itself is none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a pattern stands for a term under some substitution. Both sides of a rule are looked at so, one after the other: nothing is built."""
+"""Whether a pattern stands for a term under some substitution. Both sides of a rule are looked at in this way: nothing is built."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from coset.ir.op import Op
 from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, TUPLE, Term
 from coset.ir.types import CLASSES, DTYPES, DType, TensorType
-from coset.prove.second import algebra, exact
+from coset.prove.second import algebra
 from coset.prove.second import language as l
 from coset.prove.second.answer import CannotSay, Unknown
 from coset.prove.second.scope import MARKS, MISSING, REDUCTIONS, Found, Unbound, rounds, value_of
-from coset.prove.second.unify import settle, unify
+from coset.prove.second.unify import unify
 
 Terms = Iterator[Found]
 IMPLICIT = {"T": "any", "F": "float", "I": "int"}
@@ -162,7 +162,15 @@ def neutral(e: l.Expression, found: Found) -> Any:
             if variable is None or found.values.get(name) is not MISSING or variable.default is None:
                 return None
             return value_of(variable.default, found)
-        case l.Call(function, arguments, _, _) if arguments and function in ("bcast", "splat", "reshape", "transpose", "convert", "slice", "swap_last"):
+        case l.Call(function, arguments, _, _) if arguments and function in (
+            "bcast",
+            "splat",
+            "reshape",
+            "transpose",
+            "convert",
+            "slice",
+            "swap_last",
+        ):
             return neutral(arguments[0], found)
         case l.Binary("*", left, right):
             a, b = neutral(left, found), neutral(right, found)
@@ -293,7 +301,9 @@ def assigned(op: Op, e: l.Call, found: Found) -> tuple[list[l.Expression], list[
     names = [attribute.name for attribute in op.attributes]
     if op.variadic:
         first = len(op.operands) - 1
-        count = next((place for place, each in enumerate(e.arguments) if place >= first and not found.scope.is_term(each)), len(e.arguments))
+        count = next(
+            (place for place, each in enumerate(e.arguments) if place >= first and not found.scope.is_term(each)), len(e.arguments)
+        )
     else:
         count = len(op.operands)
         optional = len(op.operands) - op.optional
@@ -518,7 +528,11 @@ def _bcast_of_ones(e: l.Call, term: Term, found: Found) -> Terms:
         choices = [tuple(range(len(shape) - rank, len(shape)))] if "axes" not in named else _rising(operand.tensor.dims, shape)
         for axes in choices:
             others = [dim for axis, dim in enumerate(shape) if axis not in axes]
-            if len(axes) == rank and tuple(shape[axis] for axis in axes if axis >= 0) == operand.tensor.dims and all(dim == 1 for dim in others):
+            if (
+                len(axes) == rank
+                and tuple(shape[axis] for axis in axes if axis >= 0) == operand.tensor.dims
+                and all(dim == 1 for dim in others)
+            ):
                 yield from unify(named["axes"], axes, fits, None) if "axes" in named else iter([fits])
 
 
@@ -630,5 +644,3 @@ SPECIAL: dict[str, Callable[[l.Call, Term, Found], Terms]] = {
     "get": _get,
     "fold": _fold,
 }
-
-assert settle and exact

@@ -1,4 +1,4 @@
-"""Two programs as a certificate speaks of them: weights by their bytes, one interface, dims by what they are computed from, and their hashes."""
+"""Two programs as a certificate speaks of them: weights by bytes, one interface, dims by what they are computed from, hashes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ from coset.prove.second.classes import Contents, below
 
 SIZED = frozenset(
     f"stablehlo.{name}"
-    for name in (
-        "dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_reshape", "real_dynamic_slice",
-    )
-)  # fmt: skip
+    for name in [
+        "dynamic_broadcast_in_dim",
+        "dynamic_conv",
+        "dynamic_gather",
+        "dynamic_iota",
+        "dynamic_pad",
+        "dynamic_reshape",
+        "real_dynamic_slice",
+    ]
+)
 INLINE = 16  # elements of a constant whose key is over the elements alone
 
 
@@ -146,13 +152,10 @@ def fitted(before: Program, after: Program) -> Program:
     mine = {term.attribute("name"): term.type for term in before.inputs}
     binding: dict[str, Dim] = {}
     for term in after.inputs:
-        own, other = term.type, mine.get(term.attribute("name"))
-        if isinstance(own, TensorType) and isinstance(other, TensorType) and own.shape is not None and other.shape is not None:
-            if len(own.shape) == len(other.shape):
-                for dim, there in zip(own.shape, other.shape, strict=True):
-                    name = dims.alone(dim)
-                    if name is not None:
-                        binding.setdefault(name, there)
+        for dim, there in _side_by_side(term.type, mine.get(term.attribute("name"))):
+            name = dims.alone(dim)
+            if name is not None:
+                binding.setdefault(name, there)
     binding = {name: dim for name, dim in binding.items() if dims.alone(dim) != name}
     if not binding:
         return after
@@ -160,12 +163,17 @@ def fitted(before: Program, after: Program) -> Program:
     spoken = {name for term in ordered(after) for name in symbols_in(term)} | taken | set(after.symbols())
     for name in inner_symbols(after):
         if name in taken:
-            other = name
-            while other in spoken:
-                other += "@"
-            binding[name] = dims.symbol(other)
-            spoken.add(other)
+            free = _free(name, spoken)
+            binding[name] = dims.symbol(free)
+            spoken.add(free)
     return with_dims(after, binding)
+
+
+def _side_by_side(own: Type, other: Type | None) -> list[tuple[Dim, Dim]]:
+    """The dims of two tensor types of one rank."""
+    if not isinstance(own, TensorType) or not isinstance(other, TensorType) or own.shape is None or other.shape is None:
+        return []
+    return list(zip(own.shape, other.shape, strict=True)) if len(own.shape) == len(other.shape) else []
 
 
 def interface(before: Program, after: Program) -> Program:
@@ -328,4 +336,3 @@ def _free(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "@"
     return name
-

@@ -6,21 +6,24 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from coset.ir.term import Term
 from coset.prove.second import language as l
-from coset.prove.second.answer import CannotSay, Unknown
+from coset.prove.second.answer import CannotSay, Refused, Unknown
 from coset.prove.second.matching import match
 from coset.prove.second.scope import MISSING, Found, Scope, Unbound, value_of
 from coset.prove.second.unify import settle, unify
 
-NAME = re.compile(r"(?P<entry>[\w.]+?)(\.(?P<way>forward|reverse|recognise|expand))?(\[(?P<op>[\w.]+)\])?(#(?P<variant>\d+))?( in (?P<phase>\w+))?")
+NAME = re.compile(
+    r"(?P<entry>[\w.]+?)(\.(?P<way>forward|reverse|recognise|expand))?(\[(?P<op>[\w.]+)\])?(#(?P<variant>\d+))?( in (?P<phase>\w+))?"
+)
 BASIC_FACTS = frozenset({"", "const", "varying"})
 
 
 @dataclass(frozen=True)
 class Side:
-    """One clause of an entry, read in one direction: `left` and `right` are terms with names, `earlier` the conditions of clauses before it."""
+    """One clause of an entry in one direction: `left`, `right` are terms with names, `earlier` the conditions of clauses before it."""
 
     scope: Scope
     left: tuple[tuple[str, l.Expression], ...]
@@ -32,7 +35,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Named:
-    """A rule of a certificate's head: the entry, the directions that its name allows, the op that stands for the op variable, or nothing."""
+    """A rule of a certificate's head: its clauses in the direction that its name says, and the op of the op variable, if it names one."""
 
     name: str
     sides: tuple[Side, ...]
@@ -43,7 +46,8 @@ def named(name: str, entries: dict[str, list[l.Entry]]) -> Named:
     """The rule that a certificate calls `name`.
 
     Raises:
-        CannotSay: there is none that is known here.
+        Refused: the entry has no such direction.
+        CannotSay: there is no such entry.
     """
     parts = NAME.fullmatch(name)
     if parts is None or parts["entry"] not in entries:
@@ -52,7 +56,7 @@ def named(name: str, entries: dict[str, list[l.Entry]]) -> Named:
     for entry in entries[parts["entry"]]:
         sides += directions(entry, parts["way"] or "")
     if not sides:
-        raise CannotSay(f"the entry of `{name}` is not read that way")
+        raise Refused(f"the entry of `{name}` is not read that way")
     return Named(name, tuple(sides), parts["op"] or "")
 
 
@@ -77,7 +81,8 @@ def clauses(entry: l.Definition) -> list[Side]:
     """Each clause of a definition: the op with its parameters is the body; those before it must not hold."""
     if entry.ops:
         raise CannotSay(f"`{entry.name}` takes an op")
-    found, earlier = [], []
+    found: list[Side] = []
+    earlier: list[l.Expression] = []
     for clause in entry.clauses:
         scope = Scope({each.name: each for each in entry.variables}, {}, dict(clause.locals), entry.dialects)
         operands = tuple(_operand(each) for each in entry.variables if each.kind.dims is not None)
@@ -166,17 +171,11 @@ def _ordered(side: Side) -> tuple[tuple[str, l.Expression], ...]:
             continue
         waiting.append(name)
         for place, each in enumerate(waiting):
-            found[each] = pattern if len(waiting) == 1 else l.Call("get", (pattern, l.Number(_whole(place), True)))
+            found[each] = pattern if len(waiting) == 1 else l.Call("get", (pattern, l.Number(Fraction(place), True)))
         waiting = []
     if waiting or set(found) != set(names):
         raise CannotSay("the roots of this rule")
     return tuple((name, found[name]) for name in names)
-
-
-def _whole(place: int):  # type: ignore[no-untyped-def]
-    from fractions import Fraction
-
-    return Fraction(place)
 
 
 def _matched(pairs: list[tuple[l.Expression, Term]], found: Found) -> Iterator[Found]:

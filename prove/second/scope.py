@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coset.ir.op import Op, find_op
-from coset.ir.term import Term
-from coset.ir.types import CLASSES, DTYPES, DType
+from coset.ir.types import DTYPES, DType
 from coset.prove.second import algebra, exact
 from coset.prove.second import language as l
 from coset.prove.second.answer import CannotSay, Unknown
@@ -143,8 +142,7 @@ def _negative(inner: l.Expression, found: Found) -> Any:
 
 def _named(name: str, found: Found) -> Any:
     if name in found.values:
-        value = found.values[name]
-        return value
+        return found.values[name]
     if name in found.scope.variables or name in found.scope.ops:
         raise Unbound(name)
     if name in found.scope.locals:
@@ -247,13 +245,3 @@ def _called(function: str, arguments: tuple[l.Expression, ...], found: Found) ->
         return algebra.FUNCTIONS[function](*values)
     except (TypeError, IndexError) as error:
         raise Unknown(f"`{function}` has no value here: {error}") from None
-
-
-def in_class(dtype: DType, name: str, *, definition: bool) -> bool:
-    """Whether an element type is of a class; in rules no class but `any` has the type of scales."""
-    return dtype in CLASSES[name] and (definition or name == "any" or dtype.name != "f8e8m0fnu")
-
-
-def is_element(term: Any) -> bool:
-    """True of terms."""
-    return isinstance(term, Term)

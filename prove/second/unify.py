@@ -17,7 +17,7 @@ ROUNDS = 40  # over waiting equations
 
 
 def unify(e: l.Expression, value: Any, found: Found, dtype: DType | None) -> Iterator[Found]:
-    """The substitutions under which `e` is `value`; where `dtype` is given, `value` is an element of that type, and `e` the number that it stores.
+    """The substitutions under which `e` is `value`; with a `dtype`, `value` is an element of that type and `e` the number that it stores.
 
     An equation that cannot be told yet is put with those that wait.
     """
@@ -47,7 +47,12 @@ def _agrees(known: Any, value: Any, dtype: DType | None) -> bool:
 
 def _other_zero(a: Any, b: Any) -> bool:
     """True of two zeros of different signs, one of which is -0."""
-    return isinstance(a, float | Fraction | int) and isinstance(b, float | Fraction | int) and a == 0 and exact.negative(exact.exact(a)) != exact.negative(exact.exact(b))
+    return (
+        isinstance(a, float | Fraction | int)
+        and isinstance(b, float | Fraction | int)
+        and a == 0
+        and exact.negative(exact.exact(a)) != exact.negative(exact.exact(b))
+    )
 
 
 def _stores(known: Any, value: Any, dtype: DType) -> bool:
@@ -73,9 +78,11 @@ def _opened(e: l.Expression, value: Any, found: Found, dtype: DType | None) -> I
             yield from unify(inner, algebra.minus_one_times(value), found, None)
         case l.Binary(mark, left, right) if dtype is None and mark in "+-*/":
             yield from _inverted(mark, left, right, value, found)
-        case l.Call("repeat", (item, _), (), None) if dtype is None and isinstance(value, tuple) and value and not isinstance(value[0], tuple):
-            for inner in unify(item, value[0], found, None):
-                yield inner.wait(e, value)
+        case l.Call("repeat", (item, _), (), None) if (
+            dtype is None and isinstance(value, tuple) and value and not isinstance(value[0], tuple)
+        ):
+            for after in unify(item, value[0], found, None):
+                yield after.wait(e, value)
         case _:
             yield found.wait(e, value, dtype)
 
@@ -106,7 +113,7 @@ def fits(kind: str, value: Any, found: Found) -> bool:
         case "int":
             return algebra.whole(value)
         case "float":
-            return isinstance(value, DType) and value.kind == "float" and value.name != "f8e8m0fnu" or _is_number(value)
+            return (isinstance(value, DType) and value.kind == "float" and value.name != "f8e8m0fnu") or _is_number(value)
         case "bool":
             return isinstance(value, bool) or value is DTYPES["bool"]
         case "string" | "direction":
@@ -126,7 +133,9 @@ def fits(kind: str, value: Any, found: Found) -> bool:
         case "constant":
             return isinstance(value, Constant)
     if kind in CLASSES:
-        return isinstance(value, DType) and value in CLASSES[kind] and (kind == "any" or value.name != "f8e8m0fnu") or (kind == "any" and not isinstance(value, DType))
+        if not isinstance(value, DType):
+            return kind == "any"
+        return value in CLASSES[kind] and (kind == "any" or value.name != "f8e8m0fnu")
     raise CannotSay(f"values of the kind `{kind}`")
 
 

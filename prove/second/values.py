@@ -14,6 +14,7 @@ from coset.ir.constants import Constant
 from coset.ir.dims import Poly
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DType, TensorType
+from coset.prove.second.algebra import FUNCTIONS
 from coset.prove.second.answer import CannotSay, Refused
 from coset.prove.second.classes import below
 
@@ -22,7 +23,9 @@ BUDGET = 1 << 33  # operations that one certificate may spend
 EACH = 1 << 10  # what an op costs, however small it is
 LARGEST = 1 << 24  # elements of an array, or as many as all constants of the programs have together
 ROUND_UP = 1 + 2.0**-20
-MOVES = frozenset(f"stablehlo.{name}" for name in ("transpose", "reshape", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad", "gather"))
+MOVES = frozenset(
+    f"stablehlo.{name}" for name in ("transpose", "reshape", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad", "gather")
+)
 LEAVES = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})
 SAME_BITS = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert"))
 
@@ -57,7 +60,7 @@ class Format:
 
 def form(dtype: DType) -> Format:
     """The numbers that bounds are made of."""
-    known = ml_dtypes.finfo(dtype.numpy)
+    known: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     return Format(float(known.eps), float(known.smallest_subnormal), float(known.smallest_normal))
 
 
@@ -126,18 +129,19 @@ class Evaluator:
             move = MOVED.get(name)
             if move is None:
                 raise CannotSay(f"the value of {name}")
-            zeros = name == "stablehlo.pad"
             arrays = [move(term, [value.array for value in operands])]
             for which in ("bound", "condition"):
                 arrays.append(move(term, [getattr(value, which) for value in operands]))
-            del zeros
             return Value(*arrays)
         compute = COMPUTED.get(name)
         if compute is None:
             raise CannotSay(f"the value of {name}")
         array = np.asarray(compute(term, [value.array for value in operands]))
         array = array if array.dtype == dtype.numpy else array.astype(dtype.numpy)
-        bounds = [self._bound(term, dtype, array, [(value.array, getattr(value, which)) for value in operands]) for which in ("bound", "condition")]
+        bounds = [
+            self._bound(term, dtype, array, [(value.array, getattr(value, which)) for value in operands])
+            for which in ("bound", "condition")
+        ]
         return Value(array, *bounds)
 
     def _bound(self, term: Term, dtype: DType, v: Array, operands: Sequence[tuple[Array, Array]]) -> Array:
@@ -191,7 +195,8 @@ def _broadcast(term: Term, arrays: Sequence[Array]) -> Array:
 
 def _slice(term: Term, arrays: Sequence[Array]) -> Array:
     places = zip(_numbers(term.attribute("start")), _numbers(term.attribute("limit")), term.attribute("strides"), strict=True)
-    return arrays[0][(*(slice(first, last, step) for first, last, step in places), ...)]
+    index: tuple[Any, ...] = tuple(slice(first, last, step) for first, last, step in places)
+    return np.asarray(arrays[0][(*index, ...)])
 
 
 def _pad(term: Term, arrays: Sequence[Array]) -> Array:
@@ -328,7 +333,14 @@ def _matmul(term: Term, a: Array, b: Array) -> Array:
 def _reduce(term: Term, arrays: Sequence[Array]) -> Array:
     x, axes = arrays[0], tuple(term.attribute("dimensions"))
     word = term.attribute("combiner")
-    functions: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "and": np.logical_and, "or": np.logical_or}
+    functions: dict[str, Any] = {
+        "add": np.add,
+        "multiply": np.multiply,
+        "maximum": np.maximum,
+        "minimum": np.minimum,
+        "and": np.logical_and,
+        "or": np.logical_or,
+    }
     if word not in functions or x.dtype.kind == "c" or (word in ("maximum", "minimum") and 0 in x.shape):
         raise CannotSay(f"a reduction with {word}")
     if x.dtype.kind == "b" and word not in ("and", "or"):
@@ -440,8 +452,6 @@ def _function_bound(function: Callable[[Array], Array]) -> BoundRule:
 
 
 def _convert_bound(term: Term, f: Format, v: Array, operands: Operands) -> Any:
-    from coset.prove.second.algebra import FUNCTIONS
-
     ((_, ea),) = operands
     kept = FUNCTIONS["lossless"](term.operands[0].tensor.dtype, term.tensor.dtype)
     return ea if kept else ea + f.eps * np.abs(wide(v)) + f.tiny
@@ -475,7 +485,13 @@ def _dot_bound(term: Term, f: Format, v: Array, operands: Operands) -> Any:
     size, other = np.abs(wide(a)), np.abs(wide(b))
     if not (np.isfinite(ea).all() and np.isfinite(eb).all()):
         return np.full(v.shape, np.inf)
-    return product(size, eb) + product(ea, other) + product(ea, eb) + growth(f.eps, count + 1) * product(size + ea, other + eb) + count * f.tiny
+    return (
+        product(size, eb)
+        + product(ea, other)
+        + product(ea, eb)
+        + growth(f.eps, count + 1) * product(size + ea, other + eb)
+        + count * f.tiny
+    )
 
 
 def _largest(_: Term, __: Format, ___: Array, operands: Operands) -> Any:
