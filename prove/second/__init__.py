@@ -6,6 +6,7 @@ values and bounds are its own.
 
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer
 from coset.prove.second.check import answered, verify
-from coset.prove.second.language import Entry, read
+from coset.prove.second.language import read
+from coset.prove.second.syntax import Entry
 
 __all__ = ["ACCEPTS", "CANNOT_SAY", "REJECTS", "Answer", "Entry", "answered", "read", "verify"]

@@ -11,10 +11,11 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import Term, absent, constant, get, make
 from coset.ir.types import BOOL, I64, DType, TensorType
-from coset.prove.second import algebra, exact
-from coset.prove.second import language as l
+from coset.prove.second import arithmetic, exact
+from coset.prove.second import syntax as l
+from coset.prove.second.absent import LEFT_ALONE, neutral
 from coset.prove.second.answer import CannotSay, Unknown
-from coset.prove.second.matching import LEFT_ALONE, assigned, neutral
+from coset.prove.second.matching import assigned
 from coset.prove.second.scope import MARKS, REDUCTIONS, Found, Unbound, rounds, value_of
 
 
@@ -143,7 +144,7 @@ class Builder:
     def _number(self, value: Any, beside: TensorType | None) -> Term:
         if beside is None:
             raise CannotSay("a number with nothing beside it")
-        element = exact.rounded(algebra.number(value), beside.dtype)
+        element = exact.rounded(arithmetic.number(value), beside.dtype)
         return spread(constant(np.asarray(element, beside.dtype.numpy), beside.dtype), tuple(beside.dims), ())
 
     def _named(self, name: str, beside: TensorType | None) -> Term:
@@ -158,9 +159,10 @@ class Builder:
 
     def _item(self, whole: l.Expression, index: l.Expression) -> Term:
         if isinstance(whole, l.Listed | l.Each):
-            items = self._listed((l.Splice(whole),))
-            return items[algebra.item(tuple(range(len(items))), value_of(index, self.found))]
-        found = algebra.item(value_of(whole, self.found), value_of(index, self.found))
+            values: Any = tuple(self._listed((l.Splice(whole),)))
+        else:
+            values = value_of(whole, self.found)
+        found = arithmetic.item(values, value_of(index, self.found))
         if not isinstance(found, Term):
             raise CannotSay("an item that is no term")
         return found
@@ -183,7 +185,7 @@ class Builder:
             return make("stablehlo.negate", (self.term(right, beside),))
         if mark == "*":
             for factor, other in ((left, right), (right, left)):
-                if not self.found.scope.is_term(factor) and algebra.equal(value_of(factor, self.found), 1) and not self.elastic(other):
+                if not self.found.scope.is_term(factor) and arithmetic.equal(value_of(factor, self.found), 1) and not self.elastic(other):
                     return self.term(other, beside)
         return make(MARKS[mark], self._siblings((left, right), beside))
 

@@ -14,15 +14,17 @@ from coset.ir.term import INPUT, Term, constant, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.computed import MOVES
 from coset.prove.second.facts import Facts
 from coset.prove.second.folding import Folding
 from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
 from coset.prove.second.scope import Unbound
-from coset.prove.second.values import LEAVES, MOVES, SAME_BITS, Evaluator, elements_of
+from coset.prove.second.syntax import Entry
+from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of
 
-Entries = dict[str, list[language.Entry]]
+Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
 UNREAD = ("the hashes of the rules' texts",)
 
@@ -49,7 +51,7 @@ class Checker:
         for term in (*own[0], *own[1]):
             self.add(term)
         self.facts = Facts(self.classes)
-        self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known))), self.classes)
+        self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known)), self.opened), self.classes)
 
     def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
         """The two programs with one interface and dims by content."""
@@ -181,6 +183,13 @@ class Checker:
     def _loosened(self, t: Term) -> None:
         known = MOVES | LEAVES | SAME_BITS
         self.loose = self.loose or any(each.op.name not in known for each in below([t]))
+
+    def opened(self, term: Term) -> Term:
+        """What a term of a defined op means, for its value."""
+        try:
+            return meaning(term, self.entries)[0]
+        except Refused:
+            raise CannotSay(f"the value of {term.op.name}") from None
 
     def line_meaning(self, number: Any) -> None:
         """A term is what its op's definition says."""

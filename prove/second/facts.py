@@ -14,7 +14,7 @@ from coset.ir.term import CONSTANT, Term
 from coset.ir.types import TensorType
 from coset.prove.second.answer import CannotSay
 from coset.prove.second.classes import Classes
-from coset.prove.second.values import MOVES
+from coset.prove.second.computed import MOVES
 
 FACTS = ("nonnegative", "positive", "finite", "unique_indices")
 

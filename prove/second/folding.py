@@ -10,7 +10,8 @@ from coset.ir.term import CONSTANT, Term
 from coset.ir.types import TensorType
 from coset.prove.second.answer import Refused
 from coset.prove.second.classes import Classes, below
-from coset.prove.second.values import Array, Evaluator, Value, is_float, made_of_constants, moves_alone, same_elements, wide
+from coset.prove.second.formats import Array, is_float, same_elements, wide
+from coset.prove.second.values import Evaluator, Value, made_of_constants, moves_alone
 
 CANCELLED = 256  # k may be this part of the value at most
 

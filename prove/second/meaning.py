@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coset.dialects.onnx_kept import opened
 from coset.ir.term import GET, TUPLE, Term
-from coset.prove.second import language as l
+from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Refused, Unknown
 from coset.prove.second.building import Builder, built
 from coset.prove.second.matching import match

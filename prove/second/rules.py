@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from coset.ir.term import Term
-from coset.prove.second import language as l
+from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Refused, Unknown
 from coset.prove.second.matching import match
 from coset.prove.second.scope import MISSING, Found, Scope, Unbound, value_of

@@ -9,8 +9,8 @@ from typing import Any
 
 from coset.ir.op import Op, find_op
 from coset.ir.types import DTYPES, DType
-from coset.prove.second import algebra, exact
-from coset.prove.second import language as l
+from coset.prove.second import algebra, arithmetic, exact
+from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Unknown
 
 MISSING = object()  # what an optional operand is that is not given
@@ -121,10 +121,10 @@ def value_of(e: l.Expression, found: Found) -> Any:
         case l.Listed(items):
             return listed(items, found)
         case l.Item(whole, index):
-            return algebra.item(value_of(whole, found), value_of(index, found))
+            return arithmetic.item(value_of(whole, found), value_of(index, found))
         case l.Part(whole, first, last):
             ends = [None if end is None else value_of(end, found) for end in (first, last)]
-            return algebra.part(value_of(whole, found), *ends)
+            return arithmetic.part(value_of(whole, found), *ends)
         case l.Choice(condition, yes, no):
             return value_of(yes if _truth(value_of(condition, found)) else no, found)
         case l.Each():
@@ -137,7 +137,7 @@ def value_of(e: l.Expression, found: Found) -> Any:
 def _negative(inner: l.Expression, found: Found) -> Any:
     if isinstance(inner, l.Number) and inner.value == 0 and not inner.whole:
         return -0.0
-    return algebra.minus_one_times(value_of(inner, found))
+    return arithmetic.minus_one_times(value_of(inner, found))
 
 
 def _named(name: str, found: Found) -> Any:
@@ -170,20 +170,27 @@ def _binary(mark: str, left: l.Expression, right: l.Expression, found: Found) ->
     a, b = value_of(left, found), value_of(right, found)
     match mark:
         case "==":
-            return algebra.equal(a, b)
+            return arithmetic.equal(a, b)
         case "!=":
-            return not algebra.equal(a, b)
+            return not arithmetic.equal(a, b)
         case "<":
-            return algebra.less(a, b)
+            return arithmetic.less(a, b)
         case "<=":
-            return algebra.not_more(a, b)
+            return arithmetic.not_more(a, b)
         case ">":
-            return algebra.less(b, a)
+            return arithmetic.less(b, a)
         case ">=":
-            return algebra.not_more(b, a)
+            return arithmetic.not_more(b, a)
         case "in":
-            return algebra.within(a, b)
-    operations = {"+": algebra.plus, "-": algebra.minus, "*": algebra.times, "/": algebra.over, "//": algebra.floor_over, "%": algebra.rest}
+            return arithmetic.within(a, b)
+    operations = {
+        "+": arithmetic.plus,
+        "-": arithmetic.minus,
+        "*": arithmetic.times,
+        "/": arithmetic.over,
+        "//": arithmetic.floor_over,
+        "%": arithmetic.rest,
+    }
     if mark not in operations:
         raise CannotSay(f"`{mark}` between values")
     return operations[mark](a, b)
@@ -238,7 +245,7 @@ def _called(function: str, arguments: tuple[l.Expression, ...], found: Found) ->
     values = listed(arguments, found)
     known = exact.function(function)
     if known is not None:
-        return known(algebra.number(values[0]))
+        return known(arithmetic.number(values[0]))
     if function not in algebra.FUNCTIONS:
         raise CannotSay(f"the function `{function}`")
     try:

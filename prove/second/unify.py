@@ -8,8 +8,8 @@ from typing import Any
 
 from coset.ir.constants import Constant
 from coset.ir.types import CLASSES, DTYPES, DType
-from coset.prove.second import algebra, exact
-from coset.prove.second import language as l
+from coset.prove.second import arithmetic, exact
+from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Unknown
 from coset.prove.second.scope import Found, Unbound, value_of
 
@@ -40,7 +40,7 @@ def _agrees(known: Any, value: Any, dtype: DType | None) -> bool:
             return type(known) is type(value) and bool(known == value)
         if isinstance(value, bool) or isinstance(known, bool):
             return known is value
-        return algebra.equal(known, value) and not _other_zero(known, value)
+        return arithmetic.equal(known, value) and not _other_zero(known, value)
     except Unknown:
         return False
 
@@ -58,10 +58,10 @@ def _other_zero(a: Any, b: Any) -> bool:
 def _stores(known: Any, value: Any, dtype: DType) -> bool:
     """Whether an element is what a number is rounded to, bit for bit."""
     if dtype.kind == "bool":  # truths are written 1 and 0, too
-        return (isinstance(known, bool) or algebra.whole(known)) and bool(algebra.equal(int(known), int(value)))
+        return (isinstance(known, bool) or arithmetic.whole(known)) and bool(arithmetic.equal(int(known), int(value)))
     if isinstance(known, bool):
         return False
-    nearest = exact.rounded(algebra.number(known), dtype)
+    nearest = exact.rounded(arithmetic.number(known), dtype)
     return bool(nearest != nearest and value != value) or nearest.tobytes() == value.tobytes()
 
 
@@ -75,7 +75,7 @@ def _opened(e: l.Expression, value: Any, found: Found, dtype: DType | None) -> I
             if isinstance(value, tuple):
                 yield from _items(items, value, found)
         case l.Unary("-", inner) if dtype is None:
-            yield from unify(inner, algebra.minus_one_times(value), found, None)
+            yield from unify(inner, arithmetic.minus_one_times(value), found, None)
         case l.Binary(mark, left, right) if dtype is None and mark in "+-*/":
             yield from _inverted(mark, left, right, value, found)
         case l.Call("repeat", (item, _), (), None) if (
@@ -111,7 +111,7 @@ def fits(kind: str, value: Any, found: Found) -> bool:
     """Whether a value is of a declared kind."""
     match kind:
         case "int":
-            return algebra.whole(value)
+            return arithmetic.whole(value)
         case "float":
             return (isinstance(value, DType) and value.kind == "float" and value.name != "f8e8m0fnu") or _is_number(value)
         case "bool":
@@ -121,7 +121,7 @@ def fits(kind: str, value: Any, found: Found) -> bool:
         case "combiner":
             return isinstance(value, str) and value != "region"
         case "ints" | "axes" | "dims":
-            return isinstance(value, tuple) and all(algebra.whole(each) for each in value)
+            return isinstance(value, tuple) and all(arithmetic.whole(each) for each in value)
         case "floats":
             return isinstance(value, tuple) and all(_is_number(each) for each in value)
         case "permutation":
@@ -202,12 +202,12 @@ def _solved(mark: str, known: Any, value: Any, first: bool) -> Any:
             raise Unknown("a longer list")
         return value[:rest] if first else value[len(known) :]
     if mark == "+":
-        return algebra.minus(value, known)
+        return arithmetic.minus(value, known)
     if mark == "-":
-        return algebra.plus(value, known) if first else algebra.minus(known, value)
+        return arithmetic.plus(value, known) if first else arithmetic.minus(known, value)
     if mark == "*":
-        return algebra.over(value, known)
-    return algebra.times(value, known) if first else None
+        return arithmetic.over(value, known)
+    return arithmetic.times(value, known) if first else None
 
 
 def settle(found: Found) -> Iterator[Found]:
