@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from coset.proving.meanings import DEFINED, meaning
 
 import coset.dialects
 from coset.feeds import bindings, cases
-from coset.ir.constants import constant_of
+from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
@@ -42,7 +42,7 @@ from coset.pipeline import optimize
 from coset.prove import second
 from coset.prove.certificate import read_certificate
 from coset.prove.kernel import Rejected, verify
-from coset.prove.second import programs
+from coset.prove.second import programs, reading
 from coset.prove.second.classes import Contents, below
 from coset.reference import read_program
 from coset.rules.library import load
@@ -51,6 +51,7 @@ from coset.second import LIBRARY
 assert coset.dialects
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
+CLAIMS = 0.25  # how many corruptions are of the claim
 CLOSE = 1e-5  # of the largest element: what roundings explain
 CRASHES, ACCEPTS, REJECTS = "crashes", second.ACCEPTS, second.REJECTS
 Head = dict[str, Any]
@@ -403,9 +404,24 @@ OF_CERTIFICATE: tuple[Corruption, ...] = (
 # ---------------------------------------------------------------- corruptions of the claim
 
 
-def claim(case: Case, draw: random.Random) -> tuple[Program, str] | None:
-    """AFTER with one weight by one unit (or more), or one attribute of an op changed, and which; None where nothing changes."""
-    terms = below(case.after.roots)
+@dataclass(frozen=True)
+class Change:
+    """A program in which one term is another one."""
+
+    program: Program
+    old: Term
+    new: Term
+
+    def __str__(self) -> str:
+        if self.old.op is CONSTANT:
+            return "a weight"
+        was, now = dict(self.old.attributes), dict(self.new.attributes)
+        return f"{self.old.op}: " + ", ".join(f"{name} {was[name]} -> {now[name]}" for name in was if was[name] != now[name])[:300]
+
+
+def change_of(program: Program, draw: random.Random) -> Change | None:
+    """The program with one weight by one unit (or more), or one attribute of an op changed; None where nothing changes."""
+    terms = below(program.roots)
     weights = [
         term
         for term in terms
@@ -419,15 +435,50 @@ def claim(case: Case, draw: random.Random) -> tuple[Program, str] | None:
     place, changed_term = chosen, new
 
     def change(term: Term, over: Sequence[Term]) -> Term:
-        if term is place:
-            return intern(changed_term.op, tuple(over), changed_term.attributes, changed_term.regions, changed_term.type)
-        return intern(term.op, tuple(over), term.attributes, term.regions, term.type)
+        like = changed_term if term is place else term
+        return intern(like.op, tuple(over), like.attributes, like.regions, like.type)
 
-    if chosen.op is CONSTANT:
-        return programs.changed(case.after, change), str(chosen.op)
-    was, now = dict(chosen.attributes), dict(new.attributes)
-    said = ", ".join(f"{name} {was[name]} -> {now[name]}" for name in was if was[name] != now[name])
-    return programs.changed(case.after, change), f"{chosen.op}: {said[:300]}"
+    return Change(programs.changed(program, change), place, changed_term)
+
+
+def followed(lines: Lines, change: Change) -> None:
+    """The same change wherever a line writes down what was changed."""
+    for line in lines:
+        row = line.get("term")
+        if not isinstance(row, list) or row[0] != change.old.op.name or not isinstance(row[2], dict):
+            continue
+        for name, value in change.old.attributes:
+            if name in row[2] and reading.attribute(row[2][name]) == value:
+                row[2][name] = _written(dict(change.new.attributes)[name])
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, tuple):
+        return [_written(each) for each in value]
+    if isinstance(value, Constant):
+        kind = {"tensor": [{"dtype": value.type.dtype.name}, list(value.type.static or ())]}
+        return {"constant": [kind, base64.b64encode(value.array().tobytes()).decode()]}
+    return value
+
+
+def forged(case: Case, head: Head, lines: Lines, change: Change, texts: Mapping[str, str]) -> None:
+    """Steps in front that would make the old weight the new one: twice its negative is it by a rule, and the new one but for roundings."""
+    both = [programs.by_content(program, Contents()) for program in (case.before, change.program)]
+    terms = list(dict.fromkeys(term for program in both for term in programs.ordered(program)))
+    keys = {term.attribute("value").key: place for place, term in enumerate(terms) if term.op is CONSTANT}
+    old, new = (keys.get(term.attribute("value").key) for term in (change.old, change.new))
+    if old is None or new is None or "double_negate" not in texts:
+        return
+    rule = next((place for place, each in enumerate(head["rules"]) if each["name"] == "double_negate"), len(head["rules"]))
+    if rule == len(head["rules"]):
+        head["rules"].append({"name": "double_negate", "text": texts["double_negate"], "numerics": "exact", "assurance": "proved"})
+    count = len(terms)
+    lines[:0] = [
+        {"term": ["stablehlo.negate", [old], {}]}, {"term": ["stablehlo.negate", [count], {}]}, {"rounded": [count + 1, new]},
+        {"rule": rule, "left": [count + 1], "right": [old]},
+    ]  # fmt: skip
 
 
 def judged(before: Program, after: Program) -> str:
@@ -523,16 +574,23 @@ def kept(folder: Path, only: set[str]) -> list[Case]:
     return cases
 
 
-def trial(case: Case, checkers: Checkers, draw: random.Random) -> dict[str, Any] | None:
-    """One corruption before both checkers."""
+def trial(case: Case, checkers: Checkers, draw: random.Random, texts: Mapping[str, str]) -> dict[str, Any] | None:
+    """One corruption before both checkers; `texts` are the hashes of rules by their names."""
     head, lines = case.parts()
     before, after, what = case.before, case.after, ""
-    if draw.random() < 0.15:
-        changed = claim(case, draw)
-        if changed is None:
+    if draw.random() < CLAIMS:
+        which = draw.choice(("before", "after", "after"))
+        change = change_of(getattr(case, which), draw)
+        if change is None:
             return None
-        after, what = changed[0], f"claim: {changed[1]}"
-        head["after"] = programs.program_hash(programs.by_content(after, Contents()))
+        before, after = (change.program, after) if which == "before" else (before, change.program)
+        head[which] = programs.program_hash(programs.by_content(change.program, Contents()))
+        how = draw.choice(("as it was", "followed", "forged"))
+        if how == "followed":
+            followed(lines, change)
+        elif how == "forged" and change.old.op is CONSTANT and which == "after":
+            forged(case, head, lines, change, texts)
+        what = f"claim, {how}: {which}, {change}"
     else:
         corrupt = draw.choice(OF_CERTIFICATE)
         if not corrupt(head, lines, draw) or packed(head, lines) == packed(*case.parts()):
@@ -599,9 +657,10 @@ def main() -> int:
                 print(f"  {row['case']}: {row['answers']}")
         draw = random.Random(given.seed)
         usable = [case for case in kept_cases if len(case.parts()[1]) > 1]
+        texts = {rule["name"]: rule["text"] for case in kept_cases for rule in case.parts()[0]["rules"]}
         rows: list[dict[str, Any]] = []
         while usable and len(rows) < given.count:
-            row = trial(draw.choice(usable), checkers, draw)
+            row = trial(draw.choice(usable), checkers, draw, texts)
             if row is not None:
                 rows.append(row)
     accepted = [row for row in rows if "judged" in row]

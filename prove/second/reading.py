@@ -43,9 +43,9 @@ def read_lines(source: str | Path | bytes) -> tuple[dict[str, Any], list[dict[st
     if len(lines) < 2 or not all(isinstance(line, dict) for line in lines):
         raise Refused("no head, or no end")
     head, *between, end = lines
-    if head.get("format") != "coset certificate" or head.get("version") != VERSION or isinstance(head["version"], bool):
+    if head.get("format") != "coset certificate" or head.get("version") != VERSION or type(head["version"]) is not int:
         raise Refused("a format or version that is not known here")
-    if end != {"end": len(between)} or isinstance(end.get("end"), bool):
+    if end != {"end": len(between)} or type(end["end"]) is not int:
         raise Refused("the end does not say how many lines there are")
     return head, between
 
