@@ -387,7 +387,7 @@ def head_changed(head: Head, lines: Lines, draw: random.Random) -> bool:
     elif which == 1:
         head["before"], head["after"] = head["after"], head["before"]
     elif which == 2:
-        head["version"] = draw.choice((1, 2, 4, "3", True, 3.0))
+        head["version"] = draw.choice((1, 2, 4, "3", True))
     elif which == 3:
         head["names"] = {"inputs": {}, "outputs": {}}
     else:

@@ -87,7 +87,7 @@ def _any(fact: str) -> Law:
 
 def _product(facts: Facts, term: Term) -> bool:
     a, b = term.operands
-    return facts.classes.equal(a, b) or (facts.holds("nonnegative", a) and facts.holds("nonnegative", b))
+    return a is b or (facts.holds("nonnegative", a) and facts.holds("nonnegative", b))
 
 
 def _quotient(facts: Facts, term: Term) -> bool:

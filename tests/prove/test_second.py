@@ -139,7 +139,17 @@ def test_a_damaged_line_is_rejected(place: int, line: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"version": 2}, {"version": True}, {"names": {}}, {"before": "0" * 64}, {"after": "0" * 64}, {"rules": {}}, {"format": "x"}]
+    "changes",
+    [
+        {"version": 2},
+        {"version": True},
+        {"version": 3.0},
+        {"names": {}},
+        {"before": "0" * 64},
+        {"after": "0" * 64},
+        {"rules": {}},
+        {"format": "x"},
+    ],
 )
 def test_the_head_is_as_the_page_says(changes: dict[str, Any]) -> None:
     assert check(*example(), **changes).verdict == REJECTS
