@@ -1,6 +1,6 @@
 """Corruptions of certificates before both checkers: where they differ, one of them is wrong.
 
-    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--made FOLDER] [--only a,b] [--json FILE]
+    python -m benchmarks.two_checkers [--count 5000] [--seed 0] [--every 1] [--made FOLDER] [--only a,b] [--json FILE]
 
 Each model of the spelling corpus (or of FOLDER, which has `NAME.in.onnx`, `NAME.out.onnx` and `NAME.proof`) is optimized with a
 certificate. Both checkers look at it as it is, and at corruptions that know the format: of the head, of a line (a rule, operands, an
@@ -627,6 +627,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, help="of the corpus each so many-th model")
     parser.add_argument("--made", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", type=Path)
@@ -639,7 +640,7 @@ def main() -> int:
         if given.made:
             kept_cases = kept(given.made, only)
         else:
-            paths = sorted(path for path in CORPUS.glob("*/*") if path.suffix in (".onnxtxt", ".mlir"))
+            paths = sorted(path for path in CORPUS.glob("*/*") if path.suffix in (".onnxtxt", ".mlir"))[:: given.every]
             named = [(f"{path.parent.name}-{path.stem}", path) for path in paths]
             found = [made(name, path, folder) for name, path in named if not only or name in only]
             kept_cases = [case for case in found if case is not None]
@@ -677,7 +678,7 @@ def main() -> int:
         print(json.dumps(row))
     if given.json:
         given.json.write_text(json.dumps({
-            "command": f"python -m benchmarks.two_checkers --count {given.count} --seed {given.seed}",
+            "command": " ".join(["python -m benchmarks.two_checkers", *sys.argv[1:]]), "certificates": len(kept_cases), "corruptions": len(rows),
             "untouched": dict(whole), "tally": tally(rows), "differ": differ, "accepted_claims": accepted, "unsound": unsound,
             "cannot_say": dict(Counter(row["reasons"][1].split(": ", 1)[-1] for row in unsure).most_common(40)),
         }, indent=1) + "\n")  # fmt: skip
