@@ -678,7 +678,8 @@ def main() -> int:
         print(json.dumps(row))
     if given.json:
         given.json.write_text(json.dumps({
-            "command": " ".join(["python -m benchmarks.two_checkers", *sys.argv[1:]]), "certificates": len(kept_cases), "corruptions": len(rows),
+            "command": " ".join(["python -m benchmarks.two_checkers", *sys.argv[1:]]),
+            "certificates": len(kept_cases), "corruptions": len(rows),
             "untouched": dict(whole), "tally": tally(rows), "differ": differ, "accepted_claims": accepted, "unsound": unsound,
             "cannot_say": dict(Counter(row["reasons"][1].split(": ", 1)[-1] for row in unsure).most_common(40)),
         }, indent=1) + "\n")  # fmt: skip

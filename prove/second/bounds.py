@@ -10,7 +10,7 @@ import numpy as np
 
 from coset.ir.term import Term
 from coset.prove.second.algebra import FUNCTIONS
-from coset.prove.second.computed import ELEMENTWISE, matrix_product, rows
+from coset.prove.second.computed import ELEMENTWISE, erf, matrix_product, rows
 from coset.prove.second.formats import Array, Format, growth, wide
 
 
@@ -169,6 +169,11 @@ BOUNDS: dict[str, BoundRule] = {
     "exponential": _function_bound(np.exp),
     "log": _function_bound(np.log),
     "tanh": _function_bound(np.tanh),
+    "log_plus_one": _function_bound(np.log1p),
+    "exponential_minus_one": _function_bound(np.expm1),
+    "logistic": _function_bound(lambda x: 1 / (1 + np.exp(-x))),
+    "cbrt": _function_bound(np.cbrt),
+    "erf": _function_bound(erf),
     "sine": lambda term, f, v, operands: operands[0][1] + 4 * f.eps,
     "cosine": lambda term, f, v, operands: operands[0][1] + 4 * f.eps,
     "power": _power_bound,

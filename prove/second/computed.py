@@ -192,6 +192,11 @@ def _reduce(term: Term, arrays: Sequence[Array]) -> Array:
     return np.asarray(widened).astype(x.dtype)
 
 
+def erf(x: Array) -> Array:
+    """The error function of floats of 64 bits."""
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
+
+
 COMPUTED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
     "stablehlo.add": _in_f32(_no_truths("a sum", np.add)),
     "stablehlo.subtract": _in_f32(_no_truths("a difference", np.subtract)),
@@ -205,6 +210,11 @@ COMPUTED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
     "stablehlo.rsqrt": _in_f32(_floats("rsqrt", lambda x: np.asarray(1 / np.sqrt(x)).astype(x.dtype))),
     "stablehlo.exponential": _in_f32(_floats("exp", np.exp)),
     "stablehlo.log": _in_f32(_floats("log", np.log)),
+    "stablehlo.log_plus_one": _in_f32(_floats("log1p", np.log1p)),
+    "stablehlo.exponential_minus_one": _in_f32(_floats("expm1", np.expm1)),
+    "stablehlo.logistic": _in_f32(_floats("logistic", lambda x: np.asarray(1 / (1 + np.exp(-x))).astype(x.dtype))),
+    "stablehlo.cbrt": _in_f32(_floats("cbrt", np.cbrt)),
+    "chlo.erf": _in_f32(_floats("erf", lambda x: erf(x.astype(np.float64)).astype(x.dtype))),
     "stablehlo.tanh": _in_f32(_floats("tanh", np.tanh)),
     "stablehlo.sine": _in_f32(_floats("sine", np.sin)),
     "stablehlo.cosine": _in_f32(_floats("cosine", np.cos)),
@@ -223,4 +233,4 @@ COMPUTED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
 }
 
 
-ELEMENTWISE = frozenset(name.removeprefix("stablehlo.") for name in COMPUTED) - {"dot_general", "reduce"}
+ELEMENTWISE = frozenset(name.split(".")[1] for name in COMPUTED) - {"dot_general", "reduce"}

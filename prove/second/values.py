@@ -18,7 +18,7 @@ from coset.prove.second.computed import COMPUTED, MOVED, MOVES
 from coset.prove.second.formats import ROUND_UP, Array, form, is_float, wide
 
 BUDGET = 1 << 33  # operations that one certificate may spend
-EACH = 1 << 10  # what an op costs, however small it is
+EACH = 1 << 14  # what an op costs, however small it is
 LARGEST = 1 << 24  # elements of an array, or as many as all constants of the programs have together
 LEAVES = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})
 SAME_BITS = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert"))
@@ -109,7 +109,7 @@ class Evaluator:
         return Value(array, *bounds)
 
     def _bound(self, term: Term, dtype: DType, v: Array, operands: Sequence[tuple[Array, Array]]) -> Array:
-        name = term.op.name.removeprefix("stablehlo.")
+        name = term.op.name.split(".")[1]
         inexact = [bool(e.any()) for _, e in operands]
         if not is_float(dtype):
             return np.zeros(v.shape) if not any(inexact) else np.full(v.shape, np.inf)
