@@ -10,7 +10,7 @@ import numpy as np
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.term import Term, absent, constant, get, make
-from coset.ir.types import BOOL, I64, DType, TensorType
+from coset.ir.types import BOOL, I64, TensorType
 from coset.prove.second import arithmetic, exact
 from coset.prove.second import syntax as l
 from coset.prove.second.absent import LEFT_ALONE, neutral
@@ -19,55 +19,19 @@ from coset.prove.second.matching import assigned
 from coset.prove.second.scope import MARKS, REDUCTIONS, Found, Unbound, rounds, value_of
 
 
-def reshaped(x: Term, shape: tuple[Any, ...]) -> Term:
-    """`x` with another shape."""
-    if x.tensor.shape == shape:
-        return x
-    if _repeated(x) is not None:
-        return spread(_core(x), shape, ())
-    inner = x.operands[0] if x.op.name == "stablehlo.reshape" else x
-    return inner if inner.tensor.shape == shape else make("stablehlo.reshape", (inner,), {"shape": shape})
-
-
-def _repeated(x: Term) -> Term | None:
-    """The term of rank 0 that a broadcast repeats."""
-    return x.operands[0] if x.op.name == "stablehlo.broadcast_in_dim" and x.operands[0].tensor.rank == 0 else None
-
-
-def _core(x: Term) -> Term:
-    return _repeated(x) or x
-
-
-def transposed(x: Term, permutation: tuple[int, ...]) -> Term:
-    """`x` with its dims in another order."""
-    if permutation == tuple(range(x.tensor.rank)):
-        return x
-    made = make("stablehlo.transpose", (x,), {"permutation": permutation})
-    return made if _repeated(x) is None else spread(_core(x), tuple(made.tensor.dims), ())
-
-
-def converted(x: Term, dtype: DType) -> Term:
-    """`x` in another element type."""
-    return x if x.tensor.dtype is dtype else make("stablehlo.convert", (x,), {"dtype": dtype})
-
-
 def spread(x: Term, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Term:
-    """`x` with its dim i along axis `axes[i]` of `shape`: no dim of 1 is repeated, and one that only adds dims of 1 is a reshape."""
+    """`x` with its dim i along axis `axes[i]` of `shape`, in the normal form: dims of 1 that are repeated are reshaped away first, and what
+    only adds dims of 1 is a reshape."""
     if x.tensor.shape == shape and axes == tuple(range(len(shape))):
         return x
-    made = make("stablehlo.broadcast_in_dim", (x,), {"shape": shape, "broadcast_dimensions": axes})
-    if x.tensor.rank == 0:
-        return made if x.op.name != "stablehlo.broadcast_in_dim" else spread(_core(x), shape, ())
-    if _repeated(x) is not None:
-        return spread(_core(x), shape, ())
     kept = [(dim, axis) for dim, axis in zip(x.tensor.dims, axes, strict=True) if dim == shape[axis]]
     places = [axis for _, axis in kept]
     others = [dim for axis, dim in enumerate(shape) if axis not in places]
-    if places == sorted(places) and all(dim == 1 for dim in others):
-        return reshaped(x, shape)
+    if x.tensor.rank and places == sorted(places) and all(dim == 1 for dim in others):
+        return make("stablehlo.reshape", (x,), {"shape": shape})
     if len(kept) < len(axes):
-        return spread(reshaped(x, tuple(dim for dim, _ in kept)), shape, tuple(places))
-    return made
+        x = make("stablehlo.reshape", (x,), {"shape": tuple(dim for dim, _ in kept)})
+    return make("stablehlo.broadcast_in_dim", (x,), {"shape": shape, "broadcast_dimensions": tuple(places)})
 
 
 class Builder:
@@ -218,7 +182,7 @@ class Builder:
             case "swap_last":
                 x = self.term(arguments[0], beside)
                 rank = x.tensor.rank
-                return transposed(x, (*range(rank - 2), rank - 1, rank - 2))
+                return make("stablehlo.transpose", (x,), {"permutation": (*range(rank - 2), rank - 1, rank - 2)})
             case "get":
                 return get(self.term(arguments[0], None), value_of(arguments[1], found))
             case "fold":
