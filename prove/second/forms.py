@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from coset.ir.term import CONSTANT, DIMS, GET, Term
 from coset.ir.types import TensorType
@@ -45,7 +44,7 @@ def _splat(e: l.Call, term: Term, found: Found, match: Match) -> Terms:
 
 
 def _bcast(e: l.Call, term: Term, found: Found, match: Match) -> Terms:
-    """A broadcast, or the operand itself where it has the shape already."""
+    """A broadcast; without axes the operand itself, too, where it has the shape already."""
     inner, named = e.arguments[0], dict(e.named)
     wanted = e.arguments[1] if len(e.arguments) > 1 else None
     if not found.scope.is_term(inner):
@@ -61,42 +60,20 @@ def _bcast(e: l.Call, term: Term, found: Found, match: Match) -> Terms:
             elif axes == tuple(range(rank - operand.tensor.rank, rank)):
                 yield fits
         yield from _bcast_without_ones(e, term, found, match)
-    elif term.op.name == "stablehlo.reshape":
+    elif term.op.name == "stablehlo.reshape" and "axes" not in named:
         yield from _bcast_of_ones(e, term, found, match)
-    for after in match(inner, term, found):
-        fits = after if wanted is None else after.wait(wanted, tuple(term.tensor.dims))
-        yield from unify(named["axes"], tuple(range(term.tensor.rank)), fits, None) if "axes" in named else iter([fits])
+    if "axes" not in named:  # equal shapes leave no trace; where axes are given the op itself is meant
+        for after in match(inner, term, found):
+            yield after if wanted is None else after.wait(wanted, tuple(term.tensor.dims))
 
 
 def _bcast_of_ones(e: l.Call, term: Term, found: Found, match: Match) -> Terms:
-    """A broadcast that only adds dims of 1 is a reshape: the axes say where the dims of the operand are."""
-    inner, named = e.arguments[0], dict(e.named)
+    """A broadcast that only adds dims of 1 in front is a reshape in the normal form."""
     operand, shape = term.operands[0], term.tensor.dims
-    rank = operand.tensor.rank
-    for after in match(inner, operand, found):
-        fits = after if len(e.arguments) < 2 else after.wait(e.arguments[1], tuple(shape))
-        choices = [tuple(range(len(shape) - rank, len(shape)))] if "axes" not in named else _rising(operand.tensor.dims, shape)
-        for axes in choices:
-            others = [dim for axis, dim in enumerate(shape) if axis not in axes]
-            if (
-                len(axes) == rank
-                and tuple(shape[axis] for axis in axes if axis >= 0) == operand.tensor.dims
-                and all(dim == 1 for dim in others)
-            ):
-                yield from unify(named["axes"], axes, fits, None) if "axes" in named else iter([fits])
-
-
-def _rising(few: tuple[Any, ...], many: tuple[Any, ...]) -> list[tuple[int, ...]]:
-    """All ways to find the dims of `few` in `many` in order, where all others are 1."""
-    if not few:
-        return [()] if all(dim == 1 for dim in many) else []
-    found = []
-    for place, dim in enumerate(many):
-        if dim == few[0]:
-            found += [(place, *(place + 1 + axis for axis in rest)) for rest in _rising(few[1:], many[place + 1 :])]
-        if dim != 1:
-            break
-    return found
+    added = len(shape) - operand.tensor.rank
+    if added > 0 and shape[added:] == operand.tensor.dims and all(dim == 1 for dim in shape[:added]):
+        for after in match(e.arguments[0], operand, found):
+            yield after if len(e.arguments) < 2 else after.wait(e.arguments[1], tuple(shape))
 
 
 def _bcast_without_ones(e: l.Call, term: Term, found: Found, match: Match) -> Terms:

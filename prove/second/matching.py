@@ -15,7 +15,6 @@ from coset.prove.second.answer import CannotSay, Unknown
 from coset.prove.second.attributes import match_attributes
 from coset.prove.second.forms import SPECIAL, match_number, match_reduction
 from coset.prove.second.scope import MARKS, MISSING, REDUCTIONS, Found, Unbound, rounds, value_of
-from coset.prove.second.unify import unify
 
 Terms = Iterator[Found]
 IMPLICIT = {"T": "any", "F": "float", "I": "int"}
@@ -186,21 +185,6 @@ def _call(e: l.Call, term: Term, found: Found) -> Terms:
                 yield from match(e.arguments[other], term, found)
                 return
     yield from _applied(op, e, term, found)
-    yield from _without_trace(op, e, term, found)
-
-
-def _without_trace(op: Op, e: l.Call, term: Term, found: Found) -> Terms:
-    """Movement and conversions that do nothing are not there: the operand itself is the term."""
-    if op.name == "stablehlo.convert" and len(e.arguments) == 2:
-        kept = (l.Name("_dtype_of_operand"), e.arguments[1])
-        for inner in match(e.arguments[0], term, found):
-            yield from unify(kept[1], term.tensor.dtype, inner, None)
-    elif op.name == "stablehlo.reshape" and len(e.arguments) == 2:
-        for inner in match(e.arguments[0], term, found):
-            yield from unify(e.arguments[1], tuple(term.tensor.dims), inner, None)
-    elif op.name == "stablehlo.transpose" and len(e.arguments) == 2:
-        for inner in match(e.arguments[0], term, found):
-            yield from unify(e.arguments[1], tuple(range(term.tensor.rank)), inner, None)
 
 
 def _bound_op(name: str, op: Op, found: Found) -> Found | None:
