@@ -22,6 +22,7 @@ LAYERS = {  # DESIGN section 3: what each layer may import
     "extract": {"ir", "dialects", "targets", "egraph"},
 }
 DATA = {"rules.library": "rules/library"}  # folders that hold no code
+PARTS = {"prove.second": "prove/second"}  # packages inside a layer
 JOBS = ("proving", "calibration", "tuning", "commands", "explaining", "reporting")  # jobs of more than a file, in folders of coset/ itself
 COPIED = ("lowering/package_runtime.py", "lowering/package_tiles.py")  # texts of packages
 DOORS = {  # third-party package -> where it may be imported
@@ -75,11 +76,11 @@ def test_folders_links_and_packaging_are_one_list() -> None:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
     mapped = {name.removeprefix("coset."): folder for name, folder in tool["setuptools"]["package-dir"].items() if name != "coset"}
     links = {link.name: str(link.readlink()) for link in (ROOT / "coset").iterdir() if link.is_symlink()}
-    assert mapped == {**{layer: layer for layer in LAYERS}, **DATA}
+    assert mapped == {**{layer: layer for layer in LAYERS}, **DATA, **PARTS}
     assert links == {layer: f"../{layer}" for layer in LAYERS}
-    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{part}" for part in (*JOBS, *LAYERS, *DATA))}
+    assert set(tool["setuptools"]["packages"]) == {"coset", *(f"coset.{part}" for part in (*JOBS, *LAYERS, *DATA, *PARTS))}
     assert {path.parent.name for path in (ROOT / "coset").glob("*/__init__.py") if not path.parent.is_symlink()} == set(JOBS)
-    assert all((ROOT / layer / "__init__.py").exists() for layer in LAYERS)
+    assert all((ROOT / folder / "__init__.py").exists() for folder in (*LAYERS, *PARTS.values()))
 
 
 def test_nothing_unpickles_or_executes_data() -> None:

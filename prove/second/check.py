@@ -1,0 +1,284 @@
+"""The second checker itself: line by line, each by what was joined before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coset.ir.dims import Dim
+from coset.ir.errors import CosetError
+from coset.ir.op import find_op
+from coset.ir.program import Program
+from coset.ir.term import INPUT, Term, constant, make
+from coset.prove.second import language, programs, reading
+from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
+from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.computed import MOVES
+from coset.prove.second.facts import Facts
+from coset.prove.second.folding import Folding
+from coset.prove.second.functions import functions
+from coset.prove.second.meaning import meaning
+from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
+from coset.prove.second.scope import Unbound
+from coset.prove.second.syntax import Entry
+from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of
+
+Entries = dict[str, list[Entry]]
+UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
+UNREAD = ("the hashes of the rules' texts",)
+
+
+class Checker:
+    """Terms by number, what is equal so far, and the rules of the head."""
+
+    def __init__(
+        self, head: dict[str, Any], before: Program, after: Program, entries: Entries, names: Mapping[str, str] | None = None
+    ) -> None:
+        self.contents = Contents()
+        for key, program in (("before", before), ("after", after)):
+            if programs.program_hash(programs.by_content(program, self.contents)) != head.get(key):
+                raise Refused(f"the certificate is about another program {key}")
+        self.before, self.after = self._as_pair(before, after, names or {})
+        self.entries = entries
+        self.rules = self._rules(head)
+        self.terms: list[Term] = []
+        self.known: dict[Term, int] = {}
+        self.classes = Classes()
+        self.promises: dict[str, str] = {}
+        self.loose = False  # whether something was computed whose bits another library may have otherwise
+        own = [programs.ordered(program) for program in (self.before, self.after)]
+        for term in (*own[0], *own[1]):
+            self.add(term)
+        self.facts = Facts(self.classes)
+        self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known)), self.opened), self.classes)
+
+    def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
+        """The two programs with one interface and dims by content."""
+        before, after = (programs.by_content(program, self.contents) for program in (before, after))
+        after = programs.fitted(before, programs.mapped(after, names))
+        after = programs.interface(before, after)
+        return programs.with_content_dims(before), programs.with_content_dims(after)
+
+    def _rules(self, head: dict[str, Any]) -> list[dict[str, Any]]:
+        rules = head.get("rules")
+        if set(head) != {"format", "version", "before", "after", "rules"} or not isinstance(rules, list):
+            raise Refused("the head has other keys than it must")
+        for each in rules:
+            if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "text")):
+                raise Refused("a rule of the head has a name and the hash of its text")
+        return rules
+
+    # ------------------------------------------------------------ terms
+
+    def add(self, term: Term) -> None:
+        """Give a term the next number; one that has a number keeps it."""
+        if term not in self.known:
+            self.known[term] = len(self.terms)
+            self.terms.append(term)
+            self.classes.add(term)
+
+    def term(self, number: Any) -> Term:
+        """The term with a number."""
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.terms):
+            raise Refused(f"there is no term {number!r}")
+        return self.terms[number]
+
+    def several(self, numbers: Any) -> tuple[Term, ...]:
+        """Terms by their numbers."""
+        if not isinstance(numbers, list):
+            raise Refused("numbers of terms are a list")
+        return tuple(self.term(number) for number in numbers)
+
+    # ------------------------------------------------------------ lines
+
+    def line(self, line: dict[str, Any]) -> None:
+        """Check one line, and do what it says."""
+        kind = next(iter(line), "")
+        if kind == "rule" and set(line) == {"rule", "left", "right"}:
+            self.rule(line["rule"], self.several(line["left"]), self.several(line["right"]))
+        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims"):
+            raise Refused("a line of no known form")
+        else:
+            getattr(self, f"line_{kind}")(line[kind])
+
+    def line_term(self, row: Any) -> None:
+        """A term over earlier ones."""
+        if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
+            raise Refused("a term is an op, operands and attributes")
+        op = find_op(row[0])
+        if op is None or op is INPUT:
+            raise Refused(f"there is no op `{row[0]}`")
+        operands = self.several(row[1])
+        if isinstance(row[2], dict):
+            attributes = {name: reading.attribute(value) for name, value in row[2].items()}
+            if set(attributes) != {each.name for each in op.attributes}:
+                raise Refused(f"the attributes of `{op.name}` are others")
+            regions = functions(row[3]) if len(row) == 4 else ()
+        elif len(row) == 4:
+            raise Refused("functions of their own beside those of another term")
+        else:
+            like = self.term(row[2])
+            if like.op is not op:
+                raise Refused("attributes of a term of another op")
+            attributes, regions = dict(like.attributes), like.regions
+        self.add(self.made(op, operands, attributes, regions))
+
+    def made(self, op: Any, operands: Sequence[Term], attributes: dict[str, Any], regions: tuple[Any, ...]) -> Term:
+        """The term with these parts, its type by the op's rule."""
+        try:
+            made = make(op, operands, attributes, regions)
+        except CosetError as error:
+            raise Refused(f"no such term: {error}") from None
+        return self.contents.term(made, made.operands)
+
+    def rule(self, number: Any, left: tuple[Term, ...], right: tuple[Term, ...]) -> None:
+        """An instance of a rule joins its sides."""
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.rules):
+            raise Refused(f"there is no rule {number!r}")
+        rule = self.named(number)
+        try:
+            side, found = instance(rule, left, right)
+        except Unknown as error:
+            raise Refused(str(error)) from None
+        except Unbound as error:
+            raise CannotSay(f"`{error}` of `{rule.name}`, which nothing binds") from None
+        for variable in side.scope.variables.values():
+            asked = found.values.get(variable.name)
+            if variable.kind.fact not in BASIC_FACTS and isinstance(asked, Term) and not self.facts.holds(variable.kind.fact, asked):
+                raise CannotSay(f"no law says that `{variable.name}` of `{rule.name}` is {variable.kind.fact}")
+        self.promises[rule.name] = str(side.promise)
+        for one, other in zip(left, right, strict=True):
+            self.classes.join(one, other)
+
+    def named(self, number: int) -> Named:
+        """The rule of the head with a number."""
+        return named(self.rules[number]["name"], self.entries)
+
+    def line_computed(self, number: Any) -> None:
+        """A term made of constants is its value."""
+        t = self.term(number)
+        value = self.folding.value(t)
+        self._loosened(t)
+        c = self.contents.term(constant(value.array, t.tensor.dtype), ())
+        known = c in self.known
+        self.folding.computed(t, value, c, known)
+        self.add(c)
+        self.classes.join(t, c)
+
+    def line_rounded(self, pair: Any) -> None:
+        """A term made of constants is a constant but for roundings."""
+        t, c = self.pair(pair)
+        value = self.folding.value(t)
+        self.folding.rounded(t, value, c)
+        self.classes.join(t, c)
+
+    def pair(self, numbers: Any) -> tuple[Term, Term]:
+        """Two terms by their numbers."""
+        found = self.several(numbers)
+        if len(found) != 2:
+            raise Refused("two numbers of terms are wanted")
+        return found[0], found[1]
+
+    def _loosened(self, t: Term) -> None:
+        known = MOVES | LEAVES | SAME_BITS
+        self.loose = self.loose or any(each.op.name not in known for each in below([t]))
+
+    def opened(self, term: Term) -> Term:
+        """What a term of a defined op means, for its value."""
+        try:
+            return meaning(term, self.entries)[0]
+        except Refused:
+            raise CannotSay(f"the value of {term.op.name}") from None
+
+    def line_meaning(self, number: Any) -> None:
+        """A term is what its op's definition says."""
+        t = self.term(number)
+        whole, promise = meaning(t, self.entries)
+        if whole.type != t.type:
+            raise Refused("what the definition says has another type")
+        (found,) = self.contents.terms([whole])
+        for term in below([found]):
+            self.add(term)
+        self.promises[f"{t.op.name} (its definition)"] = promise
+        self.classes.join(t, found)
+
+    def line_dims(self, pairs: Any) -> None:
+        """Nodes of the two programs are one computation: so are the sizes that they say."""
+        if not isinstance(pairs, list):
+            raise Refused("pairs of numbers are a list")
+        given = set(self.after.symbols())
+        ends = [set(programs.ordered(program)) for program in (self.before, self.after)]
+        found = [self.pair(pair) for pair in pairs]
+        binding: dict[str, Dim] = {}
+        for a, b in found:
+            joined = len(a.operands) == len(b.operands) and all(map(self.classes.equal, a.operands, b.operands))
+            if a not in ends[0] or b not in ends[1] or not joined or not programs.sized(a) or not programs.sized(b):
+                raise Refused("nodes that are not one computation, or do not say how large they are")
+            for name, dim in programs.places(b.type, a.type):
+                if name not in given:
+                    binding.setdefault(name, dim)
+        for a, b in found:
+            renamed = programs.renamed_term(b, b.operands, binding)
+            if (renamed.op, renamed.exact, renamed.regions, renamed.type) != (a.op, a.exact, a.regions, a.type):
+                raise Refused("nodes that differ in more than the names of their sizes")
+        self.after = programs.with_dims(self.after, binding)
+        own = programs.ordered(self.after)
+        for term in own:
+            self.add(term)
+        self.folding.programs = (self.folding.programs[0], frozenset(own))
+
+    # ------------------------------------------------------------ the claim
+
+    def end(self) -> None:
+        """The outputs are equal, name by name."""
+        ends = [dict(program.outputs) for program in (self.before, self.after)]
+        pairs = [(f"the output {name}", ends[0][name], ends[1][name]) for name in ends[0]]
+        if self.before.effects is not None and self.after.effects is not None:
+            pairs.append(("what the programs do besides", self.before.effects, self.after.effects))
+        for what, one, other in pairs:
+            if one.type != other.type or not self.classes.equal(one, other):
+                if self.loose:
+                    raise CannotSay(f"whether {what} is equal: constants were computed whose last bits are another library's")
+                raise Refused(f"{what} is not shown to be equal")
+
+
+def verify(
+    certificate: str | Path | bytes,
+    before: Program,
+    after: Program,
+    rule_files: Sequence[str | Path],
+    *,
+    names: Mapping[str, str] | None = None,
+) -> Answer:
+    """What the second checker says of a certificate for two programs, with the rules of these files. `names` are the names that inputs and
+    outputs of `after` have in `before`, where they differ."""
+    try:
+        entries = language.read(Path(path).read_text() for path in rule_files)
+    except CannotSay as error:
+        return Answer(CANNOT_SAY, str(error))
+    return answered(certificate, before, after, entries, names=names)
+
+
+def answered(
+    certificate: str | Path | bytes, before: Program, after: Program, entries: Entries, *, names: Mapping[str, str] | None = None
+) -> Answer:
+    """What `verify` says, with the entries of rule files that are read already."""
+    place: int | None = None
+    steps = 0
+    try:
+        head, lines = reading.read_lines(certificate)
+        checker = Checker(head, before, after, entries, names)
+        for number, line in enumerate(lines, start=1):
+            place = number
+            checker.line(line)
+            steps += "term" not in line
+        place = None
+        checker.end()
+    except Refused as error:
+        return Answer(REJECTS, str(error), place, steps)
+    except CannotSay as error:
+        return Answer(CANNOT_SAY, str(error), place, steps)
+    except UNFORESEEN as error:
+        return Answer(CANNOT_SAY, f"{type(error).__name__} on the way: {error}", place, steps)
+    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()), UNREAD)

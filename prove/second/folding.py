@@ -1,0 +1,119 @@
+"""Lines `computed` and `rounded`: which values of constants are admitted, and the bounds that they leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from coset.ir.term import CONSTANT, Term
+from coset.ir.types import TensorType
+from coset.prove.second.answer import Refused
+from coset.prove.second.classes import Classes, below
+from coset.prove.second.formats import Array, is_float, same_elements, wide
+from coset.prove.second.values import Evaluator, Value, made_of_constants, moves_alone
+
+CANCELLED = 256  # k may be this part of the value at most
+
+
+class Folding:
+    """What was computed so far: whose terms the two programs have, and which constants were computed with."""
+
+    def __init__(self, before: Sequence[Term], after: Sequence[Term], evaluator: Evaluator, classes: Classes) -> None:
+        self.programs = (frozenset(before), frozenset(after))
+        self.evaluator = evaluator
+        self.classes = classes
+        self.used: set[Term] = set()
+
+    def value(self, t: Term) -> Value:
+        """The value of a term made of constants.
+
+        Raises:
+            Refused: it is none.
+        """
+        if not made_of_constants(t):
+            raise Refused("a term that is not made of constants alone")
+        return self.evaluator.value(t)
+
+    def computed(self, t: Term, value: Value, c: Term, known: bool) -> None:
+        """Admit that `t` is the constant `c`, which is its value; `known`: `c` had a number before."""
+        if is_float(t.tensor.dtype) and not moves_alone(t):
+            self._admitted(t, value, c)
+        self._no_drift(t, c, value)
+        if value.bound.any():
+            self._no_second_life(t, c, known)
+            self._record(c, value.bound)
+        elif c in self.evaluator.recorded and not self._joined(t, c):
+            self._passed_on(t, c)
+        self._use(t)
+
+    def rounded(self, t: Term, value: Value, c: Term) -> None:
+        """Admit that `t` is the constant `c` but for roundings."""
+        if moves_alone(t):
+            raise Refused("a weight is never another weight")
+        if c.op is not CONSTANT or not isinstance(c.type, TensorType) or c.type != t.type or not is_float(t.tensor.dtype):
+            raise Refused("what a term is rounded to is a constant of its type")
+        self._admitted(t, value, c)
+        self._near(c.attribute("value").array(), value)
+        self._no_drift(t, c, value)
+        if value.bound.any():
+            self._no_second_life(t, c, True)
+        self._record(c, value.bound)
+        self._use(t)
+
+    def _admitted(self, t: Term, value: Value, c: Term) -> None:
+        if not np.isfinite(value.bound).all():
+            raise Refused("an element of what is computed has no error bound")
+        if not self._own(t, c):
+            size = np.abs(wide(value.array))
+            some = size[np.isfinite(size) & (size != 0)]
+            scale = np.maximum(size, np.median(some) if some.size else 0.0)
+            if not (np.where(np.isfinite(size), value.condition, 0) <= scale / CANCELLED).all():
+                raise Refused("numbers that cancel, or absorb others")
+
+    def _own(self, t: Term, c: Term) -> bool:
+        """Whether one program has the term, and only the other one has it as a constant."""
+        one, other = self.programs
+        return (t in one and t not in other and c in other) or (t in other and t not in one and c in one)
+
+    def _near(self, array: Array, value: Value) -> None:
+        if array.dtype.kind in "biuc":
+            if not np.array_equal(array, value.array):
+                raise Refused("the constant has other elements")
+            return
+        finite = np.isfinite(wide(value.array))
+        far = np.abs(wide(array) - wide(value.array))
+        if not np.where(finite, far <= value.bound, same_elements(array, value.array)).all():
+            raise Refused("the constant is further away than roundings explain")
+
+    def _no_drift(self, t: Term, c: Term, value: Value) -> None:
+        for other in {*self.classes.alike(t), *(self.classes.alike(c) if c in self.classes.parent else ())}:
+            if other.op is CONSTANT and other is not c and other.type == t.type:
+                self._near(other.attribute("value").array(), value)
+
+    def _no_second_life(self, t: Term, c: Term, known: bool) -> None:
+        if self._own(t, c) or not known or self._joined(t, c):
+            return
+        places = sum(c in program for program in self.programs)
+        if len(self.classes.alike(c)) > 1 or places != 1 or c in self.used:
+            raise Refused("a constant that stands for another number as well")
+
+    def _joined(self, t: Term, c: Term) -> bool:
+        return c in self.classes.parent and self.classes.equal(t, c)
+
+    def _passed_on(self, t: Term, c: Term) -> None:
+        """A constant with a bound is the value of exact moves of another one, which then has the bound as well."""
+        leaves = [each for each in below([t]) if each.op is CONSTANT]
+        if not moves_alone(t) or len(leaves) != 1:
+            raise Refused("an exact value with the bytes of a rounded one")
+        (leaf,) = leaves
+        if sum(leaf in program for program in self.programs) > 1 or len(self.classes.alike(leaf)) > 1 or leaf in self.used:
+            raise Refused("an exact value with the bytes of a rounded one")
+        self._record(leaf, np.full(leaf.tensor.static or (), self.evaluator.recorded[c].max()))
+
+    def _record(self, c: Term, bound: Array) -> None:
+        known = self.evaluator.recorded.get(c)
+        self.evaluator.recorded[c] = bound if known is None else np.maximum(known, bound)
+
+    def _use(self, t: Term) -> None:
+        self.used.update(each for each in below([t]) if each.op is CONSTANT)

@@ -1,0 +1,447 @@
+"""The second checker: true certificates are accepted, damaged and false ones are not, and it shares no judgement with the first."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import math
+import random
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import coset.dialects
+from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.ir.dims import symbol
+from coset.ir.program import Program
+from coset.ir.term import Term, absent, constant, input_term, make, topological
+from coset.ir.types import DTYPES, F32, TensorType
+from coset.prove.second import ACCEPTS, CANNOT_SAY, REJECTS, Answer, answered, exact, read
+from coset.prove.second.algebra import FUNCTIONS
+from coset.prove.second.answer import Refused, Unknown
+from coset.prove.second.classes import Classes, Contents, below
+from coset.prove.second.facts import Facts
+from coset.prove.second.meaning import meaning
+from coset.prove.second.programs import by_content, ordered, program_hash, with_content_dims
+from coset.prove.second.rules import instance, named
+from coset.prove.second.values import BUDGET, Evaluator, Value
+from coset.second import LIBRARY
+
+assert coset.dialects
+ROOT = Path(__file__).resolve().parents[2]
+ENTRIES = read(path.read_text() for path in LIBRARY)
+N = symbol("n")
+
+
+def x_(name: str, *shape: Any) -> Term:
+    return input_term(name, TensorType(F32, shape))
+
+
+def op(name: str, *operands: Term, **attributes: Any) -> Term:
+    return make(f"stablehlo.{name}", operands, attributes)
+
+
+def floats(*numbers: float) -> Term:
+    return constant(np.array(numbers, np.float32))
+
+
+def program(*roots: Term) -> Program:
+    inputs = tuple(dict.fromkeys(term for term in topological(roots) if term.op.name == "builtin.input"))
+    return Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots)))
+
+
+def head(before: Program, after: Program, *rules: str) -> dict[str, Any]:
+    hashes = [program_hash(by_content(each, Contents())) for each in (before, after)]
+    named_rules = [{"name": name, "text": "0" * 64, "numerics": "", "assurance": ""} for name in rules]
+    return {"format": "coset certificate", "version": 3, "before": hashes[0], "after": hashes[1], "rules": named_rules}
+
+
+def packed(first: Any, lines: list[Any]) -> bytes:
+    return gzip.compress("".join(json.dumps(row) + "\n" for row in [first, *lines, {"end": len(lines)}]).encode())
+
+
+def check(before: Program, after: Program, rules: list[str], lines: list[Any], /, **changes: Any) -> Answer:
+    return answered(packed({**head(before, after, *rules), **changes}, lines), before, after, ENTRIES)
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def example() -> tuple[Program, Program, list[str], list[Any]]:
+    """-(-(x w)) + (b + b) with a transposed weight, as 2b + x w with both folded: the terms of BEFORE and AFTER have the numbers below."""
+    x = x_("x", N, 4)
+    weight, bias = constant(np.arange(24, dtype=np.float32).reshape(6, 4)), constant(np.arange(6, dtype=np.float32))
+    product = dot(x, transpose(weight, (1, 0)), lhs_contract=(1,), rhs_contract=(0,))
+    twice = op("negate", op("negate", product))
+    before = program(op("add", twice, broadcast(op("add", bias, bias), (N, 6), (1,))))
+    folded = constant(np.ascontiguousarray(np.arange(24, dtype=np.float32).reshape(6, 4).T))
+    kept = constant(np.arange(6, dtype=np.float32) * 2)
+    after = program(op("add", broadcast(kept, (N, 6), (1,)), dot(x, folded, lhs_contract=(1,), rhs_contract=(0,))))
+    terms = ordered(before)
+    numbers = {each.op.name: place for place, each in enumerate(terms)}
+    assert [each.op.name.split(".")[1] for each in terms] == [
+        "input", "constant", "transpose", "dot_general", "negate", "negate", "constant", "add", "broadcast_in_dim", "add",
+    ]  # fmt: skip
+    assert numbers["stablehlo.transpose"] == 2
+    # AFTER adds 10: the constant 2b, 11: its broadcast, 12: the folded weight, 13: the product, 14: the sum
+    lines = [
+        {"rule": 0, "left": [5], "right": [3]},
+        {"computed": 2},
+        {"computed": 7},
+        {"term": ["stablehlo.add", [8, 5], {}]},
+        {"rule": 1, "left": [9], "right": [15]},
+    ]
+    return before, after, ["double_negate", "commute[stablehlo.add]"], lines
+
+
+def test_a_true_certificate_is_accepted_with_its_promises() -> None:
+    answer = check(*example())
+    assert str(answer) == ACCEPTS
+    assert dict(answer.promises) == {"double_negate": "exact", "commute[stablehlo.add]": "exact except signed_zero"}
+
+
+@pytest.mark.parametrize("left_out", [0, 1, 2, 4])
+def test_no_step_may_be_missing(left_out: int) -> None:
+    before, after, rules, lines = example()
+    answer = check(before, after, rules, [line for place, line in enumerate(lines) if place != left_out])
+    assert (answer.verdict, answer.reason) == (REJECTS, "the output y0 is not shown to be equal")
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (0, {"rule": 1, "left": [5], "right": [3]}),  # another rule
+        (0, {"rule": 0, "left": [4], "right": [3]}),  # another term
+        (0, {"rule": 0, "left": [3], "right": [5]}),  # the rule read backwards
+        (0, {"rule": 0, "left": [5, 5], "right": [3, 3]}),
+        (0, {"rule": True, "left": [5], "right": [3]}),
+        (0, {"rule": 0, "left": [5.0], "right": [3]}),
+        (0, {"rule": 0, "left": [5], "right": [3], "more": 1}),
+        (0, {"rule": 2, "left": [5], "right": [3]}),
+        (1, {"computed": 3}),  # not of constants alone
+        (1, {"rounded": [2, 10]}),  # a constant of another type
+        (1, {"computed": 99}),
+        (2, {"unknown": 7}),
+        (3, {"term": ["stablehlo.add", [5, 8], {}]}),  # the operands as they were
+        (3, {"term": ["stablehlo.subtract", [8, 5], {}]}),
+        (3, {"term": ["stablehlo.add", [8, 5], {"more": 1}]}),
+        (3, {"term": ["builtin.input", [], {"name": "z", "type": {"tensor": [{"dtype": "f32"}, [2]]}}]}),
+    ],
+)
+def test_a_damaged_line_is_rejected(place: int, line: Any) -> None:
+    before, after, rules, lines = example()
+    assert check(before, after, rules, [line if i == place else each for i, each in enumerate(lines)]).verdict == REJECTS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"version": True},
+        {"version": 3.0},
+        {"names": {}},
+        {"before": "0" * 64},
+        {"after": "0" * 64},
+        {"rules": {}},
+        {"format": "x"},
+    ],
+)
+def test_the_head_is_as_the_page_says(changes: dict[str, Any]) -> None:
+    assert check(*example(), **changes).verdict == REJECTS
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", gzip.compress(b"{}\n"), gzip.compress(b'{"a": 1}\n{"end": 1}\n'), gzip.compress(b"\xff\n")])
+def test_what_is_no_certificate_is_rejected(data: bytes) -> None:
+    before, after, _, _ = example()
+    assert answered(data, before, after, ENTRIES).verdict == REJECTS
+
+
+def test_names_are_an_argument_and_never_the_certificate_s() -> None:
+    x, w, a, b = x_("x", 2), x_("w", 2), x_("a", 2), x_("b", 2)
+    before, after = program(op("subtract", x, w)), program(op("subtract", a, b))
+    data = packed(head(before, after), [])
+    assert answered(data, before, after, ENTRIES).verdict == REJECTS
+    assert answered(data, before, after, ENTRIES, names={"a": "x", "b": "w"}).verdict == ACCEPTS
+    assert answered(data, before, after, ENTRIES, names={"a": "w", "b": "x"}).verdict == REJECTS
+    assert answered(data, before, after, ENTRIES, names={"a": "x", "b": "x"}).verdict == REJECTS
+    assert answered(data, before, after, ENTRIES, names={"a": "x", "b": "w", "c": "y"}).verdict == REJECTS
+
+
+def test_outputs_are_compared_name_by_name() -> None:
+    x = x_("x", 2)
+    one, other = op("negate", x), op("abs", x)
+    before = Program((x,), (("a", one), ("b", other)))
+    reordered, swapped = Program((x,), (("b", other), ("a", one))), Program((x,), (("a", other), ("b", one)))
+    assert check(before, reordered, [], []).verdict == ACCEPTS
+    assert check(before, swapped, [], []).verdict == REJECTS
+
+
+# ---------------------------------------------------------------- constants
+
+
+def rounding(before: Term, after: Term) -> Answer:
+    """What is said of the claim that a term of constants, plus x, is another constant plus x, with a `rounded` line."""
+    x = x_("x", *before.tensor.dims)
+    first, second = program(op("add", x, before)), program(op("add", x, after))
+    terms = [*dict.fromkeys((*ordered(first), *ordered(second)))]
+    return answered(packed(head(first, second), [{"rounded": [terms.index(before), terms.index(after)]}]), first, second, ENTRIES)
+
+
+def test_a_rounding_is_admitted_element_by_element() -> None:
+    third = op("divide", floats(1, 1e30), floats(3, 1))
+    exact_third = np.float32(1) / np.float32(3)
+    assert rounding(third, floats(np.nextafter(exact_third, np.float32(1)), 1e30)).verdict == ACCEPTS
+    assert rounding(third, floats(8, 1e30)).verdict == REJECTS  # small beside the largest element, and false
+
+
+def test_a_weight_is_never_another_weight() -> None:
+    one, other = floats(1, 2), floats(1, np.nextafter(np.float32(2), np.float32(3)))
+    assert rounding(one, other).verdict == REJECTS
+    assert rounding(op("reverse", one, dimensions=(0,)), other).verdict == REJECTS
+
+
+def value(term: Term) -> Value:
+    def nothing(_: Term) -> Term:
+        raise AssertionError("no op is defined here")
+
+    return Evaluator(100, nothing).value(term)
+
+
+def test_numbers_that_cancel_have_a_large_condition_bound() -> None:
+    found = value(op("subtract", op("add", floats(1e8), floats(1)), floats(1e8)))
+    assert found.array[0] == 0
+    assert found.bound[0] >= 1  # 1e8 + 1 is rounded
+    assert found.condition[0] >= 8
+
+
+def test_exact_arithmetic_has_no_bound() -> None:
+    found = value(op("multiply", op("add", floats(1.5, 3), floats(2.25, 4)), floats(2, 4)))
+    assert (found.array.tolist(), found.bound.tolist()) == ([7.5, 28], [0, 0])
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_a_bound_holds_the_exact_result(name: str) -> None:
+    draw = np.random.default_rng(7)
+    a, b = (draw.standard_normal(200).astype(np.float32) for _ in range(2))
+    found = value(op(name, constant(a), constant(b)))
+    operations = {"add": lambda p, q: p + q, "subtract": lambda p, q: p - q, "multiply": lambda p, q: p * q, "divide": lambda p, q: p / q}
+    for got, bound, p, q in zip(found.array, found.bound, a, b, strict=True):
+        whole = operations[name](Fraction(float(p)), Fraction(float(q)))
+        assert abs(Fraction(float(got)) - whole) <= Fraction(float(bound))
+
+
+def test_what_costs_too_much_is_refused() -> None:
+    wide = op("broadcast_in_dim", constant(np.float32(1)), shape=(1 << 13, 1 << 12), broadcast_dimensions=())
+    with pytest.raises(Refused, match=f"more than {BUDGET}"):
+        value(op("dot_general", wide, wide, lhs_contract=(0,), rhs_contract=(0,)))
+
+
+# ---------------------------------------------------------------- instances of rules
+
+
+def holds(name: str, left: Term, right: Term) -> bool:
+    try:
+        instance(named(name, ENTRIES), (left,), (right,))
+    except (Unknown, Refused):
+        return False
+    return True
+
+
+def splat(number: float, *shape: Any) -> Term:
+    return broadcast(constant(np.float32(number)), shape, ())
+
+
+X, Y, M = x_("x", N, 4), x_("y", N, 4), x_("m", 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "right", "near"),
+    [
+        ("double_negate", op("negate", op("negate", X)), X, Y),
+        ("commute[stablehlo.add]", op("add", X, Y), op("add", Y, X), op("add", X, Y)),
+        ("commute[stablehlo.multiply] in algebra", op("multiply", X, Y), op("multiply", Y, X), op("multiply", X, Y)),
+        (
+            "transpose_transpose",
+            op("transpose", op("transpose", x_("t", 2, 3, 4), permutation=(1, 2, 0)), permutation=(1, 2, 0)),
+            op("transpose", x_("t", 2, 3, 4), permutation=(2, 0, 1)),
+            x_("t", 2, 3, 4),
+        ),
+        ("add_negated", op("add", X, op("negate", Y)), op("subtract", X, Y), op("subtract", Y, X)),
+        ("add_negated.reverse", op("subtract", X, Y), op("add", X, op("negate", Y)), op("add", Y, op("negate", X))),
+        ("reciprocal_sqrt", op("divide", splat(1, N, 4), op("sqrt", X)), op("rsqrt", X), op("rsqrt", Y)),
+        (
+            "factor_of_sum",
+            op("add", op("multiply", splat(3, N, 4), X), op("multiply", splat(3, N, 4), Y)),
+            op("multiply", splat(3, N, 4), op("add", X, Y)),
+            op("multiply", splat(4, N, 4), op("add", X, Y)),
+        ),
+        (
+            "divide_quotient",
+            op("divide", op("divide", X, splat(3, N, 4)), splat(7, N, 4)),
+            op("divide", X, splat(21, N, 4)),
+            op("divide", X, splat(float(np.nextafter(np.float32(21), np.float32(22))), N, 4)),
+        ),
+        (
+            "slice_slice",
+            op("slice", op("slice", x_("s", 20), start=(2,), limit=(18,), strides=(2,)), start=(1,), limit=(7,), strides=(3,)),
+            op("slice", x_("s", 20), start=(4,), limit=(11,), strides=(6,)),
+            op("slice", x_("s", 20), start=(4,), limit=(12,), strides=(6,)),
+        ),
+        ("reshape_identity", op("reshape", X, shape=(N, 4)), X, Y),
+        (
+            "reduce_of_reduce",
+            op("reduce", op("reduce", x_("r", 2, 3, 4), dimensions=(1,), combiner="add"), dimensions=(1,), combiner="add"),
+            op("reduce", x_("r", 2, 3, 4), dimensions=(1, 2), combiner="add"),
+            op("reduce", op("transpose", x_("r", 2, 3, 4), permutation=(0, 2, 1)), dimensions=(1, 2), combiner="add"),
+        ),
+        ("onnx.Relu", make("onnx.Relu", (X,)), op("maximum", X, splat(0, N, 4)), op("maximum", X, splat(-0.0, N, 4))),
+        ("onnx.Relu.recognise", op("maximum", X, splat(0, N, 4)), make("onnx.Relu", (X,)), make("onnx.Relu", (Y,))),
+    ],
+)
+def test_an_instance_holds_and_its_neighbour_does_not(name: str, left: Term, right: Term, near: Term) -> None:
+    assert holds(name, left, right)
+    assert not holds(name, left, near)
+    assert not holds(name, right, left) or name.startswith("commute")
+
+
+def test_a_condition_that_is_not_known_does_not_hold() -> None:
+    guarded = op("maximum", op("multiply", X, splat(2, N, 4)), op("multiply", Y, splat(2, N, 4)))
+    assert holds("scaled_maximum", guarded, op("multiply", op("maximum", X, Y), splat(2, N, 4)))
+    negative = op("maximum", op("multiply", X, splat(-2, N, 4)), op("multiply", Y, splat(-2, N, 4)))
+    assert not holds("scaled_maximum", negative, op("multiply", op("maximum", X, Y), splat(-2, N, 4)))
+
+
+def test_a_name_that_no_entry_has_cannot_be_said() -> None:
+    before, after, _, lines = example()
+    assert check(before, after, ["no_such_rule", "commute[stablehlo.add]"], lines).verdict == CANNOT_SAY
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        make("onnx.Softmax", (X,), {"axis": -1}),
+        make("onnx.Gelu", (X,), {"approximate": "tanh"}),
+        make("onnx.Gelu", (X,), {"approximate": "none"}),
+        make("onnx.LayerNormalization", (X, x_("scale", 4), absent()), {"axis": 1, "epsilon": 1e-5}),
+        make("onnx.Gemm", (X, M, absent()), {"alpha": 2.0, "beta": 1.0, "transA": 0, "transB": 0}),
+        make("onnx.Gemm", (X, M, x_("c", 5)), {"alpha": 1.0, "beta": 0.5, "transA": 0, "transB": 0}),
+        make("onnx.HardSigmoid", (X,)),
+        make("onnx.ReduceMean", (X,), {"dimensions": (1,)}),
+        make("onnx.ReduceMean", (X,), {"dimensions": (0,)}),
+    ],
+    ids=lambda term: term.op.name,
+)
+def test_a_meaning_is_an_instance_of_the_definition(term: Term) -> None:
+    whole, _ = meaning(term, ENTRIES)
+    assert whole.type == term.type
+    assert holds(term.op.name, term, whole)
+
+
+def test_a_fact_never_supports_itself() -> None:
+    classes = Classes()
+    doubled = op("add", X, X)
+    classes.add(doubled)
+    classes.join(X, doubled)
+    assert not Facts(classes).holds("nonnegative", X)
+    classes.add(op("abs", Y))
+    classes.join(X, op("abs", Y))
+    assert Facts(classes).holds("nonnegative", doubled)
+
+
+def test_equal_operands_make_equal_terms() -> None:
+    classes = Classes()
+    one, other = op("negate", op("abs", X)), op("negate", op("abs", Y))
+    for each in (one, other):
+        classes.add(each)
+    assert not classes.equal(one, other)
+    classes.join(X, Y)
+    assert classes.equal(one, other)
+    assert not classes.equal(one, X)
+
+
+# ---------------------------------------------------------------- the parts
+
+
+@pytest.mark.parametrize("name", ["f32", "f16", "bf16", "f8e4m3fn", "f8e5m2"])
+def test_a_rational_is_rounded_once_to_the_nearest(name: str) -> None:
+    dtype, draw = DTYPES[name], random.Random(5)
+    largest = float(ml_dtypes.finfo(dtype.numpy).max)
+    for _ in range(2000):
+        number = Fraction(draw.gauss(0, 1) * 2.0 ** draw.randint(-160 if name in ("f32", "bf16") else -30, 5))
+        if abs(number) < largest:
+            assert exact.rounded(number, dtype).tobytes() == np.float64(float(number)).astype(dtype.numpy).tobytes()
+    third = exact.rounded(Fraction(1, 3), dtype)
+    assert abs(Fraction(float(third)) - Fraction(1, 3)) <= Fraction(1, 2) * Fraction(float(ml_dtypes.finfo(dtype.numpy).eps)) / 3
+
+
+def test_zeros_have_signs_and_infinities_are_ieee_s() -> None:
+    assert math.copysign(1, exact.multiplied(Fraction(0), Fraction(-1))) == -1
+    assert exact.divided(Fraction(1), -0.0) == -math.inf
+    assert math.isnan(float(exact.multiplied(math.inf, Fraction(0))))
+    assert exact.added(-0.0, -0.0) == 0
+    assert math.copysign(1, exact.added(-0.0, -0.0)) == -1
+    assert exact.added(-0.0, Fraction(2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result"),
+    [
+        ("compose", ((1, 2, 0), (2, 0, 1)), (0, 1, 2)),
+        ("inverse", ((1, 2, 0),), (2, 0, 1)),
+        ("insert", ((5, 7), (0, 2), 1), (1, 5, 1, 7)),
+        ("drop", ((5, 6, 7), (1,)), (5, 7)),
+        ("join", ((1,), (1,)), (1, 2)),
+        ("without", (4, (1, -1)), (0, 2)),
+        ("broadcast", ((N, 1), (4,)), (N, 4)),
+        ("placement", ((3, 4), (1, 3, 1, 4)), (1, 3)),
+        ("cut", ((2, 3, 4), 6), 2),
+        ("runs", ((2, 4, 1, 3, 8), (8, 3, 8)), ((0, 1), (2, 3), (4,))),
+        ("relocated", ((0, 2), (3, 1, 4), (1, 3, 4)), (1, 2)),
+        ("regrouped", ((2, 3, 4), (6, 4), (0,)), (0, 1)),
+        ("index", ((4, 5, 6), 6), 2),
+        ("ones_at", ((4, 5, 6), (1,)), (4, 1, 6)),
+    ],
+)
+def test_the_index_algebra_is_the_page_s(name: str, arguments: tuple[Any, ...], result: Any) -> None:
+    assert FUNCTIONS[name](*arguments) == result
+
+
+NOT_HERE = {"associative", "commutative", "neutral", "diagonal", "masking", "expanding", "given"}
+
+
+def test_every_function_of_the_page_is_known_or_listed() -> None:
+    lines = (ROOT / "docs" / "rules.md").read_text().splitlines()
+    table = {line.split("`")[1].split("(")[0] for line in lines if line.startswith("| `") and "(" in line.split("`")[1]}
+    assert {name for name in table if name.isidentifier()} - set(FUNCTIONS) - NOT_HERE == {"range"} - set(FUNCTIONS)
+
+
+def test_inner_dims_are_called_by_what_they_are_computed_from() -> None:
+    def sized(name: str) -> Program:
+        inner = symbol(name)
+        found = make("stablehlo.dynamic_reshape", (X, input_term("s", TensorType(DTYPES["i32"], (1,)))), {"shape": (inner,)})
+        return program(op("negate", found))
+
+    one, other = (with_content_dims(sized(name)) for name in ("k", "j"))
+    assert [term.type for term in below(one.roots)] == [term.type for term in below(other.roots)]
+    assert program_hash(sized("k")) != program_hash(sized("j"))
+
+
+def test_it_shares_no_judgement_with_the_first_checker() -> None:
+    allowed = ("coset.ir", "coset.dialects", "coset.prove.second")
+    forbidden = ("coset.ir.evaluate", "coset.dialects.hub", "coset.dialects.expansion")
+    for path in sorted((ROOT / "prove" / "second").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = (
+                [node.module or ""]
+                if isinstance(node, ast.ImportFrom)
+                else [each.name for each in node.names]
+                if isinstance(node, ast.Import)
+                else []
+            )
+            for name in names:
+                assert not name.startswith("coset") or (name.startswith(allowed) and not name.startswith(forbidden)), f"{path.name}: {name}"
