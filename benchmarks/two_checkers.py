@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
-from coset.proving.meanings import DEFINED, meaning
 
 import coset.dialects
 from coset.feeds import bindings, cases
@@ -44,6 +43,7 @@ from coset.prove.certificate import read_certificate
 from coset.prove.kernel import Rejected, verify
 from coset.prove.second import programs, reading
 from coset.prove.second.classes import Contents, below
+from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
 from coset.rules.library import load
 from coset.second import LIBRARY
