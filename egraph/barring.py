@@ -14,7 +14,7 @@ from coset.egraph.encode import ANALYSIS, EncodedRule, Frame
 from coset.egraph.tables import Tables
 from coset.ir.constants import Constant, is_finite
 from coset.ir.op import Op
-from coset.ir.term import CONSTANT, Term
+from coset.ir.term import CONSTANT, Term, topological
 
 BARRING = "barring"
 PRELUDE = f"""
@@ -29,11 +29,24 @@ _CARRYING = frozenset(f"stablehlo.{name}" for name in (
     "add", "subtract", "multiply", "divide", "negate", "abs", "select", "clamp", "maximum", "minimum", "convert", "dot_general",
     "convolution", "reduce", "reduce_window", "pad", "concatenate",
 ))  # fmt: skip
+_ENDING = frozenset((
+    "softmax", "sigmoid", "tanh", "exp", "equal", "greater", "greaterorequal", "less", "lessorequal", "isnan", "isinf", "attention",
+))  # fmt: skip
 
 
 def constants(terms: Iterable[Term]) -> list[Term]:
     """The constants among `terms` that have an infinity or a NaN in them."""
     return [term for term in terms if term.op is CONSTANT and not is_finite(_value(term))]
+
+
+def reached(roots: Iterable[Term]) -> set[Term]:
+    """The terms under `roots` that an infinity or a NaN in a constant reaches."""
+    found: set[Term] = set()
+    for term in topological(roots):
+        own = term.op is CONSTANT and not is_finite(_value(term))
+        if own or (_carries(term.op) and any(operand in found for operand in term.operands)):
+            found.add(term)
+    return found
 
 
 def _value(term: Term) -> Constant:
@@ -62,8 +75,10 @@ def derivations(name: str, tables: Tables) -> Iterator[str]:
 
 
 def _carries(op: Op) -> bool:
-    """Whether an infinity in an operand may come out of `op`; of ops that are not the hub's nothing is known."""
-    return op.name in _CARRYING or op.has("movement") or op.dialect != "stablehlo"
+    """Whether an infinity in an operand may come out of `op` as such; of other dialects' ops only some are known to end its reach."""
+    if op.dialect == "stablehlo":
+        return op.name in _CARRYING or op.has("movement")
+    return op.name.rpartition(".")[2].lower() not in _ENDING
 
 
 def frame_texts(frame: Frame) -> Iterator[str]:

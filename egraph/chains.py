@@ -14,12 +14,14 @@ from typing import TypeGuard
 
 import numpy as np
 
+from coset.egraph.barring import reached
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.op import Array
 from coset.ir.term import Term, make, topological
 from coset.ir.types import DType
 from coset.rules.pattern import Application, Pattern, Variable
+from coset.rules.ranges import NEVER, class_of, verdict_of
 from coset.rules.rule import Rule
 
 PRODUCT = {"stablehlo.dot_general/2"}
@@ -207,10 +209,17 @@ def order_chains(roots: Sequence[Term], rules: Iterable[Rule], cost: ProductCost
     if rule is None:
         return Ordering()
     known = known_terms(roots)
-    chains = find_chains(roots)
+    barred = reached(roots) if "nonfinite" in rule.numerics.exceptions else set()
+    chains = [chain for chain in find_chains(roots) if not barred.intersection(chain.leaves) and _allows(rule, chain)]
     pairs = [(chain.root, best_order(chain, cost, binding, known.__contains__)) for chain in chains]
     changed = tuple((old, new) for old, new in pairs if old is not new)
     return Ordering(Entered(rule, changed) if changed else None, max((len(chain.leaves) for chain in chains), default=0))
+
+
+def _allows(rule: Rule, chain: Chain) -> bool:
+    """Whether the rule holds of the chain's sizes and range: no product is over nothing, and its element type has room."""
+    filled = all(dim != 0 for leaf in chain.leaves for dim in leaf.tensor.dims)
+    return filled and verdict_of(rule, class_of(chain.root.tensor.dtype)) != NEVER
 
 
 def known_terms(roots: Sequence[Term]) -> set[Term]:

@@ -314,8 +314,8 @@ class Denotation:
             return a
         if from_.kind == "bool" and to.kind == "float" and self.real:
             return a
-        kept = not self.rounds or _counts(a) or self._keeps(a, from_, to)
-        if functions.wraps(from_) and to.kind == "float" and self.real and kept and self._unwrapped(a, from_):
+        counted = functions.wraps(from_) and to.kind == "float" and self.real
+        if counted and self._unwrapped(a, from_) and (not self.rounds or _counts(a) or self._keeps(a, from_, to)):
             return a
         if functions.wraps(from_) and functions.wraps(to) and to.bits <= from_.bits:
             return a if to.bits == from_.bits else integers.narrowed(a, to)  # the same bits: what depends on the sign says so

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from coset.prove.deadline import look
 from coset.prove.growth import Growth, Stored, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
+from coset.rules.algebra import Literal
 from coset.rules.applied import decided, matched, right_sides
-from coset.rules.instance import Search, instances
+from coset.rules.instance import Search, instances, possible
 from coset.rules.lock import arrow
 from coset.rules.pattern import Pattern, Variable
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
@@ -59,8 +61,11 @@ def grades(rule: Rule) -> dict[str, Grade]:
     pairs = list(_pairs(rule))
     found: dict[str, Grade] = {}
     known: dict[str, tuple[list[Growth], list[Growth]]] = {}
+    met = _met(rule)
     for name, dtype in CLASSES.items():
         look()
+        if name not in met:
+            continue
         if dtype not in known:
             typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
             plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
@@ -103,6 +108,16 @@ def _over(term: Term, pattern: Pattern, leaves: Mapping[str, Term]) -> Term:
         return leaves[pattern.name]
     operands = [_over(operand, each, leaves) for operand, each in zip(term.operands, pattern.operands, strict=True)]
     return rebuild(term, operands)
+
+
+def _met(rule: Rule) -> set[str]:
+    """The classes of the float types that a rule may meet: those that its variables have, as far as conditions on types leave them."""
+    kinds = rule.compiled.kinds
+    named = [name for name, kind in kinds.items() if kind.word == "dtype"]
+    chosen = possible(rule, named, list(itertools.product(*(sorted(kinds[name].classes, key=str) for name in named))))
+    types = [dtype for each in chosen for dtype in each]
+    types += [pattern.dtype.value for pattern in rule.compiled.types if isinstance(pattern.dtype, Literal)]
+    return {class_of(dtype) for dtype in types if dtype.kind == "float"}
 
 
 def constants_of(rule: Rule) -> frozenset[str]:

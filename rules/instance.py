@@ -184,7 +184,7 @@ def _drawn(rule: Rule, search: Search) -> Iterator[Instance]:
     ranks = search.arrange(list(itertools.product(range(search.least_rank, search.most_rank + 1), repeat=len(packs) + len(unnamed))))
     elements = search.rotated(list(itertools.product(*(_elements(kinds[name].classes, search) for name in dtypes))))
     if search.firing:
-        elements = _possible(rule, dtypes, elements)
+        elements = possible(rule, dtypes, elements)
     search.spent = 0
     chosen = itertools.product(ranks, elements) if search.random is None else itertools.cycle(itertools.product(ranks, elements))
     for chosen_ranks, chosen_dtypes in search.first(chosen, search.attempts):
@@ -411,7 +411,7 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     return found
 
 
-def _possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
+def possible(rule: Rule, dtypes: Sequence[str], elements: Sequence[tuple[DType, ...]]) -> list[tuple[DType, ...]]:
     """The choices of element types of which no condition about element types alone is false."""
     left = list(elements)
     for condition in rule.compiled.conditions:

@@ -32,7 +32,8 @@ rule products
   "Products of three matrices in the other order."
   for a: F[M, K], b: F[K, N], c: F[N, P]
   (a @ b) @ c => a @ (b @ c)
-  numerics reassociates
+  where K > 0 and N > 0
+  numerics reassociates except nonfinite
 
 rule scale
   "A number moves behind a sum."
