@@ -84,7 +84,7 @@ def _exactly(
         return broken
     if numerics.word == "real":
         return _undefined(one, other, sides, inputs, numbers, plain=plain)
-    return _unlike(numerics, one, other, plain=plain)
+    return _unlike(numerics, one, other, _stored_alike(a, b, sides[0].tensor.dtype), plain=plain)
 
 
 def _real(numerics: Numerics) -> bool:
@@ -98,13 +98,13 @@ def _stored_alike(a: Array, b: Array, dtype: DType) -> Array:
         return np.zeros(a.shape, bool)
     with np.errstate(all="ignore"):
         first, second = (np.asarray(cast(each, dtype)).astype(np.float64) for each in (a, b))
-    return np.asarray((first == second) & np.isfinite(first))
+    return np.asarray((first == second) | (np.isnan(first) & np.isnan(second)))
 
 
-def _unlike(numerics: Numerics, one: Exact, other: Exact, *, plain: bool) -> Difference | None:
-    """Where one side is finite and the other not, or they are no numbers of another kind."""
+def _unlike(numerics: Numerics, one: Exact, other: Exact, alike: Array, *, plain: bool) -> Difference | None:
+    """Where one side is finite and the other not, or they are no numbers of another kind, unless they are stored `alike`."""
     a, b = one.value, other.value
-    excused = ~np.isfinite(a) if "masked" in numerics.exceptions else np.zeros(a.shape, bool)
+    excused = alike | ~np.isfinite(a) if "masked" in numerics.exceptions else alike
     mixed = (np.isfinite(a) != np.isfinite(b)) & ~excused & _sure(one, other, plain=plain)
     broken = _first(mixed, "one side is finite, the other is not")
     if broken is not None or not plain:
