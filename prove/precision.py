@@ -46,8 +46,8 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
     widest = max(computed, default=0)
     for term, value in after.items():
         dtype = term.tensor.dtype
-        if not _computes(term) or _held(value, dtype):
-            continue
+        if term in before or not _computes(term) or _held(value, dtype) or not np.isfinite(value).any():
+            continue  # it is there on the left, or nothing is rounded
         same = [bits(other.tensor.dtype) for other, seen in before.items() if _same(seen, value)]
         if bits(dtype) < (min(same) if same else widest):
             return f"the right side stores `{term.op.name}` in {dtype}, the left side the same value in a finer type"
