@@ -28,7 +28,7 @@ import coset.dialects
 from benchmarks.promise_oracle import BITS, PRECISION, RANGE, VALUES, broken, sides
 from coset.ir.errors import CosetError
 from coset.ir.op import all_ops
-from coset.prove.check import check_rules
+from coset.prove.check import Effort, check_rules
 from coset.rules.elaborate import rules_of
 from coset.rules.ground import given, instance
 from coset.rules.library import check_files, read_text
@@ -172,7 +172,7 @@ def judged(attack: Attack) -> Judged:
     """The verdict on a rule of the corpus."""
     start = time.perf_counter()
     try:
-        (verdict,) = check_rules(attack.rules, repaired=False)
+        (verdict,) = check_rules(attack.rules, effort=Effort(repaired=False))
         assurance, method = verdict.assurance, verdict.method
     except RuleError as error:
         assurance, method = "refuted", error.message
@@ -196,7 +196,7 @@ def renamed(attack: Attack, count: int) -> Counter[str]:
         rules = [
             replace(rule, name=rule.name.replace(family, f"{family}_{number}", 1), family=f"{family}_{number}") for rule in attack.rules
         ]
-        (verdict,) = check_rules(rules, proofs=False, repaired=False)
+        (verdict,) = check_rules(rules, effort=Effort(proofs=False, repaired=False))
         found[verdict.assurance] += 1
     return found
 

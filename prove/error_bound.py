@@ -85,6 +85,7 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         return found if isinstance(value, tuple) else found[0]
     name, unit = term.op.name, roundoff(np.asarray(value).dtype)
     magnitude = np.abs(np.asarray(value, np.float64)) if np.asarray(value).dtype.kind != "c" else np.abs(value)
+    magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)  # an infinity does not round
     if term.op.has("movement"):  # the errors move as the elements do; integers (indices, shapes) say where
         exact = np.asarray(value).dtype.kind in "biu"
         moved = [x if np.asarray(x).dtype.kind in "biu" else error for x, error in zip(operands, errors, strict=True)]
@@ -97,6 +98,7 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         a, b = (np.abs(_real(operand)) for operand in operands)
         count = 1 + max(1, int(np.prod(np.shape(operands[1]))))
         own = count * unit * _applied(term, [a, b])
+        own = np.where(np.isfinite(np.asarray(value)), own, 0.0)
         return own + _applied(term, [a, errors[1]]) + _applied(term, [errors[0], b]) + _applied(term, [errors[0], errors[1]])
     if name == "stablehlo.compare":
         unsure = np.abs(_real(operands[0]) - _real(operands[1])) <= errors[0] + errors[1]
@@ -132,7 +134,8 @@ def _reduction_error(term: Term, operand: Any, error: Any, magnitude: Array, uni
     axes = term.attribute("dimensions")
     count = int(np.prod([np.shape(operand)[axis] for axis in axes], initial=1))
     if combiner == "add":
-        return np.sum(error, axis=axes) + count * unit * np.sum(np.abs(_real(operand)), axis=axes)  # type: ignore[no-any-return]
+        rounded = count * unit * np.sum(np.abs(_real(operand)), axis=axes)
+        return np.asarray(np.sum(error, axis=axes) + np.where(np.isfinite(rounded), rounded, 0.0))  # an infinity does not round
     if combiner == "multiply":
         relative = np.sum(error / np.abs(_real(operand)), axis=axes)
         return np.asarray(np.nan_to_num(magnitude * (relative + count * unit), nan=np.inf))

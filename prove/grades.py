@@ -62,17 +62,19 @@ def grades(rule: Rule) -> dict[str, Grade]:
     found: dict[str, Grade] = {}
     known: dict[str, tuple[list[Growth], list[Growth]]] = {}
     met = _met(rule)
+    stands = any(term.tensor.dtype == DTYPES["f32"] for pair in pairs for term in topological(pair) if _is_float(term))
     for name, dtype in CLASSES.items():
         look()
         if name not in met:
             continue
-        if dtype not in known:
-            typed = [each for each in (_typed(pair, DTYPES[dtype]) for pair in pairs) if each is not None]
+        key = dtype if stands else name  # a type that is written down has no other in its place
+        if key not in known:
+            typed = [each for each in (_typed(pair, name, DTYPES[dtype]) for pair in pairs) if each is not None]
             plain = [growth(*pair, constants=constants, facts=facts) for pair in typed]
             many = [(pair, each) for pair, each in zip(typed, plain, strict=True) if each.counted]
-            known[dtype] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each)) for pair, each in many]
-        if known[dtype][0]:
-            found[name] = _grade(name, *known[dtype])
+            known[key] = plain, [growth(*pair, constants=constants, most=MANY, known=_drawn(each)) for pair, each in many]
+        if known[key][0]:
+            found[name] = _grade(name, *known[key])
     return found
 
 
@@ -125,9 +127,9 @@ def constants_of(rule: Rule) -> frozenset[str]:
     return frozenset(name for fact, name in rule.facts if fact == "const")
 
 
-def admitted_at(found: Growth, dtype: DType) -> bool:
-    """Whether what is stored in types of the range of this one is admitted."""
-    return all(value.admitted for value in found.values if class_of(value.dtype) == class_of(dtype))
+def admitted_at(found: Growth, *classes: str) -> bool:
+    """Whether what is stored in types of these classes is admitted."""
+    return all(value.admitted for value in found.values if class_of(value.dtype) in classes)
 
 
 def joined(found: Sequence[Mapping[str, Grade]]) -> dict[str, Grade]:
@@ -151,7 +153,7 @@ def _drawn(found: Growth) -> dict[Term, Stored]:
 def _grade(name: str, plain: Sequence[Growth], counted: Sequence[Growth]) -> Grade:
     """The grade by instances with the numbers of elements that they have, and with very many."""
     every = [*plain, *counted]
-    good = {id(each): admitted_at(each, DTYPES[CLASSES[name]]) for each in every}
+    good = {id(each): admitted_at(each, name, class_of(DTYPES[CLASSES[name]])) for each in every}
     if all(good.values()):
         verdict = ALWAYS
     elif not any(good.values()):
@@ -198,10 +200,12 @@ def _pairs(rule: Rule) -> Iterator[tuple[Term, Term]]:
             continue
 
 
-def _typed(pair: tuple[Term, Term], dtype: DType) -> tuple[Term, Term] | None:
-    """The instance with floats of this type in the place of those of f32; None where it has none, or cannot be."""
-    if not any(term.type.dtype == DTYPES["f32"] for term in topological(pair) if isinstance(term.type, TensorType)):
-        return None
+def _typed(pair: tuple[Term, Term], name: str, dtype: DType) -> tuple[Term, Term] | None:
+    """The instance with floats of this type in the place of those of f32, or as it is where it has others of this class and none of f32;
+    None where it has none, or cannot be."""
+    floats = {term.tensor.dtype for term in topological(pair) if _is_float(term)}
+    if DTYPES["f32"] not in floats:
+        return pair if any(class_of(own) == name for own in floats) else None
     if dtype == DTYPES["f32"]:
         return pair
     try:

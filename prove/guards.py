@@ -25,7 +25,7 @@ MOST = 3  # repairs that are offered
 CLASSES = ("float", "int", "signed", "unsigned", "bool")
 # from the least that is given up to the most
 PROMISES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("exact", ("signed_zero",)), ("reassociates", ()), ("reassociates", ("nonfinite",)), ("reassociates", ("masked",)), ("real", ()),
+    ("exact", ("signed_zero",)), ("reassociates", ()), ("reassociates", ("nonfinite",)), ("real", ()),
 )  # fmt: skip
 WORDS = ("exact", "reassociates", "real")
 

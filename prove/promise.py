@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from coset.dialects.expansion import expanded
 from coset.dialects.hub_scalars import cast
+from coset.ir.constants import is_finite
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, topological
+from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import DType, TensorType
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.exact_evaluation import Exact, Narrow, Numbers, exact, lost, wide_inputs, widened
@@ -84,7 +86,10 @@ def _exactly(
         return broken
     if numerics.word == "real":
         return _undefined(one, other, sides, inputs, numbers, plain=plain)
-    return _unlike(numerics, one, other, _stored_alike(a, b, sides[0].tensor.dtype), plain=plain)
+    alike = _stored_alike(a, b, sides[0].tensor.dtype)
+    if "masked" in numerics.exceptions and _masks(sides):
+        alike = alike | ~np.isfinite(a) | ~np.isfinite(b)
+    return _unlike(numerics, one, other, alike, plain=plain)
 
 
 def _real(numerics: Numerics) -> bool:
@@ -101,19 +106,24 @@ def _stored_alike(a: Array, b: Array, dtype: DType) -> Array:
     return np.asarray((first == second) | (np.isnan(first) & np.isnan(second)))
 
 
+def _masks(sides: tuple[Term, Term]) -> bool:
+    """Whether a constant of one of the sides is infinite: a mask that closes places."""
+    terms = topological(expanded(sides, keep=lambda _: False))
+    return any(term.op is CONSTANT and not is_finite(term.attribute("value")) for term in terms)
+
+
 def _unlike(numerics: Numerics, one: Exact, other: Exact, alike: Array, *, plain: bool) -> Difference | None:
-    """Where one side is finite and the other not, or they are no numbers of another kind, unless they are stored `alike`."""
+    """Where one side is finite and the other not, or they are no numbers of two kinds, unless `alike`: stored as one, or masked."""
     a, b = one.value, other.value
-    excused = alike | ~np.isfinite(a) if "masked" in numerics.exceptions else alike
-    mixed = (np.isfinite(a) != np.isfinite(b)) & ~excused & _sure(one, other, plain=plain)
+    mixed = (np.isfinite(a) != np.isfinite(b)) & ~alike & _sure(one, other, plain=plain)
     broken = _first(mixed, "one side is finite, the other is not")
     if broken is not None or not plain:
         return broken
-    turned = np.isinf(a) & np.isinf(b) & (a != b) & ~excused
+    turned = np.isinf(a) & np.isinf(b) & (a != b) & ~alike
     broken = _first(turned, "an infinity changes its sign")
     if broken is None and "nonfinite" not in numerics.exceptions:
         broken = _first(
-            (np.isnan(a) != np.isnan(b)) & ~np.isfinite(a) & ~np.isfinite(b) & ~excused, "an infinity becomes a NaN, or a NaN an infinity"
+            (np.isnan(a) != np.isnan(b)) & ~np.isfinite(a) & ~np.isfinite(b) & ~alike, "an infinity becomes a NaN, or a NaN an infinity"
         )
     return broken
 

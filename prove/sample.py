@@ -48,7 +48,7 @@ THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and 
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
 PLAIN = (KINDS[1], KINDS[2], NONFINITE, GRID)  # kinds of numbers of few digits
-STORED = (KINDS[0], KINDS[1])  # kinds on which stored results are looked at too
+STORED = KINDS[0]  # the kind on which stored results are looked at, too: others overflow, which may come and go
 
 
 @dataclass(frozen=True)
@@ -266,8 +266,7 @@ class Situation:
     def _difference(self, pair: tuple[Term, Term], inputs: Mapping[str, Array], left: Array, right: Array, kind: str) -> Difference | None:
         numerics = self.rule.numerics
         exactly = numerics.word in ("reassociates", "real")
-        stored = STORED[:1] if numerics.word == "real" else STORED  # over the reals an overflow may come and go
-        if not exactly or kind in stored or left.shape != right.shape or left.dtype != right.dtype:
+        if not exactly or kind == STORED or left.shape != right.shape or left.dtype != right.dtype:
             found = difference_of(numerics, left, right, pair, inputs)
             if found is not None or not exactly:
                 return found

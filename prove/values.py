@@ -28,7 +28,7 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
 
     - `moderate`: normal numbers; `zeros`: numbers of few digits, both zeros and `thresholds` among them;
     - `special`: NaN, infinities, the largest, the smallest and subnormal numbers as well (of integers: the ends of the range);
-      `nonfinite`: the same without numbers that leave the range of f64 at once;
+      `nonfinite`: the same without the largest and the smallest, of which functions leave the range of f64;
     - `large`: what overflows in exponentials; `range`: numbers of every magnitude that the type has; `ends`: only the ends of the ranges
       of integers.
     """
@@ -79,8 +79,7 @@ def _floats(generator: np.random.Generator, dtype: DType, size: tuple[int, ...],
     info = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     if kind in (*KINDS[1:], NONFINITE):
         values = _plain(generator, dtype, size, thresholds)
-        wide = kind == NONFINITE and dtype.bits == 64
-        picked = values if kind == KINDS[1] else generator.choice(_NONFINITE if wide else _specials(dtype), size)
+        picked = values if kind == KINDS[1] else generator.choice(_NONFINITE if kind == NONFINITE else _specials(dtype), size)
         return np.where(generator.random(size) < 0.5, picked, values)
     base = generator.normal(size=size)
     if kind == LARGE:

@@ -23,7 +23,7 @@ TRIVIAL = {"same_term": "both sides are the same term"}  # refused when they are
 REPAIRS = {
     "add_zero": ["numerics exact except signed_zero (proved)"],
     "assoc_exact": ["numerics reassociates (proved)", "F: int (proved)"],
-    "log_of_exponential": ["numerics real (proved)"],
+    "exponential_of_log": ["numerics real (proved)"],
     "minus_itself": ["numerics real"],
     "product_by_quotient": ["I: float and numerics reassociates (proved)"],
     "quotient_by_itself_reassociates": ["numerics real (proved)"],
