@@ -66,6 +66,13 @@ FILES = 25  # one program in so many goes through files and the command line, to
 EMPTY_WINDOW = "expects window to have positive value"  # a size that was symbolic and turned out to be 0
 TAME = (1e-3, 1e2)  # sizes of numbers of which sums and products of a few neither overflow nor vanish in any float type of 16 bits
 
+# why the checker of certificates does not admit a constant that was folded: drawn programs compute with numbers that no model has
+ROUNDINGS = "no certificate: a constant is computed with roundings that are not admitted"
+ROUNDED = (
+    "it is computed from rounded numbers", "it is ill-conditioned", "there is no bound of how it rounds",
+    "a rounded value is a constant that stands for something else already", "the value stands for a rounded number already",
+)  # fmt: skip
+
 
 class Failure(AssertionError):
     """What went wrong, in two words, and how."""
@@ -82,6 +89,7 @@ class Account:
     programs: int = 0
     changed: int = 0
     certified: int = 0
+    uncertified: int = 0  # for a rounding of a constant that the checker does not admit
     bitwise: int = 0
     compared: int = 0
     instances: int = 0
@@ -138,8 +146,13 @@ def examine(program: Program, means: Means, account: Account, *, files: bool = F
         try:
             said = accepted(certify(Way(program, wanted_roots(task), solved, program, after), phases), program, after, phases)
         except Uncertified as error:
-            raise Failure("no certificate", error.message) from None
-    account.certified += 1
+            if not any(reason in error.message for reason in ROUNDED):
+                raise Failure("no certificate", error.message) from None
+            account.unsaid[ROUNDINGS] += 1
+            account.uncertified += 1
+            said = {"promises": {"": [rule.name for rule in used]}}
+        else:
+            account.certified += 1
     proof = {rule.name: rule for phase in phases for rule in phase.rules}
     compare(program, after, [proof[name] for names in said["promises"].values() for name in names if name in proof], account)
     instances(program, solved.saturation, account)
@@ -384,6 +397,9 @@ def through_files(program: Program, means: Means, account: Account) -> None:
             code = command(["optimize", *arguments]) or command(["verify", proof, before, after])
         if code == 2 and EMPTY_WINDOW in said.getvalue():
             account.unsaid["the result is refused, and not handed out: MLIR takes no convolution over windows without elements"] += 1
+            return
+        if code == 3 and any(reason in said.getvalue() for reason in ROUNDED):
+            account.unsaid[ROUNDINGS] += 1
             return
         if code == 3 and SIZED_TWICE in said.getvalue():
             account.unsaid[f"no certificate: {SIZED_TWICE}"] += 1
