@@ -16,6 +16,7 @@ from coset.ir.term import input_term, make
 from coset.ir.types import DTYPES, F32, I32, TensorType
 from coset.rules.definition import is_defined
 from tests.coset.drawn_hub import LEFT_OUT, Drawing, bank, drawn_ops, drawn_program
+from tests.coset.forged import forged
 from tests.coset.random_programs import Account, Failure, Means, compare, fails, report, try_number
 from tests.coset.smaller_programs import shrunk
 
@@ -85,6 +86,7 @@ def test_a_false_rule_is_found(name: str, op: str, text: str, tmp_path: Path) ->
     """By one of the programs that have its op, which becomes a few ops that show it. What is drawn depends on the library's rules."""
     path = tmp_path / "planted.rules"
     path.write_text(FALSE.format(name=name, text=text))
+    forged(path)
 
     def wrong(program: Program) -> bool:
         return fails(program, EXACT, "values", [path])
