@@ -18,7 +18,7 @@ from coset.dialects.expansion import expanded
 from coset.ir.constants import Constant, constant_of
 from coset.ir.op import Array
 from coset.ir.term import CONSTANT, Region, Term, constant, make, topological
-from coset.ir.types import DTYPES, DType, TensorType, TupleType
+from coset.ir.types import DTYPES, DType, TensorType, TupleType, dtype_of
 from coset.prove.error_bound import evaluate_bounded
 from coset.rules.functions import FUNCTIONS
 
@@ -65,8 +65,6 @@ def wide_inputs(inputs: Mapping[str, Array]) -> dict[str, Array]:
 def _wide_array(array: Array) -> Array:
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
-    from coset.ir.types import dtype_of
-
     return array.astype(np.float64) if array.dtype.kind not in "biuO" and dtype_of(array.dtype).kind == "float" else array
 
 
