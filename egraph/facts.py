@@ -11,7 +11,7 @@ from coset.egraph.tables import Tables
 from coset.ir.constants import Constant
 from coset.ir.term import AttributeItems
 from coset.prove.laws import KEEPING, LAWS, MOVING, UNIQUE, F, N, P, of_constant, of_iota
-from coset.rules.syntax import NUMBERS, PATTERNS
+from coset.rules.facts import NUMBERS, PATTERNS
 
 SUMS = "sums"  # payloads of folds by sums and products: the relation of their numbers
 NAMES = (*NUMBERS, *PATTERNS)

@@ -85,7 +85,7 @@ def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: An
         return found if isinstance(value, tuple) else found[0]
     name, unit = term.op.name, roundoff(np.asarray(value).dtype)
     magnitude = np.abs(np.asarray(value, np.float64)) if np.asarray(value).dtype.kind != "c" else np.abs(value)
-    magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)  # an infinity does not round
+    magnitude = np.where(np.isinf(magnitude), 0.0, magnitude)  # an infinity does not round; a NaN that is computed has no bound
     if term.op.has("movement"):  # the errors move as the elements do; integers (indices, shapes) say where
         exact = np.asarray(value).dtype.kind in "biu"
         moved = [x if np.asarray(x).dtype.kind in "biu" else error for x, error in zip(operands, errors, strict=True)]

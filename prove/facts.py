@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from coset.dialects.hub_terms import splat
 from coset.ir.term import Term, make, rebuild, topological
 from coset.ir.types import TensorType
+from coset.rules.facts import NUMBERS
 from coset.rules.rule import Rule
-from coset.rules.syntax import NUMBERS
 
 
 def truths(rule: Rule, inputs: Sequence[Term]) -> tuple[Term, ...]:

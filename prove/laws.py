@@ -1,4 +1,4 @@
-"""Facts about the numbers of a term, derived from what is below: `NUMBERS` and `PATTERNS` of `coset.rules.patterns`.
+"""Facts about the numbers of a term, derived from what is below: `NUMBERS` and `PATTERNS` of `coset.rules.facts`.
 
 A fact about floats is true of every element that is no NaN, as it is computed: the exponential is not positive, since it may underflow
 to 0, and a product of positive numbers is not either. `finite` excludes NaN too. What is not derived is unknown, and no rule fires on it.
@@ -16,7 +16,8 @@ import numpy as np
 from coset.ir.constants import Constant
 from coset.ir.term import Term
 from coset.ir.types import DType
-from coset.rules.patterns import PATTERNS, has_pattern
+from coset.rules.constants import has_pattern
+from coset.rules.facts import PATTERNS
 
 MOST = 1 << 16  # elements of a constant that are looked at
 N, P, F, ANY = "nonnegative", "positive", "finite", ""

@@ -10,7 +10,8 @@ import numpy as np
 
 from coset.ir.op import Array
 from coset.ir.types import DTYPES, DType
-from coset.rules.patterns import NUMBERS, PATTERNS, has_pattern
+from coset.rules.constants import has_pattern
+from coset.rules.facts import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
 LARGE, ENDS, RANGE, NONFINITE, GRID = "large", "ends", "range", "nonfinite", "grid"

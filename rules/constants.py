@@ -1,4 +1,4 @@
-"""What the index algebra reads off constants: small lists of integers, and the pattern of a triangular mask."""
+"""What rules and the index algebra read off constants: small lists of integers, triangular masks, facts about the elements."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from coset.ir.constants import Constant
 from coset.ir.dims import size
+from coset.ir.op import Array
 from coset.rules.scalar import Undefined
 
 MOST_INTEGERS = 4096
@@ -66,3 +67,12 @@ def _read_triangle(value: Constant) -> tuple[int, float] | None:
         return None
     others = matrix[~seen]
     return (k, float(others[0])) if np.all(others == others[0]) else None
+
+
+def has_pattern(values: Array, fact: str) -> bool:
+    """Whether `values` are `unique_indices` (no two are equal) or `sparse` (2:4: of four neighbours in a row at most two are not 0)."""
+    if fact == "unique_indices":
+        return bool(np.unique(values).size == values.size)
+    if not values.ndim or values.shape[-1] % 4:
+        return False
+    return bool(np.all(np.count_nonzero(values.reshape(*values.shape[:-1], values.shape[-1] // 4, 4), axis=-1) <= 2))

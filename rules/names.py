@@ -11,6 +11,7 @@ from coset.ir.op import Op, find_op, loaded_ops
 from coset.ir.types import CLASSES, DTYPES, DType
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
+from coset.rules.facts import NUMBERS
 from coset.rules.functions import FUNCTIONS
 from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
@@ -187,7 +188,7 @@ def tensor_names(names: Names, kind: syntax.TensorKind) -> None:
     if kind.fact == "unique_indices" and any(dtype.kind not in ("int", "uint") for dtype in _dtypes(names, kind)):
         help = "declare a type of integers: I, or one that is declared so, J: int"
         raise RuleError(f"`{kind.fact}` is said of integers, and {kind.dtype} is more", place=kind.place, help=help)
-    if kind.fact in syntax.NUMBERS and any(dtype.kind != "float" for dtype in _dtypes(names, kind)):
+    if kind.fact in NUMBERS and any(dtype.kind != "float" for dtype in _dtypes(names, kind)):
         help = "declare a type of floats: F, or one that is declared so, G: float"
         raise RuleError(f"`{kind.fact}` is said of floats, and {kind.dtype} is more", place=kind.place, help=help)
     for dim in kind.dims:

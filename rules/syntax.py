@@ -8,9 +8,6 @@ from decimal import Decimal
 from typing import Union
 
 from coset.ir.errors import CosetError, Place
-from coset.rules import patterns
-
-NUMBERS, PATTERNS = patterns.NUMBERS, patterns.PATTERNS
 
 
 class RuleError(CosetError):

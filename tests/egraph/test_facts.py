@@ -19,8 +19,8 @@ from coset.ir.types import BOOL, DTYPES, tensor
 from coset.prove.laws import LAWS, MOVING, of_constant
 from coset.prove.values import KINDS, LARGE, draw, fits, fitted
 from coset.rules.elaborate import rules_of
+from coset.rules.facts import NUMBERS
 from coset.rules.parser import parse
-from coset.rules.syntax import NUMBERS
 
 assert coset.dialects
 CASES = [(fact, op, way) for fact, own in LAWS.items() if fact in NUMBERS for op, ways in own.items() for way in ways]

@@ -155,7 +155,16 @@ def test_the_head_is_as_the_page_says(changes: dict[str, Any]) -> None:
     assert check(*example(), **changes).verdict == REJECTS
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", gzip.compress(b"{}\n"), gzip.compress(b'{"a": 1}\n{"end": 1}\n'), gzip.compress(b"\xff\n")])
+NO_CERTIFICATES = {
+    "nothing": b"",
+    "not compressed": b"{}",
+    "no head": gzip.compress(b"{}\n"),
+    "another head": gzip.compress(b'{"a": 1}\n{"end": 1}\n'),
+    "no text": gzip.compress(b"\xff\n"),
+}
+
+
+@pytest.mark.parametrize("data", NO_CERTIFICATES.values(), ids=NO_CERTIFICATES)
 def test_what_is_no_certificate_is_rejected(data: bytes) -> None:
     before, after, _, _ = example()
     assert answered(data, before, after, ENTRIES).verdict == REJECTS

@@ -12,11 +12,11 @@ import pytest
 from pygments.token import Error, Keyword, Name, Whitespace
 
 from coset.cli import run
+from coset.rules.facts import NUMBERS, PATTERNS
 from coset.rules.format import format_text
 from coset.rules.highlight import introducing, textmate
 from coset.rules.parser import grammar, keywords
 from coset.rules.pygments_lexer import RuleLexer
-from coset.rules.syntax import NUMBERS, PATTERNS
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "rules" / "rules.tmLanguage.json"
