@@ -1,7 +1,7 @@
 """The attack on the prover of rules: false rules that it must refute, and true ones beside them that it must show.
 
     python -m benchmarks.false_rules [--kind K ..] [--sample N --seed S] [--names N] [--json PATH]
-    python -m benchmarks.false_rules --generate 200 --seed 0      # writes benchmarks/attacks/generated.rules anew
+    python -m benchmarks.false_rules --generate 100 --seed 1      # writes benchmarks/attacks/generated_1.rules anew
 
 `benchmarks/attacks/` has the rules by kind. An oracle that knows nothing of the prover (`benchmarks.promise_oracle`) is shown the input
 below each false rule first: one that breaks no promise there is a mistake of the corpus. Then each rule is tested and proved as
@@ -268,7 +268,8 @@ def main() -> None:
     if arguments.generate is not None:
         from benchmarks.generated_rules import generate
 
-        generate(FOLDER / f"{GENERATED}.rules", arguments.generate, arguments.seed)
+        name = f"{GENERATED}_{arguments.seed}" if arguments.seed else GENERATED
+        generate(FOLDER / f"{name}.rules", arguments.generate, arguments.seed)
         return
     attacks = chosen(arguments.kind or kinds(), arguments.sample, arguments.seed)
     if arguments.names:

@@ -99,7 +99,10 @@ def _tried(rule: Rule, instance: Instance, generator: np.random.Generator) -> Wi
         inputs = {}
         for name, type in zip(rule.variables, instance.variable_types, strict=True):
             assert isinstance(type, TensorType) and type.static is not None
-            inputs[name] = fitted(drawn(generator, type.dtype, type.static, manner), facts.get(name, ""))
+            fact = facts.get(name, "")
+            if fact == "const" and rule.numerics.word != "exact" and type.dtype.kind == "float":
+                fact = "finite"  # as docs/numerics.md says of constants
+            inputs[name] = fitted(drawn(generator, type.dtype, type.static, manner), fact)
         try:
             found = broken(rule, pair, inputs, meant=False)
             if found is None or _unsure(pair, found) or undefined(pair, inputs):

@@ -27,8 +27,8 @@ def cases_of(rule: Rule, search: Search, any_number: numbers.Marked | None) -> I
             yield case
             continue
         try:
-            for pair in any_number.any_numbers(case.sides):
-                yield replace(case, sides=pair, truths=any_number.truths(rule, inputs(pair)))
+            for pair, stored in any_number.any_numbers(case.sides):
+                yield replace(case, sides=pair, truths=any_number.truths(rule, inputs(pair)), stored=stored)
         except numbers.Mistaken:
             search.gaps.add("numbers that look alike")
 

@@ -39,12 +39,14 @@ class _Question(Exception):
 
 @dataclass(frozen=True)
 class Case:
-    """Both sides of an instance, dims that are not negative there, truths about the numbers in it, and what its constants round."""
+    """Both sides of an instance, dims that are not negative there, truths about the numbers in it, what its constants round, and the
+    results of definitions that were opened in it."""
 
     sides: tuple[Term, Term]
     facts: tuple[Dim, ...] = ()
     truths: tuple[Term, ...] = ()
     numbers: tuple[Numbers, Numbers] = ((), ())
+    stored: frozenset[Term] = frozenset()
 
 
 def decided(rule: Rule, instance: Instance, gaps: set[str]) -> Iterator[Case]:

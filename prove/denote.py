@@ -48,17 +48,17 @@ class Split(Exception):
 
 class Denotation:
     """Elements of terms where `known` holds. `real`: floats are real numbers; else every float operation is an atom. `rounds`: written
-    conversions that round do so over the reals too. `numbers`: what constants are the roundings of.
+    conversions that round do so over the reals too, but for those `stored`. `numbers`: what constants are the roundings of.
 
     `opaque` are elementwise ops that stay uninterpreted: what is shown holds for any elementwise op in their place.
     """
 
     def __init__(
         self, known: Known, *, real: bool, rounds: bool = True, exceptions: frozenset[str] = frozenset(),
-        opaque: frozenset[str] = frozenset(), numbers: Mapping[Term, Decimal] = NO_NUMBERS,
+        opaque: frozenset[str] = frozenset(), numbers: Mapping[Term, Decimal] = NO_NUMBERS, stored: frozenset[Term] = frozenset(),
     ) -> None:  # fmt: skip
         self.known, self.real, self.rounds, self.exceptions, self.opaque = known, real, rounds, exceptions, opaque
-        self.numbers = numbers
+        self.numbers, self.stored = numbers, stored
         self.domain = Domain(self._closed, self._positive)
         self.reals = Reals(self.domain)
         self.folds = Folds()
@@ -213,7 +213,9 @@ class Denotation:
         if name == "compare":
             return self._compare(term.attribute("direction"), operands, term.operands[0].tensor.dtype)
         if name == "convert":
-            return self._converted(operands[0], term.operands[0].tensor, term.tensor)
+            floats = term.operands[0].tensor.dtype.kind == term.tensor.dtype.kind == "float"
+            stored = self.real and floats and term in self.stored
+            return operands[0] if stored else self._converted(operands[0], term.operands[0].tensor, term.tensor)
         if name == "clamp":
             low, x, high = operands
             return self.scalar("minimum", [self.scalar("maximum", [x, low], term.tensor), high], term.tensor)

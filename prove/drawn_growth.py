@@ -21,7 +21,8 @@ from coset.prove.retyped import retyped
 from coset.prove.values import draw, fitted
 from coset.rules.definition import evaluate_defined
 
-DRAWS = 40
+DRAWS, RAISED = 40, 80  # draws, and how many more where something is raised to a power
+RAISING = frozenset({"exponential", "exponential_minus_one", "power", "logistic", "log_plus_one", "cosh", "sinh"})
 LARGEST_DEGREE = 4
 SPREADS = (0.0, 1.0, 4.0, 24.0)  # of the elements of one input, as powers of 2 about one that is drawn
 VAST = 1e9  # log2 of what is beyond f64
@@ -57,9 +58,14 @@ def measured(
     inputs = [term for term in topological(terms) if term.op.name == "builtin.input"]
     fixed = [_fixed(term, constants) for term in left]
     found = {term: Measured(-math.inf, -math.inf, -math.inf) for term in right}
-    for turn in range(DRAWS):
-        bound = span if turn % 2 else room / (1 + turn // 2 % LARGEST_DEGREE)
-        given = {str(term.attribute("name")): _drawn(generator, term, bound, facts) for term in inputs}
+    raised = any(term.op.name.rpartition(".")[2] in RAISING for term in topological(wide))
+    for turn in range(DRAWS + (RAISED if raised else 0)):
+        if turn < DRAWS:
+            bound = span if turn % 2 else room / (1 + turn // 2 % LARGEST_DEGREE)
+            given = {str(term.attribute("name")): _drawn(generator, term, bound, facts) for term in inputs}
+        else:  # numbers of which powers fill the range, and of which sums and differences are small
+            middle = float(np.exp2(generator.uniform(0.0, math.log2(span))))
+            given = {str(term.attribute("name")): _about(generator, term, middle, facts) for term in inputs}
         try:
             with np.errstate(all="ignore"):
                 ends = [_ends(value) for value in evaluate(wide, given, fallback=evaluate_defined)]
@@ -106,3 +112,12 @@ def _drawn(generator: np.random.Generator, term: Term, bound: float, facts: Mapp
     logs = generator.uniform(-bound, bound) + generator.uniform(-spread, spread, type.static)
     signs = np.where(generator.random(type.static) < generator.choice([0.0, 0.5]), -1.0, 1.0)
     return fitted(np.asarray(signs * np.exp2(np.clip(logs, -bound, bound))), facts.get(name, ""))
+
+
+def _about(generator: np.random.Generator, term: Term, middle: float, facts: Mapping[str, str]) -> Array:
+    """An input all of whose numbers are near `middle`, or all near its negative."""
+    type, name = term.tensor, str(term.attribute("name"))
+    assert type.static is not None
+    if type.dtype.kind != "float":
+        return fitted(draw(generator, type.dtype, type.static, "moderate"), facts.get(name, ""))
+    return fitted(np.asarray(generator.choice([-1.0, 1.0]) * middle + generator.normal(size=type.static)), facts.get(name, ""))

@@ -45,13 +45,15 @@ class Open(Exception):
 @dataclass(frozen=True)
 class Sense:
     """What equal means: `real`: floats are real numbers, else bit by bit up to `exceptions`; `domains`: both sides must be undefined
-    for the same inputs; `opaque`: elementwise ops that stay uninterpreted; `rounds`: written conversions round over the reals too."""
+    for the same inputs; `opaque`: elementwise ops that stay uninterpreted; `rounds`: written conversions round over the reals too, but for
+    those by which a definition that was opened stores its result, `stored`."""
 
     real: bool
     domains: bool = False
     exceptions: frozenset[str] = frozenset()
     opaque: frozenset[str] = frozenset()
     rounds: bool = True
+    stored: frozenset[Term] = frozenset()
 
 
 Numbers = tuple[tuple[Term, Decimal], ...]  # constants of a side, with the numbers that they are the roundings of
@@ -115,7 +117,8 @@ def _equal_in(left: Term, right: Term, index: tuple[Dim, ...], known: Known, sen
     """One case of the index, shown with these numbers for constants."""
     sides = [
         Denotation(
-            known, real=sense.real, rounds=sense.rounds, exceptions=sense.exceptions, opaque=sense.opaque, numbers=dict(own)
+            known, real=sense.real, rounds=sense.rounds, exceptions=sense.exceptions, opaque=sense.opaque, numbers=dict(own),
+            stored=sense.stored,
         )
         for own in numbers
     ]  # fmt: skip

@@ -15,7 +15,7 @@ import numpy as np
 
 from coset.dialects.expansion import expanded
 from coset.ir.op import Array
-from coset.ir.term import Term, make, topological
+from coset.ir.term import CONSTANT, PARAMETER, Term, make, topological
 from coset.ir.types import TensorType
 
 LIBRARY_ULPS = 4.0  # NumPy's elementary functions are within 4 ulp of the truth (NumPy's own test limits)
@@ -72,10 +72,46 @@ def evaluate_bounded(root: Term, inputs: Mapping[str, Array], *, rounds: bool = 
             if not term.operands or values[term] is None:
                 errors[term] = None if values[term] is None else np.zeros(np.shape(values[term]))
             else:
-                errors[term] = _error(term, operands, [errors[operand] for operand in term.operands], values[term])
-                if term.op.name == "stablehlo.convert" and not rounds:
-                    errors[term] = _carried(term, operands, [errors[operand] for operand in term.operands], values[term])
+                errors[term] = _judged(term, operands, [errors[operand] for operand in term.operands], values[term], rounds)
     return np.asarray(values[primitive]), np.asarray(errors[primitive], np.float64)
+
+
+def _judged(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any, rounds: bool) -> Any:
+    """The error of the value of an op."""
+    if term.op.name == "stablehlo.map" and all(error is not None for error in errors):
+        return _of_a_map(term, operands, errors, value, rounds)
+    if term.op.name == "stablehlo.convert" and not rounds:
+        return _carried(term, operands, errors, value)
+    found = _error(term, operands, errors, value)
+    return np.where(_overflows(operands, value), np.inf, found) if rounds and not isinstance(value, tuple) else found
+
+
+def _overflows(operands: Sequence[Any], value: Any) -> Array:
+    """Where a value is infinite though all operands are finite: how far it is off is not known."""
+    floats = [operand for operand in operands if not isinstance(operand, tuple) and operand is not None and _is_float(operand)]
+    if not floats or not _is_float(value) or not all(np.isfinite(np.asarray(each, np.float64)).all() for each in floats):
+        return np.zeros(np.shape(value), bool)
+    return np.isinf(np.asarray(value, np.float64))
+
+
+def _of_a_map(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any, rounds: bool) -> Any:
+    """The error of a map: that of its function on whole arrays, where that has elementwise ops alone."""
+    (region,) = term.regions
+    (root,) = expanded(region.results, keep=lambda _: False)
+    values: dict[Term, Any] = {}
+    found: dict[Term, Any] = {}
+    for each in topological([root]):
+        if each.op is PARAMETER:
+            values[each], found[each] = operands[each.attribute("index")], errors[each.attribute("index")]
+            continue
+        if each.op is not CONSTANT and (not each.op.has("elementwise") or each.op.meaning is None):
+            return _error(term, operands, errors, value)
+        own = [values[operand] for operand in each.operands]
+        assert each.op.meaning is not None
+        values[each] = each.op.meaning(each, own, {})
+        spread = [np.broadcast_to(found[operand], np.shape(values[each])) for operand in each.operands]
+        found[each] = _judged(each, own, spread, values[each], rounds) if own else np.zeros(np.shape(values[each]))
+    return np.broadcast_to(found[root], np.shape(value))
 
 
 def _error(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any) -> Any:

@@ -194,6 +194,8 @@ def _left_the_range(term: Term, operands: Sequence[Any], value: Any) -> bool:
     if isinstance(value, tuple) or not floats or np.asarray(value).dtype.kind not in "fc" or term.op.has("movement"):
         return False
     array = np.asarray(value)
+    if name in ("reduce", "reduce_window") and not floats[0].size:
+        return False  # the extreme of nothing is infinite and was not computed
     if not np.isfinite(array).all() and all(np.isfinite(x).all() for x in floats) and name not in _OTHER_POLES:
         place = _POLES.get(name)
         if place is None or not (floats[min(place, len(floats) - 1)] == 0).any():

@@ -52,13 +52,14 @@ class Marked:
     cases: tuple[Signs, ...]
     rounded: bool  # whether floats are no real numbers
 
-    def any_numbers(self, pair: tuple[Term, Term]) -> Iterator[tuple[Term, Term]]:
-        """Both sides with definitions opened and inputs for the numbers, in each case that there is.
+    def any_numbers(self, pair: tuple[Term, Term]) -> Iterator[tuple[tuple[Term, Term], frozenset[Term]]]:
+        """Both sides with definitions opened and inputs for the numbers, in each case that there is, and the results of the definitions.
 
         Raises:
             Mistaken: a constant may be one of two numbers, or one that a definition states.
         """
-        left, right = expanded(pair, keep=lambda _: False)
+        results: set[Term] = set()
+        left, right = expanded(pair, lambda _: False, results)
         self._check_own(pair, (left, right))
         for signs in self.cases:
             changed: dict[Term, Term] = {}
@@ -66,7 +67,7 @@ class Marked:
                 operands = [changed[operand] for operand in term.operands]
                 made = self._made(term, signs)
                 changed[term] = rebuild(term, operands) if made is None else made
-            yield changed[left], changed[right]
+            yield (changed[left], changed[right]), frozenset(changed[term] for term in results if term in changed)
 
     def truths(self, rule: Rule, inputs: Sequence[Term]) -> tuple[Term, ...]:
         """What the conditions say of the numbers among `inputs`, compared with each other or with a number that their type has."""

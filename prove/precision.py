@@ -7,6 +7,8 @@ their precision are not opened.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,6 +29,8 @@ SAME = 1e-9  # of the largest element: values this near are of one exact evaluat
 # ops that keep digits that their parts lose, and what they are opened into
 PRECISE = {"log_plus_one": "log", "exponential_minus_one": "exponential", "erfc": "erf"}
 
+WHOLE = frozenset({"floor", "ceil", "round_nearest_even", "round_nearest_afz", "remainder"})  # what they are the rest of is exact
+
 
 def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers: tuple[Numbers, Numbers]) -> str:
     """What the right side of an instance stores with fewer digits than the left one; empty where nothing is. Decided on `inputs`, which
@@ -35,8 +39,7 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
     if opened:
         return f"the right side opens `{opened}`, which is made for its precision"
     left, right = expanded(pair, keep=lambda _: False)
-    narrow = {term.tensor.dtype for term in topological((left, right)) if _is_float(term)}
-    if len(narrow) < 2:
+    if not any(_is_float(term) for term in topological((left, right))):
         return ""
     try:
         before, after = (_values(side, inputs, own) for side, own in zip((left, right), numbers, strict=True))
@@ -44,6 +47,9 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
         return ""
     computed = [bits(term.tensor.dtype) for term in before if _computes(term)]
     widest = max(computed, default=0)
+    moved = _moved(before, after, right)
+    if moved:
+        return moved
     for term, value in after.items():
         dtype = term.tensor.dtype
         if term in before or not _computes(term) or _held(value, dtype) or not np.isfinite(value).any():
@@ -52,6 +58,35 @@ def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers
         if bits(dtype) < (min(same) if same else widest):
             return f"the right side stores `{term.op.name}` in {dtype}, the left side the same value in a finer type"
     return ""
+
+
+def _moved(before: Mapping[Term, Array], after: Mapping[Term, Array], right: Term) -> str:
+    """What the right side computes of other numbers than the left one, though that is exact as it stands: a fraction, or a variance, whose
+    numbers lie about their mean."""
+    for term in topological([right]):
+        if _base(term) not in WHOLE and not _is_cut(term):
+            continue
+        for operand in term.operands:
+            if operand in after and _computes(operand) and not any(_same(seen, after[operand]) for seen in before.values()):
+                return f"the right side moves something into `{_base(term)}`, which is exact as it stands"
+    if any(_about_the_mean(*each, 3) for each in before.items()) and not any(_about_the_mean(*each, 2) for each in after.items()):
+        return "the right side opens a variance about the mean, which is made for its precision"
+    return ""
+
+
+def _is_cut(term: Term) -> bool:
+    """Whether it is a conversion of a float to a whole number."""
+    return _base(term) == "convert" and _is_float(term.operands[0]) and not _is_float(term)
+
+
+def _about_the_mean(term: Term, value: Array, least: int) -> bool:
+    """Whether values are differences from the mean along some of their axes that have at least so many elements."""
+    if _base(term) != "subtract" or not np.isfinite(value).all() or not np.any(value):
+        return False
+    largest = np.abs(value).max()
+    chosen = (axes for count in range(1, value.ndim + 1) for axes in itertools.combinations(range(value.ndim), count))
+    counts = ((axes, math.prod(value.shape[axis] for axis in axes)) for axes in chosen)
+    return any(np.abs(value.sum(axes)).max() <= SAME * largest * count for axes, count in counts if count >= least)
 
 
 def _opens(pair: tuple[Term, Term]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -21,9 +22,9 @@ from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers
 from coset.prove.flat import shapeless
-from coset.prove.precision import lost_precision
+from coset.prove.precision import bits, lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
-from coset.prove.values import ENDS, GRID, KINDS, LARGE, NONFINITE, RANGE, draw, fitted, grid
+from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
 from coset.rules.definition import evaluate_defined
@@ -32,6 +33,7 @@ from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
 from coset.rules.rule import Attributes, Numerics, Rule, RuleTypeError, build
 from coset.rules.scalar import Undefined
+from coset.rules.uses import sizes
 
 ELEMENTS = 4096  # instances with larger operands are passed over
 DTYPES = 9  # element types of a class
@@ -44,6 +46,7 @@ HIGH = 6  # the highest rank of packs, in one draw of so many as `HIGH_EVERY`
 HIGH_EVERY = 4
 RANK = 3  # that of the other draws
 EMPTY_EVERY, LONG_EVERY = 6, 3  # of so many draws one has dims of 0, one more places than a narrow integer counts
+SIZES_EVERY = 4  # of so many draws one has dims that the rule itself speaks of
 THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
 MOST_THRESHOLDS = 24  # numbers of an instance that are drawn as elements
@@ -103,10 +106,12 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     generator = np.random.default_rng(list(hashlib.blake2b(own.encode(), digest_size=16).digest()))
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
-    counted, rows = _counts(rule), shapeless(rule)
+    counted, rows, stated = _counts(rule), shapeless(rule), sizes(rule)
     for round in range(4 * cases):
         look()
         drawing = _turn(search, own, round, counted, rows)
+        sized = stated and round % SIZES_EVERY == SIZES_EVERY - 2
+        search.sizes = stated[(round // SIZES_EVERY + seed) % len(stated)] if sized else ()
         fired = 0
         for instance in instances(rule, search):
             look()
@@ -198,7 +203,7 @@ def _kinds(numerics: Numerics) -> tuple[str, ...]:
     if numerics.word == "exact":
         return (*KINDS, RANGE)
     if numerics.word == "reassociates":
-        return (*KINDS[:2], NONFINITE, LARGE, RANGE)
+        return (*KINDS[:2], NONFINITE, LARGE, RANGE, NEAR)
     return (*KINDS[:2], ENDS, RANGE) if numerics.word == "real" else (*KINDS[:2], ENDS)
 
 
@@ -323,7 +328,22 @@ def _thresholds(pair: tuple[Term, Term]) -> tuple[float, ...]:
             for number in term.attribute("value").array().astype(np.float64).reshape(-1):
                 if np.isfinite(number) and number:
                     found |= {float(number): None, -float(number): None}
-    return tuple(found)[:MOST_THRESHOLDS]
+    return (*_ties(pair), *found)[:MOST_THRESHOLDS]
+
+
+def _ties(pair: tuple[Term, Term]) -> Iterator[float]:
+    """Numbers that two conversions one after the other round to another one than the last alone: just beside the middle between two
+    numbers of the coarser type, where the finer type of the first does not tell them from it."""
+    terms = topological(expanded(pair, keep=lambda _: False))
+    floats = {t.tensor.dtype for t in terms if isinstance(t.type, TensorType) and t.tensor.dtype.kind == "float"}
+    digits = sorted({bits(dtype) for dtype in floats})
+    wide = {t.tensor.dtype.bits for t in terms if isinstance(t.type, TensorType) and t.tensor.dtype.kind in ("int", "uint")}
+    if not any(term.op.name == "stablehlo.convert" for term in terms):
+        return
+    for coarse, fine in itertools.pairwise(digits):
+        yield from (1 + 2.0**-coarse + sign * 2.0 ** -(fine + 1) for sign in (1, -1))
+    for size in sorted(wide):
+        yield from (2.0 ** (size - 2) * (1 + 2.0**-coarse) + sign for coarse in digits if coarse < size - 3 for sign in (1, -1))
 
 
 def results(sides: tuple[Term, Term]) -> list[tuple[Term, Term]]:

@@ -14,7 +14,7 @@ from coset.rules.constants import has_pattern
 from coset.rules.facts import NUMBERS, PATTERNS
 
 KINDS = ("moderate", "zeros", "special")
-LARGE, ENDS, RANGE, NONFINITE, GRID = "large", "ends", "range", "nonfinite", "grid"
+LARGE, ENDS, RANGE, NONFINITE, GRID, NEAR = "large", "ends", "range", "nonfinite", "grid", "near"
 # what an exponential takes to infinity while products of a few and sums of many stay finite, by the largest exponent of the float type
 EXPONENTIAL_OVERFLOWS = {16: 12.0, 128: 150.0, 1024: 1000.0}
 MOST_LARGE = 1.2  # times that: two products of sums, of f16 or an 8-bit type, shall not overflow by themselves
@@ -30,6 +30,7 @@ def draw(generator: np.random.Generator, dtype: DType, shape: Sequence[int], kin
     - `moderate`: normal numbers; `zeros`: numbers of few digits, both zeros and `thresholds` among them;
     - `special`: NaN, infinities, the largest, the smallest and subnormal numbers as well (of integers: the ends of the range);
       `nonfinite`: the same without the largest and the smallest, of which functions leave the range of f64;
+    - `near`: numbers about one that is drawn, which differ in their last digits;
     - `large`: what overflows in exponentials; `range`: numbers of every magnitude that the type has; `ends`: only the ends of the ranges
       of integers.
     """
@@ -57,7 +58,8 @@ def grid(place: int, dtype: DType, shape: Sequence[int], thresholds: Sequence[fl
     elif dtype.kind in ("int", "uint"):
         low, high = _ends(dtype)
         told = [int(each) for each in thresholds if each == int(each) and low <= each <= high and abs(each) < 1 << 53]
-        numbers = np.array(list(dict.fromkeys([0, 1, low, high, *([-1] if low else []), *told, 2, 3, high - 1])), _whole(dtype))
+        middle = [-1] if low else [1 << (dtype.bits - 1)]
+        numbers = np.array(list(dict.fromkeys([0, 1, low, high, *middle, *told, 2, 3, high - 1])), _whole(dtype))
     else:
         special = () if finite else (np.nan, np.inf, -np.inf)
         others = dict.fromkeys([*special, 1.0, -1.0, *thresholds, 2.0, -0.5, -3.0])
@@ -92,6 +94,9 @@ def _floats(generator: np.random.Generator, dtype: DType, size: tuple[int, ...],
         low, high = (float(np.clip(end, -MOST_BITS, MOST_BITS)) for end in ends)
         exponents = generator.uniform(low, high, size)
         return np.asarray(np.sign(base) * np.exp2(exponents))
+    if kind == NEAR:
+        middle = float(np.sign(base.flat[0] if base.size else 1.0) * np.exp2(generator.uniform(-2.0, min(14.0, info.maxexp / 2))))
+        return np.asarray(middle * (1.0 + float(info.eps) * generator.integers(-8, 8, size, endpoint=True)))
     return np.asarray(base)
 
 
@@ -142,7 +147,10 @@ def _integers(generator: np.random.Generator, dtype: DType, size: tuple[int, ...
         drawn = np.where(generator.random(size) < 0.5, magnitudes, -magnitudes) if dtype.kind == "int" else magnitudes
         return np.clip(drawn, low, float(np.nextafter(float(high), 0)) if dtype.bits == 64 else high).astype(whole).astype(dtype.numpy)
     if kind not in KINDS[:2]:
-        ends = np.array([low, low + 1, high, high - 1, 0, 1], dtype=whole)
+        middle = (
+            [dtype.bits - 1, dtype.bits] if low else [1 << (dtype.bits - 1), (1 << (dtype.bits - 1)) + 1]
+        )  # shifts, and what doubles to 0
+        ends = np.array([low, low + 1, high, high - 1, 0, 1, *(each for each in middle if each <= high)], dtype=whole)
         picked = ends[generator.integers(0, len(ends), size)]
         return np.where(generator.random(size) < 0.5, picked, small).astype(dtype.numpy)
     return np.asarray(small).astype(dtype.numpy)

@@ -359,7 +359,7 @@ class _Look:
         try:
             with until(self.time):
                 sides = facts.over_the_reals(self.rule, case.sides) if self.sense.real else case.sides
-                shown = compare(*sides, self.sense, case.facts, case.numbers)
+                shown = compare(*sides, replace(self.sense, stored=case.stored), case.facts, case.numbers)
         except Open as open_:
             known = (*case.truths, *facts.truths(self.rule, inputs(case.sides)))
             found = self.elementwise.equal(case.sides, known) if self.way.bitwise else ""

@@ -106,11 +106,14 @@ def values_of(kind: str, name: str, operands: Sequence[Type], rank: int | None, 
 
 
 def _permutations(count: int) -> list[tuple[int, ...]]:
-    """Of many axes: none moved, all turned round, cycles of all, of all but one and of three, two exchanged, and those beside a cycle."""
+    """Of many axes: none moved, all turned round, cycles of all, of all but one and of three at either end, two exchanged, and those beside
+    a cycle."""
     axes = tuple(range(count))
     turned = [(*axes[1:n], axes[0], *axes[n:]) for n in (count, count - 1, 3)]
     exchanged = (axes[1], axes[0])
-    return list(dict.fromkeys([axes, axes[::-1], *turned, (*exchanged, *axes[2:]), (*exchanged, *axes[3:], axes[2])]))
+    neighbours = [(*axes[:i], i + 1, i, *axes[i + 2 :]) for i in range(1, count - 1)]
+    behind = (*axes[: count - 3], count - 2, count - 1, count - 3)
+    return list(dict.fromkeys([axes, axes[::-1], *turned, (*exchanged, *axes[2:]), (*exchanged, *axes[3:], axes[2]), *neighbours, behind]))
 
 
 def mixed(kind: str, name: str, options: Sequence[Any], draw: random.Random) -> list[Any]:
@@ -118,13 +121,26 @@ def mixed(kind: str, name: str, options: Sequence[Any], draw: random.Random) -> 
     if enumerable(kind, name) or kind not in ("ints", "padding", "any"):
         return []
     lists = [option for option in options if isinstance(option, tuple) and option]
-    lengths = [len(draw.choice(lists)) for _ in range(MIXTURES if lists else 0)]
-    return [_mixture([each for each in lists if len(each) == length], draw) for length in lengths]
+    counts = [len(draw.choice(lists)) for _ in range(MIXTURES if lists else 0)]
+    alike = [[each for each in lists if len(each) == count] for count in counts]
+    return [_mixture(each, draw) for each in alike] + [_one_changed(each[0], draw) for each in alike]
 
 
 def _mixture(lists: Sequence[tuple[Any, ...]], draw: random.Random) -> tuple[Any, ...]:
     """A list of items at the same places of the lists, all of one length."""
     return tuple(_stepped(draw.choice(items), draw) for items in zip(*lists, strict=True))
+
+
+def _one_changed(items: tuple[Any, ...], draw: random.Random) -> tuple[Any, ...]:
+    """The list with one item that is one more or less, most often the last."""
+    place = len(items) - 1 if draw.random() < 0.5 else draw.randrange(len(items))
+    return tuple(item + draw.choice((1, -1)) if i == place and isinstance(item, int) else item for i, item in enumerate(items))
+
+
+def lengths(operands: Sequence[Type], draw: random.Random) -> list[int]:
+    """Whole numbers to try beside the usual ones: the dims of the operands, those beside them, and a few at random."""
+    own = [dim for type in operands if isinstance(type, TensorType) for dim in type.static or ()]
+    return list(dict.fromkeys([*(dim + step for dim in own for step in (0, 1, -1)), *(draw.randrange(-9, 100) for _ in range(2)), 3, 5]))
 
 
 def _stepped(item: Any, draw: random.Random) -> Any:

@@ -102,6 +102,8 @@ def _results(type: Type, parameters: Sequence[Term]) -> Iterator[Term]:
     for name in ("add", "maximum", "multiply", "subtract", "and", "or", "xor"):
         yield from _made(name, first, last)
     yield from own
+    if isinstance(type, TensorType) and first is not None and last is not None and first is not last:
+        yield from _uncommon(type, first, last)
     for name in ("negate", "not"):
         yield from _made(name, last)
     numbers = [each for each in parameters if isinstance(each.type, TensorType) and each.tensor.dtype.kind != "bool"]
@@ -112,6 +114,19 @@ def _results(type: Type, parameters: Sequence[Term]) -> Iterator[Term]:
     yield from (term for each in parameters if each.type != type for term in _made("convert", each, dtype=type.dtype) if term.type == type)
     if type.static is not None and type.dtype.numpy is not None:
         yield constant(constant_of(np.zeros(type.static, type.dtype.numpy), type.dtype))
+
+
+def _uncommon(type: TensorType, a: Term, b: Term) -> Iterator[Term]:
+    """The first number that is not 0, which is associative and not commutative; the distance of two numbers, of which a 0 changes nothing,
+    which is commutative and not associative."""
+    if type.dtype.kind not in ("float", "int", "uint") or type.static is None:
+        return
+    zero = constant(constant_of(np.zeros(type.static, type.dtype.numpy), type.dtype))
+    differs = make("stablehlo.compare", (a, zero), {"direction": "NE"})
+    yield make("stablehlo.select", (differs, a, b))
+    ends = [make(f"stablehlo.{name}", (a, b)) for name in ("maximum", "minimum")]
+    both = make("stablehlo.and", (differs, make("stablehlo.compare", (b, zero), {"direction": "NE"})))
+    yield make("stablehlo.select", (both, make("stablehlo.subtract", ends), make("stablehlo.add", (a, b))))
 
 
 def _made(name: str, *operands: Term | None, **attributes: Any) -> Iterator[Term]:

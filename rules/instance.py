@@ -21,7 +21,7 @@ from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
 from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound, Wild, evaluate, parts
-from coset.rules.candidates import attribute_values, enumerable, mixed, representatives, values_of
+from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.noted import noting
 from coset.rules.pattern import Application, Variable, applications
@@ -87,6 +87,7 @@ class Search:
     long: bool = False  # whether dims may be as large as narrow integers count
     high: bool = False  # whether ranks are high, so that dims must be small
     row: bool = False  # whether dims are long enough for all combinations of some numbers
+    sizes: Sequence[int] = ()  # dims that a rule speaks of, of which each is one
 
     def arrange(self, options: Sequence[Any]) -> list[Any]:
         """The order in which options are tried."""
@@ -144,6 +145,8 @@ class Search:
                 self.pool = [self.random.choice(COUNTS), 1]
             elif self.row:
                 self.pool = [ROW]
+            elif self.sizes:
+                self.pool = self.sizes
             elif self.high:
                 self.pool = self.random.sample((1, 2, 3, 4), 3)
 
@@ -559,7 +562,8 @@ def _open_values(
             if search.random is None:
                 options = [*options, *unusual]
             elif search.uneven:
-                options = [*options, *bounds(rule, part.name, word), *mixed(word, name, options, search.random)]
+                told = [*bounds(rule, part.name, word), *(lengths(operands, search.random) if word == "int" else ())]
+                options = [*options, *told, *mixed(word, name, options, search.random)]
             found = places(part.name, value, node.op.name, name, operands, search.most_rank) if search.symbolic else []
             if found:
                 names[part.name] = found

@@ -1,4 +1,4 @@
-"""What a rule says of a name: how the left side uses it, and the numbers that conditions compare it with."""
+"""What a rule says of a name: how the left side uses it, and the numbers at which something may change."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from coset.rules.algebra import Literal, Ref, parts
+from coset.rules.algebra import Call, Literal, Ref, parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
+
+LEAST_SIZE, LARGEST_SIZE = 3, 2048  # of numbers that are taken for dims; smaller ones are drawn anyway
 
 
 def spread_only(rule: Rule, name: str) -> bool:
@@ -21,13 +23,38 @@ def spread_only(rule: Rule, name: str) -> bool:
     )
 
 
+def numbers(rule: Rule) -> list[int | float | Decimal]:
+    """The numbers that a rule states anywhere: in its conditions and in the attributes of both sides. Something changes at each."""
+    wholes = [
+        *rule.compiled.conditions,
+        *(value for side in (rule.compiled.left, rule.compiled.right) for own in side for _, value in own.items),
+    ]
+    widths = {id(beside) for whole in wholes for part in parts(whole) if _of_a_type(part) for beside in part.arguments}
+    found = [part.value for whole in wholes for part in parts(whole) if isinstance(part, Literal) and id(part) not in widths]
+    return list(dict.fromkeys(n for n in found if isinstance(n, int | float | Decimal) and not isinstance(n, bool)))
+
+
+def _of_a_type(part: Any) -> bool:
+    """Whether it compares what an element type has: its number is no dim."""
+    return isinstance(part, Call) and any(isinstance(each, Call) and each.function == "bits" for each in part.arguments)
+
+
 def bounds(rule: Rule, name: str, word: str) -> list[Any]:
-    """The numbers that conditions on a number speak of, and those beside them: where a condition is decided."""
+    """The numbers to try for a number of the rule: those that it states, first those of conditions on `name`, and those beside them."""
     if word not in ("int", "float"):
         return []
     told = [part for part in rule.compiled.conditions if any(isinstance(each, Ref) and each.name == name for each in parts(part))]
-    found = [each.value for whole in told for each in parts(whole) if isinstance(each, Literal)]
-    numbers = [value for value in found if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool)]
+    near = [each.value for whole in told for each in parts(whole) if isinstance(each, Literal)]
+    stated = dict.fromkeys([n for n in near if isinstance(n, int | float | Decimal) and not isinstance(n, bool)] + numbers(rule))
     if word == "float":
-        return [float(n) + step for n in numbers for step in (0.0, 0.5, -0.5)]
-    return [int(n) + step for n in numbers if math.isfinite(n) and n == int(n) for step in (0, 1, -1)]
+        return [beside for n in stated for beside in (float(n), float(n) + 0.5, float(n) - 0.5, 2 * float(n))]
+    return [int(n) + step for n in stated if math.isfinite(n) and n == int(n) for step in (0, 1, -1)]
+
+
+def sizes(rule: Rule) -> list[tuple[int, ...]]:
+    """Dims at which something may change, by groups of which an instance is made: a number that the rule states, one less and one more,
+    and its divisors."""
+    stated = {int(n) for n in numbers(rule) if math.isfinite(n) and n == int(n) and LEAST_SIZE < n <= LARGEST_SIZE}
+    pairs: list[tuple[int, ...]] = [(d, n // d) for n in sorted(stated) for d in range(2, math.isqrt(n) + 1) if n % d == 0]
+    near: list[tuple[int, ...]] = [dims for n in sorted(stated) for dims in ((n,), (n, 1), (n + 1, 1), (n - 1, 1))]
+    return near + pairs
