@@ -94,9 +94,22 @@ def _without_remainders(dim: Dim, by: int) -> Dim:
 
 
 def _modulo(a: Dim, b: Dim) -> Dim:
+    """What is left over has the sign of the divisor."""
+    if isinstance(a, int) and isinstance(b, int):
+        _ensure(b != 0)
+        return a % b
     divisor = least(b)
     _ensure(divisor is not None and divisor >= 1)
     return dims.mod(a, b)
+
+
+def _rest(a: Dim, b: Dim) -> Dim:
+    """The same where `fmod` is 1: it has the sign of the dividend."""
+    if isinstance(a, int) and isinstance(b, int):
+        return dims.subtract(a, dims.multiply(b, _truncated_quotient(a, b)))
+    low = least(a)
+    _ensure(low is not None and low >= 0)
+    return _modulo(a, b)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -243,6 +256,14 @@ _RULES: dict[str, Callable[[Sequence[Any], Attributes], Host]] = {
 }
 
 
+# what the rules read; a node with another attribute is kept as it is
+_READ: dict[str, tuple[str, ...]] = {
+    "Mod": ("fmod",), "Gather": ("axis",), "Slice": ("starts", "ends", "axes"), "Concat": ("axis",), "Squeeze": ("axes",),
+    "Unsqueeze": ("axes",), "Reshape": ("shape", "allowzero"), "Transpose": ("perm",), "ConstantOfShape": ("value",),
+    "ReduceProd": ("axes", "keepdims", "noop_with_empty_axes"), "Cast": ("to", "saturate", "round_mode"),
+}  # fmt: skip
+
+
 def _truth(element: Any) -> bool:
     """A number as a condition."""
     if isinstance(element, Poly):
@@ -257,10 +278,12 @@ def evaluate(name: str, operands: Sequence[Host | None], attributes: Attributes,
 
     `result` is the element type of the result; a missing optional operand is None, all others must be known.
     """
-    if result not in _HOSTED or not operands or operands[0] is None:
+    if result not in _HOSTED or not operands or operands[0] is None or not set(attributes) <= set(_READ.get(name, ())):
         return None
     try:
-        if name in _BINARY:
+        if name == "Mod" and attributes.get("fmod", 0):
+            host = _fold(_rest, operands)
+        elif name in _BINARY:
             host = _fold(_BINARY[name], operands)
         elif name == "Cast" and result is BOOL:
             host = _map(_truth, operands[0])

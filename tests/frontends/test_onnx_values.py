@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from coset.dialects.onnx_bounds import at_most, least, maximum, minimum
+from coset.frontends import onnx_values
 from coset.frontends.onnx_values import evaluate, host_array, host_value
 from coset.ir import dims
+from coset.ir.constants import constant_of
 from coset.ir.dims import Dim
 from coset.ir.term import Term
-from coset.ir.types import BOOL, I64
+from coset.ir.types import BOOL, I32, I64
 
 NAMES = ("A", "B")
 SYMBOLS = [dims.symbol(name) for name in NAMES]
@@ -83,6 +86,96 @@ def test_arithmetic(name: str, a: list[Dim], b: Dim, binding: dict[str, int]) ->
     assert name not in ("Div", "Mod") or (y != 0).all(), "a divisor that may be 0 is not divided by"
     with np.errstate(all="ignore"):
         assert np.array_equal(numbers(term, binding), computed(name, [x, y], {}))
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(a=st.lists(DIM, min_size=1, max_size=3), b=st.one_of(DIM, st.integers(-7, 7)), fmod=st.integers(0, 1), binding=BINDING)
+def test_remainders_have_the_sign_that_is_asked_for(a: list[Dim], b: Dim, fmod: int, binding: dict[str, int]) -> None:
+    left, right = host_array(a, (len(a),)), host_array([b], ())
+    term = evaluate("Mod", [left, right], {"fmod": fmod}, I64)
+    if term is None:
+        assert any(not isinstance(each, int) for each in (*a, b)) or b == 0, "of numbers it is known"
+        return
+    x, y = (np.array([dims.evaluate(d, binding) for d in h.ravel().tolist()]).reshape(h.shape) for h in (left, right))
+    assert np.array_equal(numbers(term, binding), computed("Mod", [x, y], {"fmod": fmod}))
+
+
+# operands and attributes of every rule that are drawn, beside those of `test_arithmetic`
+DRAWN: dict[str, tuple[list[Any], list[dict[str, Any]]]] = {
+    "Gather": ([[3, -1, 0, -4]], [{}, {"axis": 0}, {"axis": -1}]),
+    "Slice": ([[-3, 0, 2, 9, -4], [9, -1, 1, 0, -(2**63), 2**63 - 1], [0, -1], [1, 2, -1, -2]], [{}]),
+    "Unsqueeze": ([[0, 1, -1, -2]], [{}]),
+    "Squeeze": ([[0, -1]], [{}]),
+    "Reshape": ([[4, -1, 1, 0]], [{}, {"allowzero": 0}, {"allowzero": 1}]),
+    "Concat": ([[7, 8, -1]], [{"axis": 0}, {"axis": -1}]),
+    "ReduceProd": ([], [{}, {"keepdims": 0}, {"keepdims": 1}, {"axes": [0]}, {"axes": [-1], "keepdims": 0}]),
+    "Expand": ([[4, 1, 2]], [{}]),
+    "Transpose": ([], [{}, {"perm": [0]}]),
+    "Range": ([[-3, 0, 5], [4, -4, 0], [1, -2, 3]], [{}]),
+    "Where": ([[1, 0], [5, -5]], [{}]),
+    "Identity": ([], [{}]),
+    "Neg": ([], [{}]),
+    "Not": ([], [{}]),
+    "ConstantOfShape": ([], [{"value": constant_of(np.array([7]))}]),
+    "Cast": ([], [{"to": 6}, {"to": 7}]),
+}
+
+
+def test_every_rule_is_drawn() -> None:
+    assert set(onnx_values._RULES) == set(DRAWN)
+
+
+def _operands(name: str, choices: list[Any], draw: random.Random) -> list[Any]:
+    """The operands behind the first one: of a row of four numbers."""
+    if name == "Range":
+        return [np.array(draw.choice(choice)) for choice in choices]
+    if name == "Slice":
+        count = 4 if draw.random() < 0.5 else draw.choice([2, 3])
+        return [np.array([draw.choice(choice)]) for choice in choices[:count]]
+    if name in ("Unsqueeze", "Squeeze"):
+        return [np.array([draw.choice(choices[0])])] if name == "Unsqueeze" or draw.random() < 0.5 else []
+    if name == "Where":
+        return [np.array([draw.choice(choice) for _ in range(4)]) for choice in (choices[1], choices[1])]
+    return [np.array([draw.choice(choice) for _ in range(draw.choice([1, 2]))]) for choice in choices]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_rule_gives_what_onnx_computes(name: str) -> None:
+    """Numbers, with every attribute that the rule reads."""
+    draw, seen = random.Random(name), 0
+    choices, forms = DRAWN[name]
+    for turn in range(60):
+        attributes = forms[turn % len(forms)]
+        first = np.array([draw.choice([0, 1, 2, 3, -5]) for _ in range(1 if name == "Squeeze" else 4)])
+        first = first % 2 == 0 if name in ("Where", "Not") else np.abs(first) if name == "ConstantOfShape" else first
+        arrays = [*([first] if name != "Range" else []), *_operands(name, choices, draw)]
+        result = BOOL if name == "Not" else I32 if attributes.get("to") == 6 else I64
+        hosts = [host_array(array.ravel().tolist(), array.shape) for array in arrays]
+        term = evaluate(name, hosts, attributes, result)
+        told = {key: numpy_helper.from_array(value.array()) if key == "value" else value for key, value in attributes.items()}
+        try:
+            wanted = computed(name, arrays, told)
+        except (ValueError, IndexError, RuntimeError, np.exceptions.AxisError):
+            continue  # the node is wrong
+        if term is not None:
+            seen += 1
+            assert np.array_equal(numbers(term, {}), wanted), (arrays, attributes)
+            assert numbers(term, {}).dtype == wanted.dtype
+    assert seen >= 10
+
+
+def test_a_slice_backwards_from_before_the_start_has_the_first() -> None:
+    """A start is clamped to the first, as the standard and ONNX Runtime have it; ONNX's evaluator gives nothing."""
+    numbers_of = [host_array(row, (len(row),)) for row in ([3, 1, 0, 4], [-9], [-(2**63)], [0], [-1])]
+    term = evaluate("Slice", numbers_of, {}, I64)
+    assert term is not None and list(numbers(term, {})) == [3]
+
+
+def test_an_attribute_that_no_rule_reads_is_not_passed_over() -> None:
+    """As the broadcast of operands before opset 7."""
+    x, y = host_array([1, 2], (2,)), host_array([3], (1,))
+    assert evaluate("Add", [x, y], {}, I64) is not None
+    assert evaluate("Add", [x, y], {"broadcast": 1, "axis": 0}, I64) is None
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
