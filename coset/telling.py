@@ -32,6 +32,7 @@ class Telling:
         self.costs: list[tuple[float, float]] = []
         self.applied: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        self.untyped: dict[str, list[str]] = {}
         self.waiting: dict[str, int] = {}
         self.rules: tuple[str, ...] = ()
 
@@ -66,6 +67,8 @@ class Telling:
             self.applied[self.rules[number]] += count
         for number, count in step.refused.items():
             self.refused[self.rules[number]] += count
+        for number, why in step.untyped:
+            self.untyped.setdefault(self.rules[number], []).append(why)
         self.waiting = {self.rules[number]: count - step.applied.get(number, 0) for number, count in step.matched.items()}
         if self.verbose:
             most = Counter(step.applied).most_common(3)
@@ -97,7 +100,11 @@ class Telling:
 
     def finish(self) -> None:
         """Say what each rule did, where that was asked for."""
-        if not self.verbose or not (self.applied or self.refused or self.waiting):
+        if not self.verbose:
+            return
+        for name, reasons in self.untyped.items():
+            self._print(f"{name}: {len(reasons)} situations dropped, in which its sides have no types or other ones: {reasons[0]}")
+        if not (self.applied or self.refused or self.waiting):
             return
         names = sorted({*self.applied, *self.refused, *self.waiting}, key=lambda name: (-self.applied[name], name))
         width = max(map(len, names))

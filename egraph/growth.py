@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ MOST_ROWS = 100_000  # of matches, above which they are not counted by rule
 @dataclass(frozen=True)
 class Step:
     """The e-graph after one iteration (from 0) of a phase, `seconds` after the search began. By number of the rule, where that is counted:
-    how many matches waited (`matched`) and were built (`applied`) in this iteration, and how many situations its conditions `refused`."""
+    how many matches waited (`matched`) and were built (`applied`) in this iteration, and how many situations its conditions `refused`;
+    always: what is wrong with its sides in a situation in which they have no type, or two, which was dropped (`untyped`)."""
 
     phase: str
     iteration: int
@@ -28,6 +29,7 @@ class Step:
     matched: Numbers = field(default_factory=dict)
     refused: Numbers = field(default_factory=dict)
     applied: Numbers = field(default_factory=dict)
+    untyped: Sequence[tuple[int, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -89,4 +91,5 @@ def _many(search: Search, table: str) -> bool:
 def step_of(search: Search, phase: str, iteration: int, seconds: float, counts: Counts | None) -> Step:
     """The step that `search` has just taken, from the sizes of its tables as they were last counted."""
     found = {} if counts is None else counts.take(search)
-    return Step(phase, iteration, search.enodes(), search.sizes.get("type_of", 0), seconds, **found)
+    untyped, search.untyped = tuple(search.untyped), []
+    return Step(phase, iteration, search.enodes(), search.sizes.get("type_of", 0), seconds, untyped=untyped, **found)

@@ -42,7 +42,7 @@ from coset.ir.term import AttributeItems, Term, topological
 from coset.ir.types import TupleType
 from coset.rules import payloads
 from coset.rules.judged import provide
-from coset.rules.rule import Rule
+from coset.rules.rule import Rule, RuleTypeError
 
 WAITING = 10_000  # matches, above which those that were refused are dropped
 
@@ -100,6 +100,7 @@ class Search:
     analysed: set[str] = field(default_factory=set)  # the constructors whose analysis is declared: those that may have nodes by now
     keys: dict[str, str] = field(default_factory=dict)  # the relations of keys that are declared, each with its constructor
     refused: list[tuple[EncodedRule, tuple[int, ...]]] = field(default_factory=list)  # keys, of which egglog was `told` so many
+    untyped: list[tuple[int, str]] = field(default_factory=list)  # rules whose sides had no types in a situation, since the last step
     told: int = 0
     refusing: set[Frame] = field(default_factory=set)  # those whose rules that drop matches are declared
     sizes: dict[str, int] = field(default_factory=dict)  # rows of each table, when they were last counted
@@ -403,7 +404,11 @@ class Search:
         left = [typed.get(index) for index in range(n)]
         if encoded.rule.roots > 1:
             left[0] = TupleType(tuple(typed[root.index] for root, _ in encoded.rule.pairs))
-        decision = encoded.rule.decide(given, left, types[len(typed) :])
+        try:
+            decision = encoded.rule.decide(given, left, types[len(typed) :])
+        except RuleTypeError as error:  # types that nobody looked at: one place less is no reason to end
+            self.untyped.append((encoded.number, error.message))
+            return None
         if decision is None or not in_range(encoded.rule, given, types[len(typed) :], decision):
             return None
         parted = (payloads.parted(node.op, items) for node, items in zip(encoded.right, decision.attributes, strict=True))

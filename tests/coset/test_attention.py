@@ -104,8 +104,9 @@ def test_packed_projections() -> None:
     assert optimized.report["nodes"]["after"] == 1
 
 
-def test_a_batch_of_any_size() -> None:
-    assert kernels(coset.optimize(model((LENGTH, LENGTH), batch="n"))) == ["ort.SelfAttention"]
+@pytest.mark.parametrize("mask", ["rows", "heads"])
+def test_a_batch_of_any_size(mask: str) -> None:
+    assert kernels(coset.optimize(model(MASKS[mask], batch="n"))) == ["ort.SelfAttention"]
 
 
 @pytest.mark.parametrize(

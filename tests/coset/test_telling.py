@@ -17,12 +17,13 @@ from rich.console import Console
 
 from benchmarks.stacks import bert
 from coset.cli import cli
-from coset.egraph.growth import Step, Watch
+from coset.egraph.growth import SILENT, Step, Watch
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation
 from coset.machine import find_target
 from coset.pipeline import flow_for
 from coset.report import growth_of
+from coset.rules.rule import Rule, RuleTypeError
 from coset.task import Job, search_roots, wanted_roots
 from coset.telling import Telling
 
@@ -121,3 +122,30 @@ def test_time_that_has_run_out_is_not_below_nothing() -> None:
     telling = Telling(1.0, console=Console(file=io.StringIO()))
     telling.step(Step("algebra", 0, 1, 1, 2.5))
     assert "0 s left" in telling.line()
+
+
+def test_situations_in_which_a_rule_has_no_types_are_dropped_and_named(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them is no reason to end: the search goes on with all others."""
+    decide = Rule.decide
+
+    def failing(self: Rule, *arguments: Any) -> Any:
+        if self.family == "commute":
+            raise RuleTypeError("`commute`: no type")
+        return decide(self, *arguments)
+
+    usual = searched(model, SILENT)
+    monkeypatch.setattr(Rule, "decide", failing)
+    told: list[Step] = []
+    names: list[str] = []
+    found = searched(model, Watch(told.append, names.extend))
+    dropped = [names[number] for step in told for number, _ in step.untyped]
+    assert dropped and all(name.startswith("commute") for name in dropped)
+    assert found.enodes < usual.enodes
+
+    stream = io.StringIO()
+    telling = Telling(10.0, verbose=True, console=Console(file=stream, width=200, force_terminal=True))
+    telling.named(tuple(names))
+    for step in told:
+        telling.step(step)
+    telling.finish()
+    assert f"{len([name for name in dropped if name == dropped[0]])} situations dropped" in stream.getvalue()
