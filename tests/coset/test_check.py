@@ -251,3 +251,19 @@ def test_the_noise_of_kept_nodes_is_that_of_their_meaning() -> None:
     assert against_reference(program, rounding, {}, opened=opened).ok
     wrong = lambda feed: {"y": (values_of(program, feed)["y"] * 1.6).astype(np.float32)}  # noqa: E731
     assert not against_reference(program, wrong, {}, opened=opened).ok
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ([{0: float("nan"), 1: 0.5}], [{0: float("nan"), 1: 0.5}], True),
+        ([{0: float("nan"), 1: 0.5}], [{0: 0.25, 1: 0.5}], False),
+        ([{0: np.float32("nan")}], [{0: np.float32("nan")}], True),
+        ([{"a": 0.5}], [{"b": 0.5}], False),
+        ([np.array([np.nan, 1.0])], [np.array([np.nan, 1.0])], True),
+        ([], [{}], False),
+    ],
+)
+def test_a_nan_in_a_map_or_a_sequence_is_the_same(before: Any, after: Any, same: bool) -> None:
+    """As a classifier's probabilities behind a ZipMap."""
+    assert (difference("nan", "y", before, after, None, exact=True).problem == "") is same
