@@ -23,6 +23,7 @@ from coset.commands.options import (
     UNKNOWN,
     bytes_of,
     file_in_folder,
+    followed,
     print_json,
     refuse_overwriting,
     say,
@@ -93,7 +94,7 @@ def optimize(
     beside = {"report": told, "extraction problem": problem, "certificate": proof}
     refuse_overwriting((model, *rule_files), beside)
     refuse_overwriting(rule_files, {"result": output, **beside})  # which may take the place of the model
-    resolved = find_target(target or default_target(output))
+    resolved, written = find_target(target or default_target(output)), followed(output)
     if proof is not None and (keep or zones):
         what = "of the outputs, not of kept values" if keep else "of one search"
         raise CosetError(f"a certificate speaks {what}", help="leave out --certificate, or --keep-value and --numerics-for")
@@ -105,7 +106,9 @@ def optimize(
         job = Job(model, resolved, numerics, limits, rule_files, dims, telling.say, problem, max_memory, measure, proof is not None)
         job = replace(job, admission=Admission(disabled, only), keep=keep, zones=tuple(Zone(*each) for each in zones.items()))
         job = replace(job, drawn=drawn, watch=telling.watch, allow_assumed=allow_assumed)
-        found = optimize_file(job, Path(output), proof) if span is None else optimize_range(job, Path(output), Span(*span))
+        if written.exists() and Path(model).exists() and written.samefile(model):
+            telling.say(f"warning: the result takes the place of {model}, which is read")
+        found = optimize_file(job, written, proof) if span is None else optimize_range(job, written, Span(*span))
         telling.finish()
     graphs = found.pop("graphs", None)
     result = {**found, "output": output}

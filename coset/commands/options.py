@@ -88,10 +88,23 @@ def file_in_folder(path: str | Path | None, what: str) -> Path | None:
     """
     if path is None:
         return None
-    place = Path(path)
+    place = followed(path)
     if not place.parent.is_dir():
         raise CosetError(f"there is no folder `{place.parent}` for the {what}", help="name a file in one that is there")
     return place
+
+
+def followed(path: str | Path) -> Path:
+    """Where a file is written that is called `path`: of a symbolic link the file that it points to, so that it stays a link.
+
+    Raises:
+        CosetError: links that point to each other.
+    """
+    place = Path(path)
+    try:
+        return place.resolve() if place.is_symlink() else place
+    except (OSError, RuntimeError):
+        raise CosetError(f"{place} is a symbolic link without an end", help="name the file itself") from None
 
 
 def refuse_overwriting(given: Iterable[str | Path], written: Mapping[str, str | Path | None]) -> None:
@@ -100,11 +113,11 @@ def refuse_overwriting(given: Iterable[str | Path], written: Mapping[str, str | 
     Raises:
         CosetError: two are one file, of which only the last would be left.
     """
-    taken = {Path(path).resolve(): "what is read" for path in given}
+    taken = {followed(path).resolve(): "what is read" for path in given}
     for what, path in written.items():
         if path is None:
             continue
-        other = taken.setdefault(Path(path).resolve(), f"the {what}")
+        other = taken.setdefault(followed(path).resolve(), f"the {what}")
         if other != f"the {what}":
             raise CosetError(f"the {what} would be written over {other}: {path}", help="give each a file of its own")
 

@@ -112,3 +112,24 @@ def test_free_dims_are_asked_for_only_where_there_are_some(tmp_path: Path, capsy
         onnx.save(parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}'), path)
         assert run(["optimize", str(path), "-o", str(tmp_path / "out.onnx")]) == 2
         assert ("--dim NAME=N" in capsys.readouterr().err) is asked
+
+
+def test_a_symbolic_link_stays_one_and_the_model_behind_it_is_written(tmp_path: Path, model: Path) -> None:
+    real, link = tmp_path / "real.onnx", tmp_path / "link.onnx"
+    link.symlink_to(real)
+    assert run(["optimize", str(model), "-o", str(link)]) == 0
+    assert link.is_symlink() and onnx.load(real).graph.node
+
+
+def test_links_without_an_end_are_told(tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.onnx").symlink_to(tmp_path / "b.onnx")
+    (tmp_path / "b.onnx").symlink_to(tmp_path / "a.onnx")
+    assert run(["optimize", str(model), "-o", str(tmp_path / "a.onnx")]) == 2
+    assert "symbolic link without an end" in capsys.readouterr().err
+
+
+def test_that_the_result_takes_the_place_of_the_model_is_said(tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.read_bytes())
+    assert run(["optimize", str(path), "-o", str(path)]) == 0
+    assert f"warning: the result takes the place of {path}" in capsys.readouterr().err
