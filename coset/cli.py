@@ -1,4 +1,4 @@
-"""The command line. Results go to stdout (one JSON object with --json), progress and messages to stderr; exit codes 0, 1, 2, 3."""
+"""The command line. Results go to stdout (one JSON object with --json), progress and messages to stderr; exit codes 0, 1, 2, 3, and 130 after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from coset.commands import explanations, machines, optimize, proofs, rules, tuning
-from coset.commands.options import NEGATIVE, SUCCESS, USER_ERROR, say
+from coset.commands.options import INTERRUPTED, NEGATIVE, SUCCESS, USER_ERROR, say
 from coset.ir.errors import CosetError
 
 
@@ -65,7 +65,7 @@ def run(arguments: list[str]) -> int:
         return USER_ERROR
     except click.Abort:
         say("interrupted")
-        return USER_ERROR
+        return INTERRUPTED
     except CosetError as error:
         say(str(error))
         return NEGATIVE if type(error).__name__ == "Refused" else USER_ERROR
@@ -81,7 +81,7 @@ def run(arguments: list[str]) -> int:
         if not _is_interrupt(error):
             raise
         say("interrupted; nothing was written")
-        return USER_ERROR
+        return INTERRUPTED
     return result if isinstance(result, int) else SUCCESS
 
 

@@ -18,10 +18,10 @@ from coset.commands.options import (
     NUMERICS,
     ONLY,
     RULES,
-    SUCCESS,
     TIME_LIMIT,
     UNKNOWN,
     bytes_of,
+    ended,
     file_in_folder,
     followed,
     print_json,
@@ -127,7 +127,7 @@ def optimize(
     if proof is not None and not found["certificate"]["ok"]:
         say(f"no certificate was written: {found['certificate']['reason']}")
         return UNKNOWN
-    return SUCCESS
+    return ended(result)
 
 
 @click.command()
@@ -195,4 +195,4 @@ def lower(
         print_json(result)
     else:
         show_lowered(result)
-    return SUCCESS
+    return ended(result)

@@ -13,6 +13,14 @@ from coset.answer import as_json
 from coset.ir.errors import CosetError
 
 SUCCESS, NEGATIVE, USER_ERROR, UNKNOWN = 0, 1, 2, 3
+INTERRUPTED = 130  # as shells have it of what Ctrl-C ends
+
+
+def ended(report: Mapping[str, Any]) -> int:
+    """The exit code of a command that has written its result: `INTERRUPTED` where a search was ended by Ctrl-C, whose best was taken."""
+    return INTERRUPTED if report.get("egraph", {}).get("stop") == "interrupt" else SUCCESS
+
+
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 

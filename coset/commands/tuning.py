@@ -9,6 +9,7 @@ import click
 from coset.commands.options import (
     ALLOW_ASSUMED,
     DIM,
+    INTERRUPTED,
     JSON,
     NATIVE,
     NODE_LIMIT,
@@ -16,7 +17,6 @@ from coset.commands.options import (
     RULES,
     SUCCESS,
     TIME_LIMIT,
-    USER_ERROR,
     print_json,
     say,
 )
@@ -68,4 +68,4 @@ def tune(
         show_tuned(result)
     if result["stop"] == "interrupt":
         say("interrupted; what was found is in the profile, and another run goes on")
-    return USER_ERROR if result["stop"] == "interrupt" else SUCCESS
+    return INTERRUPTED if result["stop"] == "interrupt" else SUCCESS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,22 @@ def test_a_search_without_memory_costs_a_warning(model: Path, capsys: pytest.Cap
     assert report["egraph"]["stop"] == "memory" and "--memory-limit" in said and report["warnings"]
 
 
+def test_an_interrupted_search_ends_with_its_best_and_says_so(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = model.with_name("out.onnx")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
+    timer = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGINT))  # late enough for a busy machine to have the search running
+    timer.start()
+    try:
+        assert run(["optimize", str(model), "-o", str(output), "--json", *ENDLESS]) == 130
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    captured = capsys.readouterr()
+    report = json.loads(captured.out)
+    assert report["egraph"]["stop"] == "interrupt" and report["check"]["ok"] and output.exists()
+    assert "warning: the search was interrupted" in captured.err and "interrupted" in report["warnings"][0]
+
+
 def test_e_nodes_are_kept_while_rules_explode(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report, _ = optimized(model, capsys, *ENDLESS, "--node-limit", "1000")
     assert report["egraph"]["stop"] == "nodes" and report["egraph"]["enodes"] <= 1000
@@ -147,7 +164,7 @@ def test_an_interrupt_that_became_something_else_is_one(
     what: Any, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coset.pipeline.import_model", lambda *_, **__: what())
-    assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 2
+    assert run(["optimize", str(model), "-o", str(model.with_name("out.onnx"))]) == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert [path.name for path in model.parent.iterdir()] == ["model.onnx"]
 
