@@ -1,4 +1,4 @@
-"""The command line. Results go to stdout (one JSON object with --json), progress and messages to stderr; exit codes 0, 1, 2, 3, and 130 after Ctrl-C."""
+"""The command line. Results go to stdout (one JSON object with --json), messages to stderr; exit codes 0 to 3, and 130 after Ctrl-C."""
 
 from __future__ import annotations
 
