@@ -22,6 +22,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
+from coset.rules.algebra import Call, Scalar, parts
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance, Search, instances
 from coset.rules.rule import Rule
@@ -105,7 +106,12 @@ def _tried(rule: Rule, instance: Instance, generator: np.random.Generator) -> Wi
             inputs[name] = fitted(drawn(generator, type.dtype, type.static, manner), fact)
         try:
             found = broken(rule, pair, inputs, meant=False)
-            if found is None or _unsure(pair, found) or undefined(pair, inputs):
+            if (
+                found is None
+                or _unsure(pair, found)
+                or undefined(pair, inputs)
+                or (found.why == "other values" and _computes_numbers(rule))
+            ):
                 continue
         except (CosetError, ValueError, TypeError, OverflowError):
             continue
@@ -193,6 +199,12 @@ def drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], 
         )
         values = np.where(rare, generator.choice(special, shape), values).astype(dtype.numpy)
     return np.asarray(values)
+
+
+def _computes_numbers(rule: Rule) -> bool:
+    """Whether the right side stores a number that it computes, which counts exactly: other values may be its rounding."""
+    values = (value for own in rule.compiled.right for _, value in own.items)
+    return any(isinstance(part, Scalar) and isinstance(part.value, Call) for value in values for part in parts(value))
 
 
 def fitted(values: Array, fact: str) -> Array:

@@ -29,6 +29,7 @@ from coset.rules.definition import definition_of
 from coset.rules.library import DEFAULT, check_files, read_text, rule_files
 from coset.rules.lock import ASSURANCES, NAME, Locked, entry_of, read_lock, save_lock, text_hash
 from coset.rules.parsed import parse
+from coset.rules.pattern import applications
 from coset.rules.ranges import NEVER
 from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
@@ -39,6 +40,7 @@ MOST_FORMS = 8  # of an entry for which identities of polynomials are tried
 FEWEST = 8  # entries for which another process is worth its start
 CASES, LEAST = 36, 10  # comparisons for an entry with one variant, and for each of very many
 AGAIN, FAR = 4, 1009  # how often an entry that is not proved is drawn again, and how far the seeds are from each other
+AGAIN_SECONDS = 15.0  # s of the processor for that
 EXTREMES = ("maximum", "minimum", "clamp")  # which zero they give of two is left open by the runtimes
 UNLIMITED = 1e9  # s
 Range = Mapping[str, Mapping[str, str]]  # grades by direction and class of float types
@@ -229,7 +231,7 @@ def locked_verdict(rules: Sequence[Rule], line: Locked) -> Verdict:
 
 def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
     """The verdict on an entry: `unknown` where its time was over before there was one."""
-    start, time = perf_counter(), Time.of(UNLIMITED if effort.seconds is None else effort.seconds)
+    late, start, time = False, perf_counter(), Time.of(UNLIMITED if effort.seconds is None else effort.seconds)
     obligations.entry(entry_of(rules[0]))
     with until(time):
         tried, tests = _tested(rules, seed)
@@ -246,20 +248,25 @@ def _verdict(rules: Sequence[Rule], seed: int, effort: Effort) -> Verdict:
             return said_of(rules, "refuted", method, out, seconds=perf_counter() - start, range=grades)
         if not tests.late and effort.proofs and assurance == "tested" and not all(_expands(rule) for rule in tried):
             assurance, method = _proved(tried, tests, seed, method, min(effort.proving, time.left))
-            found = _drawn_again(tried, seed) if assurance != "proved" and rules[0].definition is None else ""
+            late = assurance != "proved" and time.over
+            found = _drawn_again(tried, seed, time) if assurance != "proved" and rules[0].definition is None and not late else ""
             if found:
                 return said_of(rules, "refuted", method, found, seconds=perf_counter() - start)
-    if assurance != "proved" and (tests.late or time.over):
+    if assurance != "proved" and (tests.late or late):
         assurance, method = UNKNOWN, f"{_over(effort)} while it was {'drawn' if tests.late else 'proved'}: {method}"
     return said_of(rules, assurance, method, seconds=perf_counter() - start, range=grades)
 
 
-def _drawn_again(rules: Sequence[Rule], seed: int) -> str:
-    """A counterexample among more instances of rules that are not shown for all, or ""."""
-    for turn in range(1, AGAIN + 1):
-        tests = entry_tests(rules, seed + turn * FAR)
-        if tests.counterexample or tests.late:
-            return tests.counterexample
+def _drawn_again(rules: Sequence[Rule], seed: int, time: Time) -> str:
+    """A counterexample among more instances of rules that are not shown for all, or ""; a part of the time that is left is spent on it."""
+    try:
+        with until(time.share(1 / 2).at_most(AGAIN_SECONDS)):
+            for turn in range(1, AGAIN + 1):
+                tests = entry_tests(rules, seed + turn * FAR)
+                if tests.counterexample or tests.late:
+                    return tests.counterexample
+    except Late:
+        pass
     return ""
 
 
@@ -280,7 +287,9 @@ def _needless(rules: Sequence[Rule], seed: int, tests: Tests, effort: Effort) ->
 
 
 def _leaves_zeros_open(rule: Rule, seed: int) -> bool:
-    """Whether an extreme is among the ops that an instance of a rule comes down to."""
+    """Whether an extreme is among the ops of a rule, or of those that an instance of it comes down to."""
+    if any(node.op.name.rpartition(".")[2] in EXTREMES for pair in rule.pairs for side in pair for node in applications(side)):
+        return True
     terms = topological(expanded([side for pair in drawn(rule, seed, 2) for side in pair], keep=lambda _: False))
     return any(term.op.name.rpartition(".")[2] in EXTREMES or dict(term.attributes).get("combiner") in EXTREMES for term in terms)
 

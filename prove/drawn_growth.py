@@ -78,7 +78,8 @@ def measured(
         heaviest = max(least, *(high - span for high, _ in own), *(-low - span for low in lows))
         within = max(0.0, *(max(high, -low) for high, low in own)) <= room / LARGEST_DEGREE
         for (term, below), (high, low) in zip(right.items(), ends[len(left) :], strict=True):
-            before, light = found[term], -low if below else -math.inf
+            # what vanishes on the left by cancellation alone is no measure of what is small on the right
+            before, light = found[term], -low if below and turn < DRAWS else -math.inf
             over = max(before.over, high - room, light - room) if within else before.over
             found[term] = Measured(max(before.first, high - span - heaviest), max(before.second, light - span - heaviest), over)
     return found

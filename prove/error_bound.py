@@ -89,9 +89,9 @@ def _judged(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: A
 def _overflows(operands: Sequence[Any], value: Any) -> Array:
     """Where a value is infinite though all operands are finite: how far it is off is not known."""
     floats = [operand for operand in operands if not isinstance(operand, tuple) and operand is not None and _is_float(operand)]
-    if not floats or not _is_float(value) or not all(np.isfinite(np.asarray(each, np.float64)).all() for each in floats):
+    if not floats or not _is_float(value) or not all(np.isfinite(_real(each)).all() for each in floats):
         return np.zeros(np.shape(value), bool)
-    return np.isinf(np.asarray(value, np.float64))
+    return np.isinf(_real(value))
 
 
 def _of_a_map(term: Term, operands: Sequence[Any], errors: Sequence[Any], value: Any, rounds: bool) -> Any:

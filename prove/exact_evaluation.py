@@ -169,8 +169,9 @@ def lost(roots: Sequence[Term], inputs: Mapping[str, Array], numbers: Numbers, *
     """Whether a number left the range of f64 on the way to `roots`: an infinity of finite numbers, or a 0 of others."""
     values: dict[Term, Any] = {}
     wide = wide_inputs(inputs)
+    ends = widened(roots, numbers, real=real)
     with np.errstate(all="ignore"):
-        for term in topological(widened(roots, numbers, real=real)):
+        for term in topological(ends):
             operands = [values[operand] for operand in term.operands]
             if term.op.name == "builtin.input":
                 values[term] = wide[term.attribute("name")]
@@ -183,12 +184,13 @@ def lost(roots: Sequence[Term], inputs: Mapping[str, Array], numbers: Numbers, *
                 continue
             assert term.op.meaning is not None
             values[term] = term.op.meaning(term, operands, {})
-            if _left_the_range(term, operands, values[term]):
+            if _left_the_range(term, operands, values[term], vanishes=term not in ends):
                 return True
     return False
 
 
-def _left_the_range(term: Term, operands: Sequence[Any], value: Any) -> bool:
+def _left_the_range(term: Term, operands: Sequence[Any], value: Any, *, vanishes: bool) -> bool:
+    """Whether a value is infinite, or 0 where that counts as one that `vanishes`, only because f64 has no such number."""
     name = term.op.name.removeprefix("stablehlo.")
     floats = [np.asarray(x) for x in operands if isinstance(x, np.ndarray | np.generic) and np.asarray(x).dtype.kind in "fc"]
     if isinstance(value, tuple) or not floats or np.asarray(value).dtype.kind not in "fc" or term.op.has("movement"):
@@ -200,7 +202,7 @@ def _left_the_range(term: Term, operands: Sequence[Any], value: Any) -> bool:
         place = _POLES.get(name)
         if place is None or not (floats[min(place, len(floats) - 1)] == 0).any():
             return not (np.isnan(array).any() and not np.isinf(array).any() and place is None and name in _UNDEFINED)
-    if name not in _VANISHING:
+    if name not in _VANISHING or not vanishes:  # a result that is next to nothing differs from others as 0 does
         return False
     small = (np.abs(array) < np.finfo(np.float64).tiny) & np.isfinite(array)
     if name in ("dot_general", "convolution"):

@@ -46,6 +46,7 @@ HIGH = 6  # the highest rank of packs, in one draw of so many as `HIGH_EVERY`
 HIGH_EVERY = 4
 RANK = 3  # that of the other draws
 EMPTY_EVERY, LONG_EVERY = 6, 3  # of so many draws one has dims of 0, one more places than a narrow integer counts
+EMPTIES = 10  # draws at the end with dims of 0, of rules that fold
 SIZES_EVERY = 4  # of so many draws one has dims that the rule itself speaks of
 THOROUGH, SOME = 6, 2  # draws that are compared on elements of every kind, and on how many kinds the later ones are
 FEW, REPEATS = 64, 3  # elements of operands that are cheap to draw, and how often they are for numbers of few digits
@@ -107,10 +108,14 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
     done, left, idle = 0, 2 * cases, 0
     kinds = _kinds(rule.numerics)
     counted, rows, stated = _counts(rule), shapeless(rule), sizes(rule)
-    for round in range(4 * cases):
+    for round in (*range(4 * cases), *range(-(EMPTIES if _folds(rule) else 0), 0)):
+        if (round >= 0 and left <= 0) or (not done and not 0 <= round <= FRUITLESS):
+            continue
         look()
         drawing = _turn(search, own, round, counted, rows)
-        sized = stated and round % SIZES_EVERY == SIZES_EVERY - 2
+        if round < 0:
+            search.empty, search.long, search.uneven, kinds = True, False, False, _kinds(rule.numerics)[:3]
+        sized = stated and round % SIZES_EVERY == SIZES_EVERY - 2 and round >= 0
         search.sizes = stated[(round // SIZES_EVERY + seed) % len(stated)] if sized else ()
         fired = 0
         for instance in instances(rule, search):
@@ -142,9 +147,13 @@ def test_rule(rule: Rule, seed: int, cases: int) -> Outcome:
                 done += 1
             if fired > costly or left <= 0:  # a fresh draw of ranks and dtypes, after two instances where they are hard to find
                 break
-        if left <= 0 or (round >= FRUITLESS and not done):
-            break
     return Outcome(rule.name, done)
+
+
+def _folds(rule: Rule) -> bool:
+    """Whether an op of a rule is neither elementwise nor a movement: what it makes of nothing is to be looked at."""
+    nodes = (node for pair in rule.pairs for side in pair for node in applications(side))
+    return any(not node.op.has("elementwise") and not node.op.has("movement") for node in nodes)
 
 
 def _turn(search: Search, own: str, round: int, counted: bool, rows: bool) -> random.Random:
@@ -154,7 +163,7 @@ def _turn(search: Search, own: str, round: int, counted: bool, rows: bool) -> ra
     search.turn = round
     search.rare, search.uneven = False, round % UNEVEN == UNEVEN - 1
     search.budget = QUESTIONS // UNEVEN if search.uneven else QUESTIONS
-    other = round % HIGH_EVERY == HIGH_EVERY - 1
+    other = round >= 0 and round % HIGH_EVERY == HIGH_EVERY - 1
     search.row, search.high = other and rows, other and not rows
     search.least_rank, search.most_rank = (1, 1) if search.row else (RANK + 1, HIGH) if search.high else (0, RANK)
     search.empty = round % EMPTY_EVERY == EMPTY_EVERY - 1
