@@ -15,6 +15,7 @@ from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
 from coset.ir.term import Term, constant, rebuild, topological
+from coset.ir.types import TensorType
 from coset.rules.definition import evaluate_defined
 
 KNOWN = ("builtin.constant", "builtin.absent")  # values already
@@ -36,7 +37,8 @@ def fold(
     roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None
 ) -> tuple[tuple[Term, ...], int]:
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
-    what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit.
+    what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
+    value here, a node that no definition fits: whoever runs the program computes it.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
@@ -48,8 +50,17 @@ def fold(
             values[term] = _spread(term, known) if value_of is None else value_of(term)
         return values[term]
 
-    read = [operand for term in order if term not in storable for operand in term.operands if operand in storable]
-    known = _computed([*read, *(root for root in roots if root in storable)], fallback) if value_of is None else {}
+    def folding() -> list[Term]:
+        read = [operand for term in order if term not in storable for operand in term.operands if operand in storable]
+        return [*read, *(root for root in roots if root in storable)]
+
+    known: dict[Term, Term] = {}
+    if value_of is None:
+        try:
+            known = _computed(folding(), fallback)
+        except CosetError:
+            storable = storable - _without_value(folding(), fallback)
+            known = _computed(folding(), fallback)
 
     count = 0
     for term in order:
@@ -92,6 +103,22 @@ def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
         found[term] = constant(value)
         assert found[term].type == term.type, f"folding {term.op.name} gave {found[term].type}, not {term.type}"
     return found
+
+
+def _without_value(terms: Sequence[Term], fallback: Fallback) -> set[Term]:
+    """Which terms under `terms`, all of constants, have no value here: those that cannot be evaluated, and what is computed from them."""
+    missing: set[Term] = set()
+    known: dict[Term, Term] = {}
+    for term in topological(terms):
+        if any(operand in missing for operand in term.operands):
+            missing.add(term)
+            continue
+        own = rebuild(term, [known[operand] for operand in term.operands])
+        try:
+            known[term] = own if term.op.name in KNOWN or not isinstance(own.type, TensorType) else computed(own, fallback)
+        except CosetError:
+            missing.add(term)
+    return missing
 
 
 def _base(term: Term) -> Term:
