@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from onnx_runs import by_runtime, model_of, ours
 
+from coset.ir.evaluate import evaluate
+from coset.ir.term import input_term, make
+from coset.ir.types import F64, TensorType
+
 
 def both(op: str, inputs: list[Any], attributes: dict[str, Any] | None = None, *, opset: int = 22, domain: str = "", outputs: int = 1) -> Any:
     """Our results, which are ONNX Runtime's."""
@@ -66,3 +70,21 @@ def test_magnitude_and_sign_of_unsigned_integers(kind: Any) -> None:
     x = np.array([0, 1, 200], kind)
     np.testing.assert_array_equal(both("Abs", [x]), x)
     np.testing.assert_array_equal(both("Sign", [x]), np.array([0, 1, 1], kind))
+
+
+@pytest.mark.parametrize("op", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+@pytest.mark.parametrize("size", [2, 4, 6, 10])
+def test_the_largest_number_of_a_window_of_integers_is_one(op: str, size: int) -> None:
+    model = model_of(op, [np.array(size)], {"output_datatype": 6}, opset=17)
+    found = ours(model, [np.array(size)])[0]
+    assert found[size // 2] == 1 and found.sum() == 1  # all others are less than 1, and truncated
+
+
+@pytest.mark.parametrize("order, x, wanted", [  # by mpmath 1.3.0: psi(order, x)
+    (1, -9.640864, 11.987450235266246), (2, -11.627895, -31.113902474271814), (3, -11.6, 283.6011749640522),
+    (1, -30.3, 15.04694902139554), (2, -30.3, 68.83648985150253), (2, -1.25, 123.72136678366236),
+])  # fmt: skip
+def test_derivatives_of_digamma_far_below_zero(order: int, x: float, wanted: float) -> None:
+    term = make("chlo.polygamma", [input_term(name, TensorType(F64, ())) for name in ("n", "x")])
+    (found,) = evaluate([term], {"n": np.array(float(order)), "x": np.array(x)})
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
