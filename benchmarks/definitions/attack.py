@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import coset.rules.definition as definition
-from benchmarks.definitions import composite_windows, contrib, moves, quantized, windows
+from benchmarks.definitions import composite_attention, composite_windows, contrib, moves, quantized, windows
 from benchmarks.definitions.composite import OwnInstance
 from benchmarks.definitions.elementwise import DRAWS
 from benchmarks.definitions.hub import HUB, TermInstance
@@ -28,7 +28,7 @@ from coset.ir.op import Array
 from coset.ir.term import Term
 from coset.prove.values import GRID, KINDS, LARGE, NONFINITE, RANGE
 
-assert composite_windows and contrib and moves and quantized and windows  # each enters its ops
+assert composite_attention and composite_windows and contrib and moves and quantized and windows  # each enters its ops
 ALL_KINDS = (KINDS[0], KINDS[1], NONFINITE, KINDS[2], LARGE, RANGE, GRID)
 MOST_SHOWN = 12  # differences of one op that are kept with their inputs
 MOST_NUMBERS = 24  # elements of an operand that a difference shows

@@ -97,7 +97,15 @@ def _onnx_runtime(program: bytes) -> Any:
     from coset.backends.onnxruntime import Session
 
     session = Session(program, level="off", threads=1, watched=False)
-    return lambda feed: [session(feed)[name] for name in session.outputs]
+
+    def run(feed: Mapping[str, Any]) -> list[Any]:
+        packed = [name for name, array in feed.items() if dtype_of(array.dtype).bits < 8]
+        if packed:
+            raise ValueError(f"elements of less than a byte are not given to ONNX Runtime ({', '.join(packed)}): it wants them packed")
+        results = session(feed)
+        return [results[name] for name in session.outputs]
+
+    return run
 
 
 def _reference(program: bytes) -> Any:

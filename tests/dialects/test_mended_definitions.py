@@ -13,7 +13,9 @@ from coset.ir.term import input_term, make
 from coset.ir.types import F64, TensorType
 
 
-def both(op: str, inputs: list[Any], attributes: dict[str, Any] | None = None, *, opset: int = 22, domain: str = "", outputs: int = 1) -> Any:
+def both(
+    op: str, inputs: list[Any], attributes: dict[str, Any] | None = None, *, opset: int = 22, domain: str = "", outputs: int = 1
+) -> Any:
     """Our results, which are ONNX Runtime's."""
     model = model_of(op, inputs, attributes, opset=opset, domain=domain, outputs=outputs)
     found, wanted = ours(model, inputs), by_runtime(model, inputs)
