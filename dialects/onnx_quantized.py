@@ -33,10 +33,10 @@ def _spread(parameter: Term, x: Term, node: Node) -> Term:
     axis = axis_of(node.attributes.get("axis", 1), len(shape))
     require(axis is not None, f"{node.name} has no axis {node.attributes.get('axis', 1)} in {x.type}")
     assert axis is not None
-    if len(given) == 1:
+    block = node.attributes.get("block_size", 0)
+    if len(given) == 1 and not (block and len(shape) == 1):
         return broadcast(parameter, shape, (axis,))
     require(len(given) == len(shape), f"a scale {parameter.type} does not fit {x.type}")
-    block = node.attributes.get("block_size", 0)
     require(block > 0, f"{node.name} with a scale {parameter.type} needs `block_size`")
     parts = (*given[: axis + 1], block, *given[axis + 1 :])
     repeated = broadcast(parameter, parts, tuple(i for i in range(len(parts)) if i != axis + 1))

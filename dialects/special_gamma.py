@@ -74,27 +74,31 @@ def digamma(x: Array) -> Array:
 def zeta(x: Array, q: Array) -> Array:
     """Hurwitz' sum of (q + n)^-x over n >= 0: NaN for x < 1, infinite for x = 1 and where a summand is infinite."""
     x, q = np.broadcast_arrays(x, q)
-    total = np.zeros(x.shape)
     whole = q == np.floor(q)
-    for n in range(_TERMS):
-        total = total + np.power(np.where(whole, q + n, np.abs(q + n)), -x) * _sign(x, q + n)
-    shifted = q + _TERMS
-    tail = np.power(shifted, 1.0 - x) / (x - 1.0) + 0.5 * np.power(shifted, -x)
-    factor = x * np.power(shifted, -x - 1.0)
-    for k, number in enumerate(_BERNOULLI, start=1):
-        tail = tail + number / math.factorial(2 * k) * factor
-        factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (shifted * shifted)
-    tail = np.where(np.isposinf(q), 0.0, tail)
-    result = np.where(np.isposinf(x), np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf)), total + tail)
+    below = (q < 0) & ~whole
+    rest = np.where(below, q - np.floor(q), 0.5)
+    # the sum over all integers has period 1 in q, and what lies below q is the same sum at 1 - q, but for the signs of odd powers
+    turned = _hurwitz(x, 1.0 - rest) - _hurwitz(x, np.where(below, 1.0 - q, 1.0))
+    found = np.where(below, _hurwitz(x, rest) + np.where(np.mod(x, 2.0) == 1.0, -turned, turned), _hurwitz(x, np.where(below, 1.0, q)))
+    result = np.where(np.isposinf(x), np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf)), found)
     result = np.where(x == 1, np.inf, np.where(x < 1, np.nan, result))
     result = np.where((q <= 0) & whole & (x > 1), np.inf, result)
     result = np.where((q <= 0) & ~whole & (x != np.floor(x)), np.nan, result)
     return np.where(np.isnan(x) | np.isnan(q), np.nan, result)
 
 
-def _sign(x: Array, base: Array) -> Array:
-    """The sign of base^-x for whole x."""
-    return np.where((base < 0) & (np.mod(x, 2.0) == 1.0), -1.0, 1.0)
+def _hurwitz(x: Array, q: Array) -> Array:
+    """The sum for positive q: its first terms, and the others by Euler and Maclaurin."""
+    total = np.zeros(x.shape)
+    for n in range(_TERMS):
+        total = total + np.power(q + n, -x)
+    shifted = q + _TERMS
+    tail = np.power(shifted, 1.0 - x) / (x - 1.0) + 0.5 * np.power(shifted, -x)
+    factor = x * np.power(shifted, -x - 1.0)
+    for k, number in enumerate(_BERNOULLI, start=1):
+        tail = tail + number / math.factorial(2 * k) * factor
+        factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (shifted * shifted)
+    return np.asarray(total + np.where(np.isposinf(q), 0.0, tail))
 
 
 @in_f64
