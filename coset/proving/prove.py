@@ -14,7 +14,7 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import bindings
+from coset.feeds import Draw, bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -26,6 +26,7 @@ from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
 from coset.proving.interface import in_order, paired
+from coset.proving.inputs import plain
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
@@ -81,7 +82,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     compared = time.perf_counter()
     seconds = {"read": read - started, "compare": compared - read}
     if not report.ok:
-        return _refuted(asked, pair, report, 0, seconds)
+        return _refuted(asked, pair, (report, 0, plain), seconds)
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, own, before, pair, report.binding)
@@ -95,7 +96,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         found = pair.hunted(report.binding, asked.seconds)
         seconds["look"] = time.perf_counter() - compared - seconds["prove"]
         if found is not None:
-            return _refuted(asked, pair, *found, seconds)
+            return _refuted(asked, pair, found, seconds)
         return {
             "answer": UNKNOWN,
             "method": "search",
@@ -114,10 +115,10 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _refuted(asked: Proving, pair: Pair, report: CheckReport, seed: int, seconds: dict[str, float]) -> dict[str, Any]:
+def _refuted(asked: Proving, pair: Pair, shown: tuple[CheckReport, int, Draw], seconds: dict[str, float]) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
-    found = pair.refuted(report, seed, asked.counterexample)
+    found = pair.refuted(*shown, asked.counterexample)
     seconds["locate"] = time.perf_counter() - started
     return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
 
