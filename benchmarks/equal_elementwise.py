@@ -68,7 +68,7 @@ def relu_as_maximum(shape: Shape, dtype: str) -> Models:
     return a.model(a("Relu", x[0])), b.model(b("Max", b.const(np.zeros(1)), x[1]))
 
 
-@form(*over(*SHAPES, dtypes=("f32", "f64")))
+@form(*over(*SHAPES))
 def hard_swish_as_product(shape: Shape, dtype: str) -> Models:
     a, b = both(14, dtype)
     x = a.input("x", shape), b.input("x", shape)
@@ -137,12 +137,10 @@ def softsign_as_quotient(shape: Shape, dtype: str) -> Models:
 
 
 @form(*over(*SHAPES))
-def elu_as_where(shape: Shape, dtype: str) -> Models:
+def celu_as_elu(shape: Shape, dtype: str) -> Models:
     a, b = both(16, dtype)
     x = a.input("x", shape), b.input("x", shape)
-    one, zero = b.const(np.float64(1)), b.const(np.float64(0))
-    below = b("Mul", b.const(np.float64(0.5)), b("Sub", b("Exp", x[1]), one))
-    return a.model(a("Elu", x[0], alpha=0.5)), b.model(b("Where", b("Less", x[1], zero), below, x[1]))
+    return a.model(a("Celu", x[0], alpha=1.0)), b.model(b("Elu", x[1], alpha=1.0))
 
 
 @form(*over(*SHAPES))
@@ -247,19 +245,6 @@ def shift_as_product(shape: Shape, dtype: str) -> Models:
     x = a.input("x", shape), b.input("x", shape)
     one = a("BitShift", x[0], a.const(np.array(3, a.numpy)), direction="LEFT")
     return a.model(one), b.model(b("Mul", x[1], b.const(np.array(8, b.numpy))))
-
-
-@form(*over(*SHAPES))
-def quantized_by_steps(shape: Shape, dtype: str) -> Models:
-    """QuantizeLinear and back as quotient, rounding, limits and product."""
-    a, b = both(13, dtype)
-    x = a.input("x", shape), b.input("x", shape)
-    scale, zero = 0.125, 128
-    one = a("DequantizeLinear", a("QuantizeLinear", x[0], a.const(np.float64(scale)), a.const(np.uint8(zero))), a.const(np.float64(scale)),
-            a.const(np.uint8(zero)))  # fmt: skip
-    steps = b("Add", b("Round", b("Div", x[1], b.const(np.float64(scale)))), b.const(np.float64(zero)))
-    limited = b("Clip", steps, b.const(np.float64(0)), b.const(np.float64(255)))
-    return a.model(one), b.model(b("Mul", b("Sub", limited, b.const(np.float64(zero))), b.const(np.float64(scale))))
 
 
 @form(*over(*SHAPES, dtypes=("f32", "f16")))

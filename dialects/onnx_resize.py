@@ -160,7 +160,36 @@ def _rounded(c: Term, how: str) -> Term | None:
     return pointwise(how, c) if how in ("floor", "ceil") else None
 
 
-def _nearest(x: Term, axis: Axis, coordinates: Term, how: str) -> Term | None:
+def _times(axis: Axis, transformation: str, how: str) -> int | None:
+    """How often each element of the old axis stands in the new one, where the nearest of each is seen to be its own; None elsewhere.
+
+    Element r of the block that element k grows to lies at k + r / times, or centred at k - 1/2 + (r + 1/2) / times.
+    """
+    own = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "round_prefer_ceil")}
+    quotient = axis.scale if axis.scale is not None else axis.new / axis.old if _are_numbers(axis) else None
+    whole = quotient is not None and quotient >= 1 and float(quotient).is_integer() and axis.roi is None
+    if not whole or how not in own.get(transformation, ()):
+        return None
+    assert quotient is not None
+    return int(quotient) if dims.multiply(axis.old, int(quotient)) == axis.new else None
+
+
+def _are_numbers(axis: Axis) -> bool:
+    return isinstance(axis.new, int) and isinstance(axis.old, int) and axis.old > 0
+
+
+def _repeated(x: Term, axis: int, times: int) -> Term:
+    """Each element along an axis so many times."""
+    shape = x.tensor.dims
+    spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
+    kept = tuple(each for each in range(len(spread)) if each != axis + 1)
+    whole = (*shape[:axis], dims.multiply(shape[axis], times), *shape[axis + 1 :])
+    return make("stablehlo.reshape", (broadcast(x, spread, kept),), {"shape": whole})
+
+
+def _nearest(x: Term, axis: Axis, coordinates: Term, how: str, times: int | None) -> Term | None:
+    if times is not None:
+        return _repeated(x, axis.index, times)
     rounded = _rounded(coordinates, how)
     if rounded is None:
         return None
@@ -220,7 +249,8 @@ def resize(node: Node) -> Built:
         if place is None or result is None:
             return None
         how = node.attributes.get("nearest_mode", "round_prefer_floor") if not early else "ceil" if (axis.scale or 1) < 1 else "floor"
-        result = _nearest(result, axis, place, how) if mode == "nearest" else _interpolated(node, result, axis, place)
+        times = _times(axis, transformation, how)
+        result = _nearest(result, axis, place, how, times) if mode == "nearest" else _interpolated(node, result, axis, place)
     if result is None:
         return None
     result = convert(result, x.tensor.dtype)

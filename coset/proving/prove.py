@@ -28,7 +28,7 @@ from coset.proving.constants import Goal
 from coset.proving.interface import in_order, paired
 from coset.proving.inputs import plain
 from coset.proving.join import PIECE, join
-from coset.proving.refute import Pair
+from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
@@ -78,9 +78,13 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
     pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
-    report = pair.compared()
+    seconds = {"read": read - started}
+    try:
+        report = pair.compared()
+    except Fails as fails:
+        return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
-    seconds = {"read": read - started, "compare": compared - read}
+    seconds["compare"] = compared - read
     if not report.ok:
         return _refuted(asked, pair, (report, 0, plain), seconds)
     asked.progress("looking for the steps from one to the other")
@@ -93,7 +97,10 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
             said = {"numerics": "reassociates", "points": identity.points, "error": identity.error, "reason": error.message}
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
         asked.progress("looking for inputs on which they differ")
-        found = pair.hunted(report.binding, asked.seconds)
+        try:
+            found = pair.hunted(report.binding, asked.seconds)
+        except Fails as fails:
+            return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]})
         seconds["look"] = time.perf_counter() - compared - seconds["prove"]
         if found is not None:
             return _refuted(asked, pair, found, seconds)
@@ -119,8 +126,11 @@ def _refuted(asked: Proving, pair: Pair, shown: tuple[CheckReport, int, Draw], s
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
     found = pair.refuted(*shown, asked.counterexample)
-    seconds["locate"] = time.perf_counter() - started
-    return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
+    return _refuted_by(found, {**seconds, "locate": time.perf_counter() - started})
+
+
+def _refuted_by(found: Mapping[str, Any], seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": dict(seconds)}
 
 
 def _identity(before: Program, after: Program) -> Identity | None:

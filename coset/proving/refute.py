@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coset.answer import save_bytes
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
 from coset.feeds import Draw, Feed, bindings, seeds_for
 from coset.fold import fallback_for
@@ -31,6 +31,14 @@ from coset.reference import against_reference, is_stablehlo, values_of
 ROUNDS = 8  # seeds of which all cases are tried
 FURTHER_ROUNDS = 24  # ... and all further ones: a threshold is met by few of them
 FEW = 2  # rows of a batch: what mixes them shows, and more take longer
+
+
+class Fails(Exception):
+    """The second program has no value on inputs of the first: `feed`, which are called `case`."""
+
+    def __init__(self, case: str, feed: Feed, reason: str) -> None:
+        super().__init__(reason)
+        self.case, self.feed, self.reason = case, feed, reason
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,13 @@ def _full(term: Term, value: Any) -> Any:
     if term.operands and isinstance(value, np.ndarray) and floating(value) and not value.size:
         raise _Empty
     return value
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name."""
+    file = BytesIO()
+    np.savez(file, **{name: value for name, value in arrays.items() if _is_plain(value)})
+    save_bytes(path, file.getvalue())
 
 
 def _is_plain(value: Any) -> bool:
@@ -113,17 +128,56 @@ class Pair:
         """Both on the inputs that `seed` draws: by ONNX Runtime where it loads both and they are called alike.
 
         Raises:
-            CosetError: the first runs on none of them, or the second fails on some.
+            CosetError: the first runs on none of them.
+            Fails: the second has no value on some on which the first has.
         """
         as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
-        if as_called and self.by_runtime:
-            return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed, draw=draw).compare(str(self.files[1]), exact=False)
-        return against_reference(self.before, self._second(), self.sizes, seed=seed, draw=draw)
+        try:
+            if as_called and self.by_runtime:
+                return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed, draw=draw).compare(str(self.files[1]), exact=False)
+            return against_reference(self.before, self._second(), self.sizes, seed=seed, draw=draw)
+        except Unending:
+            raise
+        except CosetError:
+            self._look_at_second(seed, draw)
+            raise
+
+    def _look_at_second(self, seed: int, draw: Draw) -> None:
+        """Look whether it is the second program alone that has no value.
+
+        Raises:
+            Fails: it is.
+        """
+        first, second = self._first(), self._second()
+        for binding in bindings(self.before, self.sizes):
+            for case in draw(self.before, binding, seed):
+                try:
+                    first(case.feed)
+                except (CosetError, ValueError):
+                    break  # as the comparison does, which takes other sizes then
+                try:
+                    second(case.feed)
+                except CosetError as error:
+                    raise Fails(case.name, case.feed, error.message) from None
+            else:
+                return
+
+    def failed(self, found: Fails, counterexample: Path | None) -> dict[str, Any]:
+        """What is said of a second program that has no value where the first has."""
+        if counterexample is not None:
+            given = {f"input {name}": value for name, value in found.feed.items()}
+            save_arrays(counterexample, given | {f"first {name}": value for name, value in self._first()(found.feed).items()})
+        said = f"the second program has no value on {found.case} inputs: {found.reason}"
+        written = None if counterexample is None else str(counterexample)
+        return {"difference": said, "first_difference": {"unknown": found.reason}, "counterexample": written}
 
     def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int, Draw] | None:
         """The comparison on further inputs that shows a difference, with what they were drawn by; None where none is found in `seconds`.
 
         All rows of tables are read. What differs by more than a few roundings is compared again, beside the noise of the original.
+
+        Raises:
+            Fails: the second has no value on some.
         """
         end = time.perf_counter() + seconds
         first, second, beside = self._first(), self._second(), further((self.before, self.after))
@@ -140,7 +194,10 @@ class Pair:
                     expected = first(case.feed)
                 except CosetError:
                     continue  # no input of the original
-                found = second(case.feed)
+                try:
+                    found = second(case.feed)
+                except CosetError as error:
+                    raise Fails(case.name, case.feed, error.message) from None
                 if all(difference(case.name, name, value, found[name], 0.0, exact=False).ok for name, value in expected.items()):
                     continue
                 report = self.compared(seed, draw)
@@ -166,9 +223,7 @@ class Pair:
             for what, run in (("first", self._first()), ("second", self._second())):
                 arrays |= {f"{what} {name}": value for name, value in run(feed).items()}
             arrays |= {f"node {what}": value for what, value in values.items()}
-            file = BytesIO()
-            np.savez(file, **{name: value for name, value in arrays.items() if _is_plain(value)})
-            save_bytes(counterexample, file.getvalue())
+            save_arrays(counterexample, arrays)
         written = None if counterexample is None else str(counterexample)
         return {"difference": str(shown), "first_difference": place, "counterexample": written}
 
