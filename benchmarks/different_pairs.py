@@ -4,12 +4,14 @@
 
 Seeds are small models over all ops of the standard (`pair_seeds`), and modules of StableHLO; the differences are those of `pair_edits`.
 Both programs of a pair run by ONNX Runtime, or where that has no kernel by ONNX's evaluator (modules: by StableHLO's interpreter), on inputs
-of several kinds that are drawn here, not as `coset prove` draws its own. A pair counts as
+of several kinds that are drawn here, not as `coset prove` draws its own. They are
 
     finite     some finite inputs give outputs of which a finite element, or one that is no float, differs by more than rounding
     nonfinite  the only differences are between infinities, NaN and numbers, or for inputs that are none
     rounding   the bits differ, by no more than rounding errors on inputs and constants move the outputs; it is also asked with `exact`
     none       no drawn input shows a difference
+
+Of the last two kinds `prove` is asked for one pair in six.
 
 A refutation counts as shown where the inputs that it names give outputs that differ when both programs are run here. Pairs are drawn op by
 op, of each the kind of difference that was drawn least, until `--count` of the kind `finite` are there.

@@ -5,7 +5,7 @@ Coordinates are computed in f32 (for f64 tensors in f64), as ONNX Runtime does, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -178,18 +178,19 @@ def _are_numbers(axis: Axis) -> bool:
     return isinstance(axis.new, int) and isinstance(axis.old, int) and axis.old > 0
 
 
-def _repeated(x: Term, axis: int, times: int) -> Term:
-    """Each element along an axis so many times."""
-    shape = x.tensor.dims
-    spread = (*shape[: axis + 1], times, *shape[axis + 1 :])
-    kept = tuple(each for each in range(len(spread)) if each != axis + 1)
-    whole = (*shape[:axis], dims.multiply(shape[axis], times), *shape[axis + 1 :])
-    return make("stablehlo.reshape", (broadcast(x, spread, kept),), {"shape": whole})
+def _repeated(x: Term, times: Mapping[int, int]) -> Term:
+    """Each element along these axes so many times."""
+    spread: list[Dim] = []
+    kept: list[int] = []
+    whole: list[Dim] = []
+    for axis, dim in enumerate(x.tensor.dims):
+        kept.append(len(spread))
+        spread += [dim, times[axis]] if axis in times else [dim]
+        whole.append(dims.multiply(dim, times.get(axis, 1)))
+    return make("stablehlo.reshape", (broadcast(x, tuple(spread), tuple(kept)),), {"shape": tuple(whole)})
 
 
-def _nearest(x: Term, axis: Axis, coordinates: Term, how: str, times: int | None) -> Term | None:
-    if times is not None:
-        return _repeated(x, axis.index, times)
+def _nearest(x: Term, axis: Axis, coordinates: Term, how: str) -> Term | None:
     rounded = _rounded(coordinates, how)
     if rounded is None:
         return None
@@ -242,19 +243,29 @@ def resize(node: Node) -> Built:
     if 0 in shape:
         return splat(0, x.tensor.dtype, shape)
     transformation = "asymmetric" if early else node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    times = {axis.index: _times(axis, transformation, _how(node, axis)) for axis in axes if mode == "nearest"}
+    known = {axis: each for axis, each in times.items() if each is not None}
+    if times and len(known) == len(times):
+        return _repeated(x, known)
     dtype = F64 if x.tensor.dtype is F64 and mode != "nearest" else F32
     coordinates = [_coordinates(transformation, axis, dtype) for axis in axes]
     result: Term | None = x if mode == "nearest" else convert(x, dtype)
     for axis, place in zip(axes, coordinates, strict=True):
         if place is None or result is None:
             return None
-        how = node.attributes.get("nearest_mode", "round_prefer_floor") if not early else "ceil" if (axis.scale or 1) < 1 else "floor"
-        times = _times(axis, transformation, how)
-        result = _nearest(result, axis, place, how, times) if mode == "nearest" else _interpolated(node, result, axis, place)
+        how = _how(node, axis)
+        result = _nearest(result, axis, place, how) if mode == "nearest" else _interpolated(node, result, axis, place)
     if result is None:
         return None
     result = convert(result, x.tensor.dtype)
     return _extrapolated(node, result, axes, [c for c in coordinates if c]) if transformation == "tf_crop_and_resize" else result
+
+
+def _how(node: Node, axis: Axis) -> str:
+    """How coordinates are rounded to the nearest element. Before version 11 down, along an axis that shrinks up."""
+    if node.name == "Upsample" or node.since < 11:
+        return "ceil" if (axis.scale or 1) < 1 else "floor"
+    return str(node.attributes.get("nearest_mode", "round_prefer_floor"))
 
 
 def _shape(x: Term, axes: Sequence[Axis]) -> Shape:
