@@ -3,7 +3,7 @@
     python -m benchmarks.different_pairs [--count 2000] [--seed 0] [--seconds 8] [--record FILE] [--op NAME] [--kind WORDS] [--modules]
 
 Seeds are small models over all ops of the standard (`pair_seeds`), and modules of StableHLO; the differences are those of `pair_edits`.
-Both programs of a pair run by ONNX Runtime, or where that has no kernel by ONNX's evaluator (modules: by StableHLO's interpreter), on inputs
+Both programs of a pair run by ONNX Runtime, or where that has no kernel by ONNX's evaluator (modules: by ours), on inputs
 of several kinds that are drawn here, not as `coset prove` draws its own. They are
 
     finite     some finite inputs give outputs of which a finite element, or one that is no float, differs by more than rounding
@@ -34,7 +34,7 @@ from benchmarks import headroom
 from benchmarks.pair_edits import Edit, edits
 from benchmarks.pair_judging import Row, judged, judged_modules
 from benchmarks.pair_modules import text_edits
-from benchmarks.pair_seeds import Seed, modules, onnx_seeds
+from benchmarks.pair_seeds import Seed, modules, onnx_seeds, variants
 
 GOAL = 0.95
 RARELY = 5  # how much seldomer than others differences are drawn that no tolerance shows
@@ -43,31 +43,36 @@ TRIES = 12  # pairs in a row of one op of which none counts, until it is drawn n
 
 @dataclass
 class Bucket:
-    """All pairs of one op that are not drawn yet, by kind. `used`: how many of each kind were drawn; `idle`: since one counted."""
+    """All pairs of one op that are not drawn yet, by kind, those whose name has the words `kind`. `used`: how many of each kind were
+    drawn; `idle`: since one counted."""
 
     op: str
     seeds: list[Seed]
     draw: random.Random
-    left: dict[str, list[tuple[Seed, Edit]]] = field(default_factory=dict)
+    kind: str = ""
+    left: dict[str, list[tuple[Seed, Edit]]] | None = None
     used: Counter[str] = field(default_factory=Counter)
     idle: int = 0
 
-    def fill(self) -> None:
-        """List the differences of all seeds."""
-        found: dict[str, list[tuple[Seed, Edit]]] = defaultdict(list)
-        for seed in self.seeds:
-            for edit in edits(seed.model):
-                found[edit.kind].append((seed, edit))
-        self.left = dict(found)
+    def _listed(self) -> dict[str, list[tuple[Seed, Edit]]]:
+        """The differences of all seeds by kind."""
+        if self.left is None:
+            self.left = defaultdict(list)
+            for seed in (variant for seed in self.seeds for variant in variants(seed)):
+                for edit in edits(seed.model):
+                    if self.kind in edit.kind:
+                        self.left[edit.kind].append((seed, edit))
+        return self.left
 
     def next(self) -> tuple[Seed, Edit] | None:
         """The next pair."""
-        kinds = [kind for kind, pairs in self.left.items() if pairs]
+        left = self._listed()
+        kinds = [kind for kind, pairs in left.items() if pairs]
         if not kinds or self.idle >= TRIES:
             return None
         kind = min(sorted(kinds), key=lambda kind: (self.used[kind] * (RARELY if "ulp" in kind else 1), self.draw.random()))
         self.used[kind] += 1
-        pairs = self.left[kind]
+        pairs = left[kind]
         return pairs.pop(self.draw.randrange(len(pairs)))
 
 
@@ -77,11 +82,8 @@ def buckets(seed: int, only: str = "", kind: str = "") -> list[Bucket]:
     for each in onnx_seeds():
         if not only or each.op == only:
             found[each.op].append(each)
-    result = [Bucket(op, seeds, random.Random(f"{seed} {op}")) for op, seeds in sorted(found.items())]
-    for bucket in result:
-        bucket.fill()
-        if kind:
-            bucket.left = {name: pairs for name, pairs in bucket.left.items() if kind in name}
+    result = [Bucket(op, seeds, random.Random(f"{seed} {op}"), kind) for op, seeds in sorted(found.items())]
+    random.Random(seed).shuffle(result)
     return result
 
 

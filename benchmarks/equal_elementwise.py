@@ -184,7 +184,11 @@ def sums_of_numbers(shape: Shape, dtype: str) -> Models:
     """(x + 0.5) + 0.25, and x times 2 times 3, as one op each."""
     a, b = both(14, dtype)
     x = a.input("x", shape), b.input("x", shape)
-    one = a("Mul", a("Mul", a("Add", a("Add", x[0], a.const(np.float64(0.5))), a.const(np.float64(0.25))), a.const(np.float64(2))), a.const(np.float64(3)))
+    one = a(
+        "Mul",
+        a("Mul", a("Add", a("Add", x[0], a.const(np.float64(0.5))), a.const(np.float64(0.25))), a.const(np.float64(2))),
+        a.const(np.float64(3)),
+    )
     return a.model(one), b.model(b("Mul", b("Add", x[1], b.const(np.float64(0.75))), b.const(np.float64(6))))
 
 

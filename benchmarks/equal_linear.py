@@ -126,7 +126,9 @@ def reduction_of_reductions(shape: Shape, dtype: str) -> Models:
     a, b = both(18, dtype)
     x = a.input("x", shape), b.input("x", shape)
     one = [a(op, x[0], a.ints(-1, -2), keepdims=0) for op in ("ReduceSum", "ReduceMean")]  # the runtime's ReduceMax may lose a NaN
-    return a.model(*one), b.model(*[b(op, b(op, x[1], b.ints(-1), keepdims=0), b.ints(-1), keepdims=0) for op in ("ReduceSum", "ReduceMean")])
+    return a.model(*one), b.model(
+        *[b(op, b(op, x[1], b.ints(-1), keepdims=0), b.ints(-1), keepdims=0) for op in ("ReduceSum", "ReduceMean")]
+    )
 
 
 @form(*over((2, 3, 4, 5), ("n", 3, 4, 5), (1, 2, 3, 3)))
@@ -157,7 +159,15 @@ def conv_of_lines_as_of_pictures(batch: Any, channels: int, size: int, kernel: i
     x = [net.input("x", [batch, channels, size]) for net in (a, b)]
     w, c = weights(2 * groups, channels // groups, kernel), weights(2 * groups)
     one = a("Conv", x[0], a.const(w), a.const(c), strides=[strides], pads=[pads, pads], group=groups)
-    wide = b("Conv", b("Unsqueeze", x[1], b.ints(2)), b.const(w[:, :, None]), b.const(c), strides=[1, strides], pads=[0, pads, 0, pads], group=groups)
+    wide = b(
+        "Conv",
+        b("Unsqueeze", x[1], b.ints(2)),
+        b.const(w[:, :, None]),
+        b.const(c),
+        strides=[1, strides],
+        pads=[0, pads, 0, pads],
+        group=groups,
+    )
     return a.model(one), b.model(b("Squeeze", wide, b.ints(2)))
 
 

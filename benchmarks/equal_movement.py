@@ -124,7 +124,9 @@ def nearest_by_upsample(shape: Shape, dtype: str) -> Models:
     x = a.input("x", shape), b.input("x", shape)
     scales = np.array([1, 1, 2, 3], np.float32)
     one = a("Upsample", x[0], a.const(scales, np.float32), mode="nearest")
-    other = b("Resize", x[1], "", b.const(scales, np.float32), mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric")
+    other = b(
+        "Resize", x[1], "", b.const(scales, np.float32), mode="nearest", nearest_mode="floor", coordinate_transformation_mode="asymmetric"
+    )
     return a.model(one), b.model(other)
 
 
@@ -146,7 +148,9 @@ def depth_to_space_as_moves(shape: Shape, dtype: str) -> Models:
     _, channels, high, wide = shape
     parts = b("Reshape", x[1], b.ints(-1, 2, 2, int(channels) // 4, high, wide))
     moved = b("Transpose", parts, perm=[0, 3, 4, 1, 5, 2])
-    return a.model(a("DepthToSpace", x[0], blocksize=2)), b.model(b("Reshape", moved, b.ints(-1, int(channels) // 4, 2 * int(high), 2 * int(wide))))
+    return a.model(a("DepthToSpace", x[0], blocksize=2)), b.model(
+        b("Reshape", moved, b.ints(-1, int(channels) // 4, 2 * int(high), 2 * int(wide)))
+    )
 
 
 @form(*over((2, 8, 3, 4), ("n", 8, 2, 2), (1, 12, 2, 3)))

@@ -258,7 +258,12 @@ def _nets(torch: Any) -> list[tuple[str, Any, tuple[int, ...]]]:
 
         def forward(self, x: Any) -> Any:
             """Mean, variance and extremes beside each other."""
-            parts = [x.mean(-1, keepdim=True), x.var(-1, keepdim=True, unbiased=False), x.amax(-1, keepdim=True), x[..., 1:3].sum(-1, keepdim=True)]
+            parts = [
+                x.mean(-1, keepdim=True),
+                x.var(-1, keepdim=True, unbiased=False),
+                x.amax(-1, keepdim=True),
+                x[..., 1:3].sum(-1, keepdim=True),
+            ]
             return torch.cat([*parts, x.clamp(-1, 1), x.cumsum(-1)], -1)
 
     found = [("conv", conv, (2, 3, 8, 8)), ("dense", dense, (2, 6)), ("pools", pools, (2, 2, 6, 6)), ("upsampled", upsampled, (2, 2, 4, 4)),

@@ -77,7 +77,10 @@ def report(rows: Sequence[Judged]) -> list[str]:
     lines = []
     for name in forms:
         own = [row for row in rows if row.form == name]
-        lines.append(f"{name:40s} {len(own):3d}: " + ", ".join(f"{word} {number}" for word, number in sorted(Counter(row.answer for row in own).items())))
+        lines.append(
+            f"{name:40s} {len(own):3d}: "
+            + ", ".join(f"{word} {number}" for word, number in sorted(Counter(row.answer for row in own).items()))
+        )
     asked = [row for row in rows if row.answer != "not asked"]
     proved = sum(row.answer == PROVED for row in asked)
     lines += ["", f"{len(forms)} spellings, {len(asked)} equal pairs: {proved} proved ({proved / max(1, len(asked)):.1%})"]
@@ -87,7 +90,9 @@ def report(rows: Sequence[Judged]) -> list[str]:
 
 def line(row: Judged) -> str:
     """One line of the table."""
-    return f"{row.answer:9s} {row.seconds:5.1f} s  {row.name}: {row.said[:200]}{'' if row.differs in SAME else f' (differs: {row.differs})'}"
+    return (
+        f"{row.answer:9s} {row.seconds:5.1f} s  {row.name}: {row.said[:200]}{'' if row.differs in SAME else f' (differs: {row.differs})'}"
+    )
 
 
 def main() -> None:

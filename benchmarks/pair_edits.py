@@ -349,5 +349,3 @@ def _versions(model: Any) -> Iterator[Edit]:
 def _begins(op: str, version: int) -> bool:
     schema = _schema(op, version, "")
     return schema is not None and schema.since_version == version
-
-

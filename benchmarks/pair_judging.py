@@ -390,5 +390,3 @@ def _drawn_for(program: Any, kind: str) -> Feed | None:
         draw = np.random.default_rng([KINDS.index(kind), *term.attribute("name").encode()])
         feed[term.attribute("name")] = _values(draw, kind, term.tensor.dtype.numpy, shape, None)
     return feed
-
-

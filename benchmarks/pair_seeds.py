@@ -28,12 +28,13 @@ Feed = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Seed:
-    """A model with the inputs that it came with, where it came with some. `op`: what it is a case of."""
+    """A model with the inputs that it came with, where it came with some. `op`: what it is a case of; `varied`: whether there are variants."""
 
     name: str
     op: str
     model: Any
     feed: Feed
+    varied: bool = False
 
 
 def _copied(model: Any) -> Any:
@@ -47,8 +48,10 @@ def _copied(model: Any) -> Any:
 
 
 def variants(seed: Seed) -> Iterator[Seed]:
-    """The seed as it is, with constants for operands, with symbols for dims, and among other ops."""
+    """The seed as it is, and where it is varied with constants for operands, with symbols for dims, and among other ops."""
     yield seed
+    if not seed.varied:
+        return
     frozen = _frozen(seed)
     if frozen is not None:
         yield frozen
@@ -174,8 +177,12 @@ def _node_cases() -> Iterator[Seed]:
         if len(ops) > MOST_NODES or set(ops) & set(RANDOM):
             continue
         feed = next(data_sets(case, model), ({}, []))[0]
-        op = ops[0] if len(ops) == 1 else next((name for name in sorted(_op_types()) if _named_after(case.name, name)), max(ops, key=ops.count))
-        yield Seed(case.name, op, model, feed)
+        op = (
+            ops[0]
+            if len(ops) == 1
+            else next((name for name in sorted(_op_types()) if _named_after(case.name, name)), max(ops, key=ops.count))
+        )
+        yield Seed(case.name, op, model, feed, varied=True)
 
 
 def _named_after(case: str, op: str) -> bool:
@@ -206,9 +213,8 @@ def _corpus() -> Iterator[Seed]:
 
 
 def onnx_seeds() -> Iterator[Seed]:
-    """All seeds, with their variants."""
-    for seed in _node_cases():
-        yield from variants(seed)
+    """All seeds, without their variants."""
+    yield from _node_cases()
     yield from _forms()
     yield from _corpus()
 
@@ -217,4 +223,3 @@ def modules() -> Iterator[tuple[str, str, str]]:
     """The StableHLO modules of the corpus: name, folder, text."""
     for path in sorted(CORPUS.glob("*/*.mlir")):
         yield f"corpus {path.parent.name}/{path.stem}", f"module {path.parent.name}", path.read_text()
-

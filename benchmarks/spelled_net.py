@@ -116,5 +116,3 @@ def both(opset: int, dtype: str = "f32", other: int | None = None) -> tuple[Net,
 def over(*shapes: Shape, dtypes: Sequence[str] = ("f32",), **values: Any) -> tuple[dict[str, Any], ...]:
     """Variants of these shapes, each in each of these types, with the same other values."""
     return tuple({"shape": shape, "dtype": dtype, **values} for shape in shapes for dtype in dtypes)
-
-

@@ -127,7 +127,8 @@ class Oracle:
         self._model, self._program, self._seed, self._draw = model, program, seed, draw
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
-        self._usual = {name: largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
+        usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
+        self._usual = {} if usual is None else {name: largest(value) for name, value in usual.outputs.items()}
         if not self.runs:
             raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help=what_to_give(program))
 

@@ -57,7 +57,12 @@ def _placed(term: Term) -> Term:
     updates = term.op.name == "stablehlo.dynamic_update_slice"
     x, starts = term.operands[0], term.operands[2 if updates else 1 :]
     shape, sizes = x.tensor.static, (term.operands[1].tensor.static if updates else term.attribute("slice_sizes"))
-    if shape is None or sizes is None or not all(isinstance(size, int) for size in sizes) or any(each.op is not CONSTANT for each in starts):
+    if (
+        shape is None
+        or sizes is None
+        or not all(isinstance(size, int) for size in sizes)
+        or any(each.op is not CONSTANT for each in starts)
+    ):
         return term
     at = [int(each.attribute("value").array()) for each in starts]
     if any(not 0 <= begin <= begin + size <= dim for begin, size, dim in zip(at, sizes, shape, strict=True)):

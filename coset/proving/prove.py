@@ -100,7 +100,9 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         try:
             found = pair.hunted(report.binding, asked.seconds)
         except Fails as fails:
-            return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]})
+            return _refuted_by(
+                pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]}
+            )
         seconds["look"] = time.perf_counter() - compared - seconds["prove"]
         if found is not None:
             return _refuted(asked, pair, found, seconds)
