@@ -58,7 +58,7 @@ class Bucket:
         """The differences of all seeds by kind."""
         if self.left is None:
             self.left = defaultdict(list)
-            for seed in (variant for seed in self.seeds for variant in variants(seed)):
+            for seed in (variant for each in self.seeds for variant in variants(each)):
                 for edit in edits(seed.model):
                     if self.kind in edit.kind:
                         self.left[edit.kind].append((seed, edit))
@@ -101,7 +101,8 @@ def drawn(seed: int, only: str = "", kind: str = "") -> Iterator[tuple[Bucket, S
 
 @dataclass
 class Record:
-    """Rows by pair that were judged before, in a file to which new ones are added; a pair that was begun and has no row ended the process."""
+    """Rows by pair that were judged before, in a file to which new ones are added; a pair that was begun and has no row ended the
+    process."""
 
     path: Path | None
     rows: dict[str, Row] = field(default_factory=dict)

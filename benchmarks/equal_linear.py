@@ -33,7 +33,7 @@ def product_of_rows_in_one(shape: Shape, dtype: str) -> Models:
     """A product of rank 3, and as one of rank 2 between reshapes."""
     a, b = both(13, dtype)
     x = a.input("x", shape), b.input("x", shape)
-    _, rows, depth = map(lambda size: size, shape)
+    _, rows, depth = shape
     w = weights(int(depth), 7)
     flat = b("MatMul", b("Reshape", x[1], b.ints(-1, int(depth))), b.const(w))
     return a.model(a("MatMul", x[0], a.const(w))), b.model(b("Reshape", flat, b.ints(-1, int(rows), 7)))
@@ -82,7 +82,7 @@ def transposed_product(shape: Shape, dtype: str) -> Models:
 def einsum_as_product(equation: str) -> Models:
     a, b = both(13)
     left, right = equation.split("->")[0].split(",")
-    sizes = dict(b=2, h=3, i=4, j=5, k=6, q=4, d=5)
+    sizes = {"b": 2, "h": 3, "i": 4, "j": 5, "k": 6, "q": 4, "d": 5}
     shapes = [[sizes[letter] for letter in term] for term in (left, right)]
     given = [[net.input(name, shape) for name, shape in zip("xz", shapes, strict=True)] for net in (a, b)]
     out = equation.split("->")[1]

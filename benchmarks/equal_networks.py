@@ -136,7 +136,7 @@ def scan_unrolled(steps: int, width: int) -> Models:
     start = [net.input("h", [width]) for net in (a, b)]
     values = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [width]) for name in ("s", "row", "t", "out")}
     body = helper.make_graph(
-        [helper.make_node("Add", ["s", "row"], ["m"]), helper.make_node("Tanh", ["m"], ["t"]), helper.make_node("Identity", ["t"], ["out"])],
+        [helper.make_node(*each) for each in (("Add", ["s", "row"], ["m"]), ("Tanh", ["m"], ["t"]), ("Identity", ["t"], ["out"]))],
         "body", [values["s"], values["row"]], [values["t"], values["out"]],
     )  # fmt: skip
     last, every = a("Scan", start[0], x[0], results=2, body=body, num_scan_inputs=1)
@@ -219,7 +219,7 @@ def net_in_two_versions(opsets: tuple[int, int], shape: Any) -> Models:
 
 
 def exported() -> Iterator[Spelled]:
-    """Small nets as torch exports them at versions 13 and 18 of the opset, with numbers and with names for the batch; nothing without torch."""
+    """Small nets as torch exports them at versions 13 and 18 of the opset, with a number and a name for the batch; none without torch."""
     if importlib.util.find_spec("torch") is None:
         return
     import torch

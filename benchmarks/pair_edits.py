@@ -1,4 +1,4 @@
-"""Models that differ from a given one in one place: an attribute, a constant, an operand, the order of outputs, an op, a version of the opset.
+"""Models that differ from a given one in one place: an attribute, a constant, an operand, the order of outputs, an op, the opset.
 
 Whether the place makes a difference is for whoever draws it to find out.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-
 
 GROUPS = (  # ops that can stand in each other's place
     ("Abs", "Neg", "Relu", "Tanh", "Sigmoid", "Exp", "Sqrt", "Floor", "Ceil", "Round", "Erf", "Softplus", "Softsign", "HardSwish", "Mish"),

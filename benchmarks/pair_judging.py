@@ -328,7 +328,7 @@ def _of_values(wanted: Any, got: Any) -> str:
 
 def _is_noise(run: Runs, feed: Feed, shaken: Runs | None, wanted: Mapping[str, Any], got: Mapping[str, Any]) -> bool:
     """Whether all that differs among finite elements is within what roundings do."""
-    noise = {name: 0.0 for name in wanted}
+    noise = dict.fromkeys(wanted, 0.0)
     others = [(run, moved(feed))] + ([(shaken, feed)] if shaken is not None else [])
     for each, inputs in others:
         try:

@@ -1,5 +1,5 @@
-"""Small models from which pairs of programs are made: the node cases of `onnx.backend.test`, alone, with constants for operands, with symbols
-for dims and among other ops; forms of older versions; and the models of the spelling corpus (ONNX and StableHLO)."""
+"""Small models from which pairs of programs are made: the node cases of `onnx.backend.test`, alone, with constants for operands, with
+symbols for dims and among other ops; forms of older versions; and the models of the spelling corpus (ONNX and StableHLO)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Feed = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Seed:
-    """A model with the inputs that it came with, where it came with some. `op`: what it is a case of; `varied`: whether there are variants."""
+    """A model with the inputs that it came with, where it came with some. `op`: what it is a case of; `varied`: it has variants."""
 
     name: str
     op: str

@@ -1,4 +1,4 @@
-"""Inputs that two programs are compared on beside the ones of every comparison: integers that fit, and numbers near those of the programs."""
+"""Inputs to compare two programs on beside those of every comparison: integers that fit, and numbers near those of the programs."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _ends(dtype: DType) -> tuple[int, int]:
     return int(found.min), int(found.max)
 
 
-# ---------------------------------------------------------------- kinds: what floats are, and what integers are
+# ---------------------------------------------------------------- kinds
 
 Drawn = Callable[[np.random.Generator, Sequence[int], Mapping[str, Sequence[float]], DType], Any]
 Kind = tuple[Drawn, Drawn]
@@ -135,10 +135,17 @@ def _bits(rng: np.random.Generator, shape: Sequence[int], numbers: Mapping[str, 
 
 
 KINDS: Mapping[str, Kind] = {
-    "whole": (_whole, _small_integers), "near": (_near, _near_integers), "at": (_at, _near_integers), "unit": (_unit, _counts), "broad": (_normal(9.0), _bits),
-    "positive": (_positive, _counts), "small": (_normal(1e-3), _near_integers), "large": (_normal(100.0), _extremes),
+    "whole": (_whole, _small_integers),
+    "near": (_near, _near_integers),
+    "at": (_at, _near_integers),
+    "unit": (_unit, _counts),
+    "broad": (_normal(9.0), _bits),
+    "positive": (_positive, _counts),
+    "small": (_normal(1e-3), _near_integers),
+    "large": (_normal(100.0), _extremes),
     "infinite": (_infinite, _small_integers),
-}  # fmt: skip
+}
+"""What floats are, and what integers are, of inputs that bear this name."""
 
 
 # ---------------------------------------------------------------- the numbers that programs have
@@ -170,9 +177,7 @@ def _of_attribute(value: Any, kind: str) -> Iterator[float]:
     elif isinstance(value, tuple):
         for each in value:
             yield from _of_attribute(each, kind)
-    elif isinstance(value, float) and kind == "float":
-        yield value
-    elif isinstance(value, int) and not isinstance(value, bool) and kind == "int":
+    elif (isinstance(value, float) and kind == "float") or (isinstance(value, int) and not isinstance(value, bool) and kind == "int"):
         yield value
 
 

@@ -25,8 +25,8 @@ from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
-from coset.proving.interface import in_order, paired
 from coset.proving.inputs import plain
+from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims

@@ -103,11 +103,6 @@ def _picture(reader: Reader, count: int) -> Any:
     return np.array([reader.size(0), *reader.draw.integers(2, 6, count - 1)])
 
 
-def _places(axis: str) -> Role:
-    """Places along the axis that an attribute names."""
-    return lambda reader, count: reader.draw.integers(0, max(reader.size(reader.given(axis, 0)), 1), count)
-
-
 def _tuples(reader: Reader, count: int) -> Any:
     """Places along the leading axes, as many as the last axis of the indices has, all different where that can be."""
     indices, shape = reader.shape(1), reader.shape(0)
@@ -125,16 +120,6 @@ def _rows(reader: Reader, count: int) -> Any:
     return np.resize(reader.draw.permutation(max(reader.size(reader.given("axis", 0)), 1)), count)
 
 
-def _lengths(operand: int, axis: int) -> Role:
-    """Lengths of sequences, up to the size of that axis."""
-
-    def draw(reader: Reader, count: int) -> Any:
-        shape = reader.shape(operand)
-        return reader.draw.integers(1, (shape[axis] if shape and -len(shape) <= axis < len(shape) else 2) + 1, count)
-
-    return draw
-
-
 def _between(low: int, high: int) -> Role:
     """Whole numbers from `low` to below `high`."""
     return lambda reader, count: reader.draw.integers(low, high, count)
@@ -145,30 +130,113 @@ def _blocks_of(reader: Reader, count: int) -> Any:
     return np.array([*[1] * (count - 1), reader.size(-1)])
 
 
+def _along(operand: int, axis: int | str, default: int = 0) -> Role:
+    """Places along an axis of an operand: that one, or the one that an attribute names."""
+
+    def draw(reader: Reader, count: int) -> Any:
+        return reader.draw.integers(0, _extent(reader, operand, axis, default), count)
+
+    return draw
+
+
+def _counted(operand: int, axis: int | str, default: int = 0) -> Role:
+    """Counts from 1 to the size of an axis."""
+
+    def draw(reader: Reader, count: int) -> Any:
+        return reader.draw.integers(1, _extent(reader, operand, axis, default) + 1, count)
+
+    return draw
+
+
+def _extent(reader: Reader, operand: int, axis: int | str, default: int) -> int:
+    place = axis if isinstance(axis, int) else reader.given(axis, default)
+    shape = reader.shape(operand)
+    return max(shape[place] if shape and -len(shape) <= place < len(shape) else 2, 1)
+
+
+def _of(*numbers: int) -> Role:
+    """One of these numbers each."""
+    return lambda reader, count: reader.draw.choice(numbers, count)
+
+
+def _transformed(reader: Reader, count: int) -> Any:
+    """The axis of a transform: the last one of signals, behind which real and imaginary parts stand."""
+    return np.full(count, max(reader.rank(0) - 2, 0))
+
+
+def _permuted(reader: Reader, count: int) -> Any:
+    """Each place once."""
+    return reader.draw.permutation(count)
+
+
 REDUCES = tuple(f"Reduce{word}" for word in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"))
+DIVISORS = _of(-3, -2, 1, 2, 3, 5)
+WINDOW = _between(5, 12)
 ROLES: Mapping[tuple[str, int], Role] = {
-    **{(op, 1): _axes for op in REDUCES}, ("Squeeze", 1): _ones_axes, ("Unsqueeze", 1): _new_axes, ("CumSum", 1): _axes, ("CumProd", 1): _axes,
-    ("DFT", 2): lambda reader, count: np.full(count, max(reader.rank(0) - 2, 0)), ("DFT", 1): _between(3, 9),
-    ("Slice", 1): _between(-2, 3), ("Slice", 2): lambda reader, count: np.where(reader.draw.random(count) < 0.5, FAR, -1),
-    ("Slice", 3): _axes, ("Slice", 4): _between(1, 3), ("Pad", 1): _between(0, 3), ("Pad", 3): _axes,
-    ("Reshape", 1): _target, ("Expand", 1): _spread, ("Tile", 1): _between(1, 3), ("ConstantOfShape", 0): _between(1, 5),
-    ("Split", 1): _parts, ("TopK", 1): lambda reader, count: reader.draw.integers(1, reader.size(reader.given("axis", -1)) + 1, count),
-    ("Resize", 3): _resized, ("AffineGrid", 1): _picture, ("CenterCropPad", 1): _near_sizes, ("Col2Im", 1): _blocks_of, ("Col2Im", 2): _between(1, 2),
-    ("Gather", 1): _places("axis"), ("GatherElements", 1): _places("axis"), ("GatherND", 1): _tuples, ("ScatterND", 1): _tuples,
-    ("ScatterElements", 1): _rows, ("Scatter", 1): _rows, ("ArrayFeatureExtractor", 1): lambda reader, count: reader.draw.integers(0, max(reader.size(-1), 1), count),
-    ("OneHot", 0): _between(-4, 4), ("OneHot", 1): _between(4, 7), ("Range", 0): _between(-12, 12), ("Range", 1): _between(-12, 12),
-    ("Range", 2): lambda reader, count: reader.draw.choice([-3, -2, -1, 1, 2, 3], count), ("Trilu", 1): _between(-3, 4), ("BlackmanWindow", 0): _between(5, 12), ("HammingWindow", 0): _between(5, 12),
-    ("HannWindow", 0): _between(5, 12), ("Loop", 0): _between(1, 6), ("NonMaxSuppression", 2): _between(1, 6),
-    ("SoftmaxCrossEntropyLoss", 1): lambda reader, count: reader.draw.integers(0, max(reader.size(1), 1), count),
-    ("NegativeLogLikelihoodLoss", 1): lambda reader, count: reader.draw.integers(0, max(reader.size(1), 1), count),
-    ("RoiAlign", 2): lambda reader, count: reader.draw.integers(0, max(reader.size(0), 1), count),
-    ("ReverseSequence", 1): lambda reader, count: reader.draw.integers(1, max(reader.size(reader.given("time_axis", 0)), 1) + 1, count),
-    ("RotaryEmbedding", 3): _lengths(1, 0), ("TensorScatter", 2): lambda reader, count: np.zeros(count, np.int64),
-    ("Attention", 6): _lengths(1, -2), ("LSTM", 4): _lengths(0, 0), ("GRU", 4): _lengths(0, 0), ("RNN", 4): _lengths(0, 0),
-    ("MaxUnpool", 1): lambda reader, count: reader.draw.permutation(count), ("BitShift", 1): _between(0, 8), ("Pow", 1): _between(0, 4),
-    ("Mod", 1): lambda reader, count: reader.draw.choice([-3, -2, 1, 2, 3, 5], count), ("STFT", 1): _between(2, 5), ("STFT", 3): _between(4, 9),
-    ("MelWeightMatrix", 0): _between(4, 9), ("MelWeightMatrix", 1): _between(16, 33), ("MelWeightMatrix", 2): _between(8000, 8200),
-}  # fmt: skip
+    # axes
+    **{(op, 1): _axes for op in REDUCES},
+    ("Squeeze", 1): _ones_axes,
+    ("Unsqueeze", 1): _new_axes,
+    ("CumSum", 1): _axes,
+    ("CumProd", 1): _axes,
+    ("Slice", 3): _axes,
+    ("Pad", 3): _axes,
+    ("DFT", 2): _transformed,
+    # sizes
+    ("DFT", 1): _between(3, 9),
+    ("Reshape", 1): _target,
+    ("Expand", 1): _spread,
+    ("Tile", 1): _between(1, 3),
+    ("ConstantOfShape", 0): _between(1, 5),
+    ("Split", 1): _parts,
+    ("Resize", 3): _resized,
+    ("AffineGrid", 1): _picture,
+    ("CenterCropPad", 1): _near_sizes,
+    ("Col2Im", 1): _blocks_of,
+    ("Col2Im", 2): _between(1, 2),
+    **{(f"{name}Window", 0): WINDOW for name in ("Blackman", "Hamming", "Hann")},
+    ("MelWeightMatrix", 0): _between(4, 9),
+    ("MelWeightMatrix", 1): _between(16, 33),
+    ("MelWeightMatrix", 2): _between(8000, 8200),
+    ("STFT", 1): _between(2, 5),
+    ("STFT", 3): _between(4, 9),
+    # ends and steps
+    ("Slice", 1): _between(-2, 3),
+    ("Slice", 2): _of(FAR, -1),
+    ("Slice", 4): _between(1, 3),
+    ("Pad", 1): _between(0, 3),
+    ("Range", 0): _between(-12, 12),
+    ("Range", 1): _between(-12, 12),
+    ("Range", 2): _of(-3, -2, -1, 1, 2, 3),
+    ("Trilu", 1): _between(-3, 4),
+    # places
+    ("Gather", 1): _along(0, "axis"),
+    ("GatherElements", 1): _along(0, "axis"),
+    ("GatherND", 1): _tuples,
+    ("ScatterND", 1): _tuples,
+    ("ScatterElements", 1): _rows,
+    ("Scatter", 1): _rows,
+    ("ArrayFeatureExtractor", 1): _along(0, -1),
+    ("OneHot", 0): _between(-4, 4),
+    ("OneHot", 1): _between(4, 7),
+    ("SoftmaxCrossEntropyLoss", 1): _along(0, 1),
+    ("NegativeLogLikelihoodLoss", 1): _along(0, 1),
+    ("RoiAlign", 2): _along(0, 0),
+    ("RotaryEmbedding", 3): _along(1, 0),
+    ("TensorScatter", 2): _between(0, 1),
+    ("MaxUnpool", 1): _permuted,
+    # counts
+    ("TopK", 1): _counted(0, "axis", -1),
+    ("ReverseSequence", 1): _counted(0, "time_axis"),
+    ("Attention", 6): _counted(1, -2),
+    **{(op, 4): _counted(0, 0) for op in ("LSTM", "GRU", "RNN")},
+    ("Loop", 0): _between(1, 6),
+    ("NonMaxSuppression", 2): _between(1, 6),
+    # numbers that not all are defined for
+    ("BitShift", 1): _between(0, 8),
+    ("Pow", 1): _between(0, 4),
+    ("Mod", 1): DIVISORS,
+}
 HUB_DIVISORS = ("stablehlo.divide", "stablehlo.remainder")
 
 
@@ -192,7 +260,7 @@ def roles_of(program: Program) -> dict[str, tuple[Term, Role]]:
 def role_of(term: Term, place: int) -> Role | None:
     """What operand `place` of a term must be; None where it may be any numbers."""
     if term.op.name in HUB_DIVISORS and place == 1:
-        return ROLES["Mod", 1]
+        return DIVISORS
     return ROLES.get((describe(term).split(".")[-1], place)) if term.op.has("foreign") else None
 
 
