@@ -166,16 +166,12 @@ def _times(axis: Axis, transformation: str, how: str) -> int | None:
     Element r of the block that element k grows to lies at k + r / times, or centred at k - 1/2 + (r + 1/2) / times.
     """
     own = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "round_prefer_ceil")}
-    quotient = axis.scale if axis.scale is not None else axis.new / axis.old if _are_numbers(axis) else None
-    whole = quotient is not None and quotient >= 1 and float(quotient).is_integer() and axis.roi is None
-    if not whole or how not in own.get(transformation, ()):
+    quotient = axis.scale
+    if quotient is None and isinstance(axis.new, int) and isinstance(axis.old, int) and axis.old > 0:
+        quotient = axis.new / axis.old
+    if quotient is None or quotient < 1 or not quotient.is_integer() or axis.roi is not None or how not in own.get(transformation, ()):
         return None
-    assert quotient is not None
     return int(quotient) if dims.multiply(axis.old, int(quotient)) == axis.new else None
-
-
-def _are_numbers(axis: Axis) -> bool:
-    return isinstance(axis.new, int) and isinstance(axis.old, int) and axis.old > 0
 
 
 def _repeated(x: Term, times: Mapping[int, int]) -> Term:

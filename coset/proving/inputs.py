@@ -68,7 +68,7 @@ def _ends(dtype: DType) -> tuple[int, int]:
     """The least and the greatest number of an integer type."""
     import ml_dtypes
 
-    found = ml_dtypes.iinfo(dtype.numpy) if dtype.numpy.kind == "V" else np.iinfo(dtype.numpy)
+    found: Any = ml_dtypes.iinfo(dtype.numpy) if dtype.numpy.kind == "V" else np.iinfo(dtype.numpy)  # type: ignore[no-untyped-call]
     return int(found.min), int(found.max)
 
 
