@@ -11,7 +11,7 @@ of several kinds that are drawn here, not as `coset prove` draws its own. They a
     rounding   the bits differ, by no more than rounding errors on inputs and constants move the outputs; it is also asked with `exact`
     none       no drawn input shows a difference
 
-Of the last two kinds `prove` is asked for one pair in six.
+Of the last two kinds `prove` is asked for one pair in twenty.
 
 A refutation counts as shown where the inputs that it names give outputs that differ when both programs are run here. Pairs are drawn op by
 op, of each the kind of difference that was drawn least, until `--count` of the kind `finite` are there.

@@ -29,7 +29,7 @@ from coset.reference import read_program, values_of
 
 KINDS = ("given", "normal", "second", "wide", "whole", "tenths", "negative", "small", "ends", "huge", "special")
 LONGEST = 60  # s of the processor for all that is done with a pair
-SELDOM = 6  # one in so many pairs without a known difference is asked for, so that a refutation without a reason is seen
+SELDOM = 20  # one in so many pairs without a known difference is asked for, so that a refutation without a reason is seen
 FREE = 3  # of a free dim that nothing is given for
 Runs = Callable[[Feed], dict[str, Any]]
 
