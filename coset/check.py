@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
-from coset.feeds import Case, Feed, bindings, cases
+from coset.feeds import Case, Draw, Feed, bindings, cases
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
@@ -115,8 +115,8 @@ class Oracle:
     moved results of every node, which tells what other sums inside the nodes may do.
     """
 
-    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0) -> None:
-        """Find numbers for the free dims that the original runs with, and its outputs on the cases that `seed` draws.
+    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0, draw: Draw = cases) -> None:
+        """Find numbers for the free dims that the original runs with, and its outputs on the inputs that `draw` makes of `seed`.
 
         Raises:
             CosetError: the original does not load or does not run on any drawn input.
@@ -124,10 +124,11 @@ class Oracle:
         self.skipped: list[str] = []
         self.runs: list[Run] = []
         self.binding: dict[str, int] = {}
-        self._model, self._program, self._seed = model, program, seed
+        self._model, self._program, self._seed, self._draw = model, program, seed, draw
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
-        self._usual = {name: largest(value) for run in self.runs if run.case.name == "normal" for name, value in run.outputs.items()}
+        usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
+        self._usual = {} if usual is None else {name: largest(value) for name, value in usual.outputs.items()}
         if not self.runs:
             raise CosetError(f"the original model does not run on drawn inputs: {refusal}", help=what_to_give(program))
 
@@ -140,7 +141,7 @@ class Oracle:
         session = _session(model)
         for binding in bindings(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
-            for case in cases(program, binding, self._seed):
+            for case in self._draw(program, binding, self._seed):
                 try:
                     outputs = session.run(case.feed)
                 except Unending:

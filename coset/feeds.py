@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -35,6 +35,10 @@ class Case:
 
     name: str
     feed: Feed
+
+
+Draw = Callable[[Program, Mapping[str, int], int], Iterator[Case]]
+"""Inputs of a program under numbers for its dims, by a seed; a case named `normal` comes first where there is one."""
 
 
 def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:

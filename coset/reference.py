@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.check import LOST, CheckReport, difference, largest
-from coset.feeds import Case, Feed, bindings, cases
+from coset.feeds import Case, Draw, Feed, bindings, cases
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
@@ -48,9 +48,10 @@ def read_program(model: Any) -> Program:
 def against_reference(
     program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
     exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None, overlooks: str = "",
+    draw: Draw = cases,
 ) -> CheckReport:  # fmt: skip
-    """`run` beside the evaluator's values of `program` on drawn and adversarial inputs. `amplified`: how many roundings of an input one
-    operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs. `plain` runs
+    """`run` beside the evaluator's values of `program` on drawn and adversarial inputs, those of `draw`. `amplified`: how many roundings of
+    an input one operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs. `plain` runs
     the same program, op by op, by the library that `run` is made of: where that library itself gains an infinity (its sums overflow in
     another order) or loses a NaN (its convolutions do not multiply padding), the result need only be what it is there, and the report says
     so under `apart`; where the program comes so near to the largest number that the order of its sums decides (`near_overflow`),
@@ -66,7 +67,7 @@ def against_reference(
     for binding in bindings(program, given):
         report = CheckReport(dict(binding))
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs
-        for case, expected, noise in expected_values(program, binding, report, seed, opened or program):
+        for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):
             report.cases.append(case.name)
             results = run(case.feed)
             usual = usual or {name: largest(value) for name, value in expected.items()}
@@ -142,12 +143,12 @@ def _most(value: np.ndarray[Any, Any]) -> float:
 
 
 def expected_values(
-    program: Program, binding: Mapping[str, int], report: CheckReport, seed: int = 0, opened: Program | None = None
+    program: Program, binding: Mapping[str, int], report: CheckReport, seed: int = 0, opened: Program | None = None, *, draw: Draw = cases
 ) -> Iterator[tuple[Case, Feed, Feed]]:
     """Each case with the outputs and how far one rounding error on every number that goes in moves them, where it is `opened`."""
     shaking = opened or program
     shaken = nudges(shaking)
-    for case in cases(program, binding, seed):
+    for case in draw(program, binding, seed):
         try:
             outputs = values_of(program, case.feed)
         except (CosetError, ValueError) as error:

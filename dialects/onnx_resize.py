@@ -5,7 +5,7 @@ Coordinates are computed in f32 (for f64 tensors in f64), as ONNX Runtime does, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -160,6 +160,32 @@ def _rounded(c: Term, how: str) -> Term | None:
     return pointwise(how, c) if how in ("floor", "ceil") else None
 
 
+def _times(axis: Axis, transformation: str, how: str) -> int | None:
+    """How often each element of the old axis stands in the new one, where the nearest of each is seen to be its own; None elsewhere.
+
+    Element r of the block that element k grows to lies at k + r / times, or centred at k - 1/2 + (r + 1/2) / times.
+    """
+    own = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "round_prefer_ceil")}
+    quotient = axis.scale
+    if quotient is None and isinstance(axis.new, int) and isinstance(axis.old, int) and axis.old > 0:
+        quotient = axis.new / axis.old
+    if quotient is None or quotient < 1 or not quotient.is_integer() or axis.roi is not None or how not in own.get(transformation, ()):
+        return None
+    return int(quotient) if dims.multiply(axis.old, int(quotient)) == axis.new else None
+
+
+def _repeated(x: Term, times: Mapping[int, int]) -> Term:
+    """Each element along these axes so many times."""
+    spread: list[Dim] = []
+    kept: list[int] = []
+    whole: list[Dim] = []
+    for axis, dim in enumerate(x.tensor.dims):
+        kept.append(len(spread))
+        spread += [dim, times[axis]] if axis in times else [dim]
+        whole.append(dims.multiply(dim, times.get(axis, 1)))
+    return make("stablehlo.reshape", (broadcast(x, tuple(spread), tuple(kept)),), {"shape": tuple(whole)})
+
+
 def _nearest(x: Term, axis: Axis, coordinates: Term, how: str) -> Term | None:
     rounded = _rounded(coordinates, how)
     if rounded is None:
@@ -213,18 +239,29 @@ def resize(node: Node) -> Built:
     if 0 in shape:
         return splat(0, x.tensor.dtype, shape)
     transformation = "asymmetric" if early else node.attributes.get("coordinate_transformation_mode", "half_pixel")
+    times = {axis.index: _times(axis, transformation, _how(node, axis)) for axis in axes if mode == "nearest"}
+    known = {axis: each for axis, each in times.items() if each is not None}
+    if times and len(known) == len(times):
+        return _repeated(x, known)
     dtype = F64 if x.tensor.dtype is F64 and mode != "nearest" else F32
     coordinates = [_coordinates(transformation, axis, dtype) for axis in axes]
     result: Term | None = x if mode == "nearest" else convert(x, dtype)
     for axis, place in zip(axes, coordinates, strict=True):
         if place is None or result is None:
             return None
-        how = node.attributes.get("nearest_mode", "round_prefer_floor") if not early else "ceil" if (axis.scale or 1) < 1 else "floor"
+        how = _how(node, axis)
         result = _nearest(result, axis, place, how) if mode == "nearest" else _interpolated(node, result, axis, place)
     if result is None:
         return None
     result = convert(result, x.tensor.dtype)
     return _extrapolated(node, result, axes, [c for c in coordinates if c]) if transformation == "tf_crop_and_resize" else result
+
+
+def _how(node: Node, axis: Axis) -> str:
+    """How coordinates are rounded to the nearest element. Before version 11 down, along an axis that shrinks up."""
+    if node.name == "Upsample" or node.since < 11:
+        return "ceil" if (axis.scale or 1) < 1 else "floor"
+    return str(node.attributes.get("nearest_mode", "round_prefer_floor"))
 
 
 def _shape(x: Term, axes: Sequence[Axis]) -> Shape:

@@ -14,6 +14,7 @@ import numpy as np
 from coset.dialects.onnx_kept import KEPT
 from coset.fold import fallback_for
 from coset.ir.constants import INLINE_ELEMENTS, constant_of
+from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
@@ -175,6 +176,17 @@ def _ways(value: Term, like: Term) -> Iterator[Term]:
                 yield make("stablehlo.transpose", (value,), {"permutation": order})
     if value.tensor.dims != shape:
         yield make("stablehlo.reshape", (value,), {"shape": shape})
+        yield from _turned(value, shape)
+
+
+def _turned(value: Term, shape: Sequence[Dim]) -> Iterator[Term]:
+    """Transposes of the constant without its axes of 1, in this shape: filters of one place are a matrix, which may stand the other way."""
+    inner, wanted = ([dim for dim in dims if dim != 1] for dims in (value.tensor.dims, shape))
+    for order in permutations(range(len(inner))) if len(inner) == len(wanted) <= MOST_AXES else ():
+        if [inner[axis] for axis in order] == wanted and order != tuple(range(len(inner))):
+            plain = value if list(value.tensor.dims) == inner else make("stablehlo.reshape", (value,), {"shape": tuple(inner)})
+            turned = make("stablehlo.transpose", (plain,), {"permutation": order})
+            yield turned if list(shape) == wanted else make("stablehlo.reshape", (turned,), {"shape": tuple(shape)})
 
 
 def same_value(term: Term, wanted: Term, *, rounded: bool) -> Step | None:
@@ -210,16 +222,19 @@ def _is_rounded(term: Term, value: np.ndarray[Any, Any], wanted: np.ndarray[Any,
 
 
 def recomputed(
-    classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool
+    classes: Iterable[Sequence[Term]], wanted: Sequence[Term], actual: Callable[[Term], Term], *, rounded: bool, known: Iterable[Step] = ()
 ) -> Iterator[Step]:
     """That terms of constants have the values of `wanted`. `classes`: terms that are known to be equal, of which one is computed; `actual`:
-    what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count."""
+    what a term is in the programs, where others stand for their constants; `rounded`: whether values that were rounded otherwise count;
+    `known`: steps so far."""
     by_type: dict[Type, list[tuple[Term, np.ndarray[Any, Any]]]] = {}
     for term in wanted:
         value = _array(actual(term))
         if value is not None:
             by_type.setdefault(term.type, []).append((term, value))
     left = dict.fromkeys(by_type, MOST_CANDIDATES)
+    # what stands for a number that rounds already: the checker takes it for no other one
+    stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and _rounds(step.left[0])}
     for members in classes:
         type = members[0].type
         places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
@@ -231,13 +246,22 @@ def recomputed(
         left[type] -= 1
         for place, value in places:
             reason = _reason(actual(made), own, value, rounded=rounded and computes(made))
-            if reason is None:
+            rounds = _rounds(made)
+            if reason is None or (rounds and place in stated):
                 continue
+            stated |= {place} if rounds else set()
             if place.op is not CONSTANT:  # its value is in neither program
                 stored = hashed(constant(constant_of(value, place.tensor.dtype)))
+                if _rounds(place) and stored in stated:
+                    continue
+                stated |= {stored} if _rounds(place) else set()
                 yield Step(COMPUTED, (place,), (stored,))
                 place = stored
             yield Step(reason, (made,), (place,))
+
+
+def _rounds(term: Term) -> bool:
+    return term.tensor.dtype.kind == "float" and computes(term)
 
 
 def _is_constant(term: Term) -> bool:

@@ -54,7 +54,8 @@ class Parting:
     def max_abs(self) -> float | None:
         """How far the two values are apart, where they are floats of one shape."""
         values = list(self.values.values())
-        alike = len(values) == 2 and values[0].shape == values[1].shape and floating(values[0]) and floating(values[1])
+        arrays = all(isinstance(value, np.ndarray) for value in values)
+        alike = arrays and len(values) == 2 and values[0].shape == values[1].shape and floating(values[0]) and floating(values[1])
         return largest_step(*values) if alike else None
 
     def summary(self) -> dict[str, Any]:
@@ -143,7 +144,8 @@ class _Side:
         """What a term gives."""
         alone = replace(self.program, outputs=(("value", term),), effects=None)
         with np.errstate(all="ignore"):
-            return np.asarray(evaluate_program(alone, feed, fallback=fallback_for(self.program.source))[0])
+            found = evaluate_program(alone, feed, fallback=fallback_for(self.program.source))[0]
+        return found if isinstance(found, list | tuple | dict) else np.asarray(found)  # a sequence has parts of any shapes
 
 
 def _equal(ours: Prints, allowed: Mapping[Term, Sums], theirs: Prints) -> tuple[set[Term], set[Term]]:

@@ -41,8 +41,10 @@ def _unnamed(program: Program) -> Mapping[str, Dim]:
 
 def _may_be(one: Type, other: Type) -> bool:
     """Whether two types are one, as far as the dims say that inputs have."""
-    if not isinstance(one, TensorType) or not isinstance(other, TensorType) or one.shape is None or other.shape is None:
+    if not isinstance(one, TensorType) or not isinstance(other, TensorType):
         return one == other
+    if one.shape is None or other.shape is None:
+        return one.dtype == other.dtype
     if one.dtype != other.dtype or one.rank != other.rank:
         return False
     pairs = zip(one.dims, other.dims, strict=True)

@@ -14,7 +14,7 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import bindings
+from coset.feeds import Draw, bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -25,9 +25,10 @@ from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
+from coset.proving.inputs import plain
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
-from coset.proving.refute import Pair
+from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
@@ -77,11 +78,15 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
     pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
-    report = pair.compared()
+    seconds = {"read": read - started}
+    try:
+        report = pair.compared()
+    except Fails as fails:
+        return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
-    seconds = {"read": read - started, "compare": compared - read}
+    seconds["compare"] = compared - read
     if not report.ok:
-        return _refuted(asked, pair, report, 0, seconds)
+        return _refuted(asked, pair, (report, 0, plain), seconds)
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, own, before, pair, report.binding)
@@ -92,10 +97,15 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
             said = {"numerics": "reassociates", "points": identity.points, "error": identity.error, "reason": error.message}
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
         asked.progress("looking for inputs on which they differ")
-        found = pair.hunted(report.binding, asked.seconds)
+        try:
+            found = pair.hunted(report.binding, asked.seconds)
+        except Fails as fails:
+            return _refuted_by(
+                pair.failed(fails, asked.counterexample), {**seconds, "look": time.perf_counter() - compared - seconds["prove"]}
+            )
         seconds["look"] = time.perf_counter() - compared - seconds["prove"]
         if found is not None:
-            return _refuted(asked, pair, *found, seconds)
+            return _refuted(asked, pair, found, seconds)
         return {
             "answer": UNKNOWN,
             "method": "search",
@@ -114,12 +124,15 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _refuted(asked: Proving, pair: Pair, report: CheckReport, seed: int, seconds: dict[str, float]) -> dict[str, Any]:
+def _refuted(asked: Proving, pair: Pair, shown: tuple[CheckReport, int, Draw], seconds: dict[str, float]) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
-    found = pair.refuted(report, seed, asked.counterexample)
-    seconds["locate"] = time.perf_counter() - started
-    return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": seconds}
+    found = pair.refuted(*shown, asked.counterexample)
+    return _refuted_by(found, {**seconds, "locate": time.perf_counter() - started})
+
+
+def _refuted_by(found: Mapping[str, Any], seconds: Mapping[str, float]) -> dict[str, Any]:
+    return {"answer": REFUTED, "method": "inputs", "certificate": None, **found, "seconds": dict(seconds)}
 
 
 def _identity(before: Program, after: Program) -> Identity | None:

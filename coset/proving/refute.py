@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from coset.answer import save_bytes
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Feed, bindings, cases, seeds_for
+from coset.feeds import Draw, Feed, bindings, seeds_for
 from coset.fold import fallback_for
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -24,11 +24,21 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import Term
 from coset.noise import floating
 from coset.proving.difference import first_difference
+from coset.proving.inputs import further, plain
 from coset.proving.steps import Uncertified
 from coset.reference import against_reference, is_stablehlo, values_of
 
 ROUNDS = 8  # seeds of which all cases are tried
+FURTHER_ROUNDS = 24  # ... and all further ones: a threshold is met by few of them
 FEW = 2  # rows of a batch: what mixes them shows, and more take longer
+
+
+class Fails(Exception):
+    """The second program has no value on inputs of the first: `feed`, which are called `case`."""
+
+    def __init__(self, case: str, feed: Feed, reason: str) -> None:
+        super().__init__(reason)
+        self.case, self.feed, self.reason = case, feed, reason
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,18 @@ def _full(term: Term, value: Any) -> Any:
     return value
 
 
+def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays by name."""
+    file = BytesIO()
+    np.savez(file, **{name: value for name, value in arrays.items() if _is_plain(value)})
+    save_bytes(path, file.getvalue())
+
+
+def _is_plain(value: Any) -> bool:
+    """False for sequences, maps and texts, which have no place in a file of arrays."""
+    return isinstance(value, np.ndarray) and value.dtype.kind != "O"
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two programs that were read from these files."""
@@ -86,55 +108,110 @@ class Pair:
         for natural in bindings(self.before, self.dims) if self.before.symbols() else ():
             binding = {**natural, **few}
             try:
-                evaluate_program(self.before, next(cases(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
+                evaluate_program(self.before, next(plain(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
                 return binding
             except (_Empty, CosetError):
                 continue
         return self.dims
 
-    def compared(self, seed: int = 0) -> CheckReport:
-        """Both on the inputs that `seed` draws: by ONNX Runtime where it runs both as they are called.
+    @cached_property
+    def by_runtime(self) -> bool:
+        """Whether ONNX Runtime loads both; the evaluator runs them otherwise."""
+        if any(map(is_stablehlo, self.files)):
+            return False
+        try:
+            return bool([Session(file) for file in self.files])
+        except CosetError:
+            return False
+
+    def compared(self, seed: int = 0, draw: Draw = plain) -> CheckReport:
+        """Both on the inputs that `seed` draws: by ONNX Runtime where it loads both and they are called alike.
 
         Raises:
-            CosetError: the first runs on none of them, or the second fails on some.
+            CosetError: the first runs on none of them.
+            Fails: the second has no value on some on which the first has.
         """
         as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
-        if as_called and not any(map(is_stablehlo, self.files)):
-            return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed).compare(str(self.files[1]), exact=False)
-        return against_reference(self.before, self._second(), self.sizes, seed=seed)
+        try:
+            if as_called and self.by_runtime:
+                return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed, draw=draw).compare(str(self.files[1]), exact=False)
+            return against_reference(self.before, self._second(), self.sizes, seed=seed, draw=draw)
+        except Unending:
+            raise
+        except CosetError:
+            self._look_at_second(seed, draw)
+            raise
 
-    def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int] | None:
-        """The comparison on further inputs that shows a difference, with their seed; None where none is found in `seconds`.
+    def _look_at_second(self, seed: int, draw: Draw) -> None:
+        """Look whether it is the second program alone that has no value.
+
+        Raises:
+            Fails: it is.
+        """
+        first, second = self._first(), self._second()
+        for binding in bindings(self.before, self.sizes):
+            for case in draw(self.before, binding, seed):
+                try:
+                    first(case.feed)
+                except (CosetError, ValueError):
+                    break  # as the comparison does, which takes other sizes then
+                try:
+                    second(case.feed)
+                except CosetError as error:
+                    raise Fails(case.name, case.feed, error.message) from None
+            else:
+                return
+
+    def failed(self, found: Fails, counterexample: Path | None) -> dict[str, Any]:
+        """What is said of a second program that has no value where the first has."""
+        if counterexample is not None:
+            given = {f"input {name}": value for name, value in found.feed.items()}
+            save_arrays(counterexample, given | {f"first {name}": value for name, value in self._first()(found.feed).items()})
+        said = f"the second program has no value on {found.case} inputs: {found.reason}"
+        written = None if counterexample is None else str(counterexample)
+        return {"difference": said, "first_difference": {"unknown": found.reason}, "counterexample": written}
+
+    def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int, Draw] | None:
+        """The comparison on further inputs that shows a difference, with what they were drawn by; None where none is found in `seconds`.
 
         All rows of tables are read. What differs by more than a few roundings is compared again, beside the noise of the original.
+
+        Raises:
+            Fails: the second has no value on some.
         """
         end = time.perf_counter() + seconds
-        first, second = self._first(), self._second()
-        for seed in range(1, max(ROUNDS, seeds_for(self.before, binding)) + 1):
-            for case in cases(self.before, binding, seed):
+        first, second, beside = self._first(), self._second(), further((self.before, self.after))
+        seeds = range(max(ROUNDS, FURTHER_ROUNDS, seeds_for(self.before, binding)) + 1)
+        for seed, draw in ((seed, draw) for seed in seeds for draw in (plain, beside)):
+            if (draw is plain and seed == 0) or (draw is beside and seed > FURTHER_ROUNDS):
+                continue  # the plainest were compared already
+            for case in draw(self.before, binding, seed):
                 if time.perf_counter() > end:
                     return None
-                if seed > ROUNDS and case.name != "wide":
+                if draw is plain and seed > ROUNDS and case.name != "wide":
                     continue
                 try:
                     expected = first(case.feed)
                 except CosetError:
                     continue  # no input of the original
-                found = second(case.feed)
+                try:
+                    found = second(case.feed)
+                except CosetError as error:
+                    raise Fails(case.name, case.feed, error.message) from None
                 if all(difference(case.name, name, value, found[name], 0.0, exact=False).ok for name, value in expected.items()):
                     continue
-                report = self.compared(seed)
+                report = self.compared(seed, draw)
                 if not report.ok:
-                    return report, seed
+                    return report, seed, draw
                 break
         return None
 
-    def refuted(self, report: CheckReport, seed: int, counterexample: Path | None) -> dict[str, Any]:
+    def refuted(self, report: CheckReport, seed: int, draw: Draw, counterexample: Path | None) -> dict[str, Any]:
         """What is said of programs that differ, on the plainest inputs of a report that show it: how far and from which node on. The inputs
         are written to `counterexample`, with both outputs and what both nodes give."""
         shown = next(each for each in report.differences if not each.ok)
         failing = [each.output for each in report.differences if each.case == shown.case and not each.ok]
-        (feed,) = (case.feed for case in cases(self.before, report.binding, seed) if case.name == shown.case)
+        (feed,) = (case.feed for case in draw(self.before, report.binding, seed) if case.name == shown.case)
         try:
             names = self.names
             parting = first_difference(self.before, self.after, feed, failing, inputs=names.inputs, outputs=names.outputs)
@@ -146,19 +223,17 @@ class Pair:
             for what, run in (("first", self._first()), ("second", self._second())):
                 arrays |= {f"{what} {name}": value for name, value in run(feed).items()}
             arrays |= {f"node {what}": value for what, value in values.items()}
-            file = BytesIO()
-            np.savez(file, **arrays)
-            save_bytes(counterexample, file.getvalue())
+            save_arrays(counterexample, arrays)
         written = None if counterexample is None else str(counterexample)
         return {"difference": str(shown), "first_difference": place, "counterexample": written}
 
     def _first(self) -> Callable[[Feed], Feed]:
         """The first program as a function."""
-        return (lambda feed: values_of(self.before, feed)) if is_stablehlo(self.files[0]) else Session(self.files[0]).run
+        return Session(self.files[0]).run if self.by_runtime else partial(values_of, self.before)
 
     def _second(self) -> Callable[[Feed], Feed]:
         """The second program as a function of inputs, and with outputs, that are called as in the first."""
-        session = None if is_stablehlo(self.files[1]) else Session(self.files[1])
+        session = Session(self.files[1]) if self.by_runtime else None
         own = [term.attribute("name") for term in self.after.inputs]
 
         def run(feed: Feed) -> Feed:

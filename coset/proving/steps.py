@@ -83,9 +83,9 @@ class Replay:
 
 
 def replay(found: Saturation, goals: Goals, entered: Sequence[Step] = ()) -> Replay:
-    """The log of a search played again."""
-    assert found.decoder is not None, "a search that was logged"
-    instances = (Step(each.rule, *zip(*each.pairs, strict=True)) for each in found.decoder.instances())
+    """The log of a search played again; a search that was ended from outside has none."""
+    logged = () if found.decoder is None else found.decoder.instances()
+    instances = (Step(each.rule, *zip(*each.pairs, strict=True)) for each in logged)
     played = Replay([*entered, *instances])
     played.closure.enter(term for goal in goals for term in goal)
     for number in range(len(played.steps)):

@@ -31,6 +31,8 @@ def meaning(term: Term, entries: Entries) -> tuple[Term, str]:
         return whole, "reassociates"
     if term.op.name in ("stablehlo.if", "stablehlo.case"):
         raise CannotSay(f"what {term.op.name} captures")
+    if term.op.name == "stablehlo.while":
+        raise CannotSay("what the turns of a loop make")
     for entry in entries.get(term.op.name, []):
         if isinstance(entry, l.Definition):
             return _clause(term, clauses(entry))
