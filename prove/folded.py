@@ -20,12 +20,21 @@ from coset.prove.contents import hashed
 from coset.prove.valued import Evaluation, Known, Uncomputed
 
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
-LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.5  # of an element: how far one rounding of each constant may move it; of coarse types, so many
+LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.51  # of an element: how far a number may be from what it stands for; of coarse types, so many
+
+
+STANDS = "a rounded value is a constant that stands for something else already"
 
 
 def computes(term: Term) -> bool:
     """True where a term does more than to move the elements of its leaves."""
     return any(each.operands and not each.op.has("movement") for each in topological([term]))
+
+
+def coarsest(term: Term) -> float:
+    """The largest distance from 1 to the next number of the float types that a term computes in."""
+    types = {each.tensor.dtype for each in topological([term]) if isinstance(each.type, TensorType)}
+    return max((roundoff(dtype) for dtype in types if dtype.kind == "float"), default=0.0)
 
 
 def depends_on_processes(term: Term) -> bool:
@@ -48,7 +57,7 @@ def refuse_unless(holds: bool, message: str) -> None:
 @dataclass
 class Folding:
     """The constants of one certificate. `before`, `after`: the constant terms and all others of the two programs; `recorded`: bounds of
-    constants that were rounded; `looked`: constants that something was computed from."""
+    constants that were rounded; `looked`: constants that something was computed from, or that a rule or a law looked at."""
 
     classes: Classes
     before: AbstractSet[Term]
@@ -80,16 +89,14 @@ class Folding:
             refuse_unless(known.error.exact, "it is computed from rounded numbers, which another evaluation may have on the other side")
             self._agree(term, made, array, NOTHING)
         elif known.error.exact:
-            if computes(term):
-                self._conditioned(term, made, known, array)
             self._agree(term, made, array, NOTHING)
             self._exactly(term, made, leaves)
         else:
             own = self._own(term, made)
             refuse_unless(own or known.error is not NONE, "there is no bound of how it rounds")
             if not own and computes(term):
-                self._conditioned(term, made, known, array)
-            self._define(term, made, known.error, array, own)
+                self._conditioned(term, known.error, array)
+            self._define(term, made, known.error, array, own, leaves)
         self.looked |= leaves
         return made
 
@@ -111,10 +118,10 @@ class Folding:
         refuse_unless(near, "the constant is not what is computed: an element is further away than the bound of its roundings")
         own = self._own(term, other)
         if not own:
-            self._conditioned(term, other, known, array)
-        self._define(term, other, known.error, array, own)
+            self._conditioned(term, known.error, array)
+        self._define(term, other, known.error, array, own, leaves)
         self.looked |= leaves
-        self.stable = False
+        self.stable &= known.stable and np.ascontiguousarray(claimed).tobytes() == np.ascontiguousarray(array).tobytes()
         self.rounded += 1
 
     # ------------------------------------------------------------ what is known
@@ -143,19 +150,14 @@ class Folding:
             for one, other in ((self.before, self.after), (self.after, self.before))
         )
 
-    def _conditioned(self, term: Term, value: Term, known: Known, array: Any) -> None:
-        """Refuse numbers that cancel, or that absorb others: one rounding of each constant would make it another number."""
-        if known.error.exact and self._own(term, value):
-            return
-        limit = max(LEAST, min(MOST, ROUNDINGS * roundoff(term.tensor.dtype))) if term.tensor.dtype.kind == "float" else LEAST
-        found = known.condition
-        if found.plain and not found.absolute and found.relative <= limit:
+    def _conditioned(self, term: Term, error: Bound, array: Any) -> None:
+        """Refuse numbers that cancel, or that absorb others: what is computed is another number than is meant."""
+        limit = max(LEAST, min(MOST, ROUNDINGS * coarsest(term)))
+        if error.plain and not error.absolute and error.relative <= limit:
             return
         sizes = magnitude(array)
-        scales = np.maximum(sizes, _median(sizes)) * limit
-        refuse_unless(
-            bool(np.all(found.of(array) <= scales)), "it is ill-conditioned: one rounding of its constants makes it another number"
-        )
+        small = bool(np.all(error.of(array) <= np.maximum(sizes, _median(sizes)) * limit))
+        refuse_unless(small, "it is ill-conditioned: its roundings make it another number")
 
     def _agree(self, term: Term, value: Term, array: Any, error: Bound) -> None:
         """Refuse a value that constants on either side are not, but for roundings."""
@@ -175,12 +177,13 @@ class Folding:
         assert leaf is not None
         self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
 
-    def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool) -> None:
-        """Take a rounded constant for what it is computed as."""
+    def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool, leaves: set[Term]) -> None:
+        """Take a rounded constant for what it is computed as, from others."""
+        refuse_unless(error.exact or value not in leaves, "a number is said to be what is computed from it, with roundings")
         self._agree(term, value, array, error)
         joined = value in self.classes.number and term in self.classes.number and self.classes.same(term, value)
         new = value not in self.classes.number or joined or (self._is_new(value) and value not in self.recorded)
-        refuse_unless(own or error.exact or new, "a rounded value is a constant that stands for something else already")
+        refuse_unless(error.exact or new or (own and value not in self.looked), STANDS)
         self._record(value, error)
 
     def _is_new(self, value: Term) -> bool:

@@ -10,7 +10,7 @@ from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.ir.term import INPUT, Term, constant, make
+from coset.ir.term import INPUT, PARAMETER, Term, constant, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
@@ -67,6 +67,8 @@ class Checker:
         for each in rules:
             if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "text")):
                 raise Refused("a rule of the head has a name and the hash of its text")
+            if not set(each) <= {"name", "text", "numerics", "assurance"}:
+                raise Refused("a rule of the head has other keys than it may")
         return rules
 
     # ------------------------------------------------------------ terms
@@ -107,13 +109,11 @@ class Checker:
         if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
             raise Refused("a term is an op, operands and attributes")
         op = find_op(row[0])
-        if op is None or op is INPUT:
+        if op is None or op is INPUT or op is PARAMETER:
             raise Refused(f"there is no op `{row[0]}`")
         operands = self.several(row[1])
         if isinstance(row[2], dict):
-            attributes = {name: reading.attribute(value) for name, value in row[2].items()}
-            if set(attributes) != {each.name for each in op.attributes}:
-                raise Refused(f"the attributes of `{op.name}` are others")
+            attributes = reading.attributes(op, row[2])
             regions = functions(row[3]) if len(row) == 4 else ()
         elif len(row) == 4:
             raise Refused("functions of their own beside those of another term")

@@ -243,7 +243,7 @@ def absorbed(large: Term, small: Term, further: Sequence[Term] = ()) -> tuple[Fo
         said("add_assoc_const", op("add", op("add", S, large), negative)), said("add_zero#2", op("add", S, number(0))),
     ]  # fmt: skip
     before, after = program(op("add", S, one), *further), program(S, *further)
-    return Forgery(before, after, steps, "stands for something else|ill-conditioned"), inner
+    return Forgery(before, after, steps, "stands for something else|ill-conditioned|computed from it"), inner
 
 
 @forgery
@@ -294,7 +294,7 @@ def a_rounded_number_as_a_number_of_a_rule() -> Forgery:
     factor = op("multiply", S, third)
     steps = [computed(third), said("multiply_one#2", op("multiply", S, one))]
     assert float(one.attribute("value").array()) == 1
-    return Forgery(program(factor), program(S), steps, "looks at a number that was rounded")
+    return Forgery(program(factor), program(S), steps, "looks at a number that was rounded|computed from it")
 
 
 @forgery
@@ -618,7 +618,8 @@ def test_a_rounding_is_admitted_by_the_bound_of_what_was_folded() -> None:
     term = op("subtract", op("add", numbers(1e8, 1), numbers(3, 3)), numbers(1e8, 1))
     for claim in ((0, 3), (8, 3)):
         verdict = by_one_step(term, numbers(*claim), [rounded(term, numbers(*claim))], "").check()
-        assert verdict.rounded == 1 and 8 <= verdict.absolute < 64 and str(verdict.numerics) == "reassociates"
+        assert verdict.rounded == 1 and 8 <= verdict.absolute < 64
+        assert str(verdict.numerics) == ("exact" if claim == (0, 3) else "reassociates")  # sums have their bits in every evaluation
     with pytest.raises(Rejected, match="not what is computed"):
         by_one_step(term, numbers(100, 3), [rounded(term, numbers(100, 3))], "").check()
     with pytest.raises(Rejected, match="not what is computed"):
