@@ -38,6 +38,13 @@ MONOTONE: dict[str, Function | None] = {
     "stablehlo.log_plus_one": np.log1p,
     "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)),
     "stablehlo.tanh": np.tanh,
+    "chlo.sinh": np.sinh,
+    "chlo.asin": np.arcsin,
+    "chlo.acos": np.arccos,
+    "chlo.atan": np.arctan,
+    "chlo.asinh": np.arcsinh,
+    "chlo.acosh": np.arccosh,
+    "chlo.atanh": np.arctanh,
     "chlo.erf": None,
 }
 """The functions in f64; erf's slope is at most 2 / sqrt(pi)."""
@@ -52,6 +59,7 @@ WHOLE: dict[str, Function] = {
     "stablehlo.floor": np.floor, "stablehlo.ceil": np.ceil, "stablehlo.round_nearest_even": np.rint, "stablehlo.sign": np.sign,
     "stablehlo.round_nearest_afz": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
 }  # fmt: skip
+DEFINED = ("stablehlo.remainder", "stablehlo.reduce_precision")  # exact, or rounded as they say
 CHOOSING = ("maximum", "minimum", "second")  # combiners that make no number
 INEXACT = ("float", "complex")
 STABLE = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert", "negate", "abs", "maximum",
@@ -189,8 +197,8 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
         return NOTHING if exact else Bound(0.0, errors[0].of(arrays[0]))
     if term.op.name in COMBINING:
         return _combined(term, arrays, errors, exact, eps)
-    if name == "stablehlo.remainder" and exact:
-        return NOTHING  # of two numbers of a type it is one
+    if name in DEFINED and exact:
+        return NOTHING
     if not exact or not term.op.has("elementwise"):
         return NONE
     sure = _is_known(name, arrays[0], np.zeros(np.shape(arrays[0])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.ir.term import INPUT, PARAMETER, Term, constant, make
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
@@ -46,12 +47,13 @@ class Checker:
         self.known: dict[Term, int] = {}
         self.classes = Classes()
         self.promises: dict[str, str] = {}
+        self.apart = 0  # constants that were set apart so far
         self.loose = False  # whether something was computed whose bits another library may have otherwise
         own = [programs.ordered(program) for program in (self.before, self.after)]
         for term in (*own[0], *own[1]):
             self.add(term)
-        self.facts = Facts(self.classes)
         self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known)), self.opened), self.classes)
+        self.facts = Facts(self.classes, self.folding.evaluator.recorded, self.folding.used)
 
     def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
         """The two programs with one interface and dims by content."""
@@ -99,7 +101,7 @@ class Checker:
         kind = next(iter(line), "")
         if kind == "rule" and set(line) == {"rule", "left", "right"}:
             self.rule(line["rule"], self.several(line["left"]), self.several(line["right"]))
-        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims"):
+        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims", "apart"):
             raise Refused("a line of no known form")
         else:
             getattr(self, f"line_{kind}")(line[kind])
@@ -143,6 +145,7 @@ class Checker:
             raise Refused(str(error)) from None
         except Unbound as error:
             raise CannotSay(f"`{error}` of `{rule.name}`, which nothing binds") from None
+        self.folding.looked_at(left, found)
         for variable in side.scope.variables.values():
             asked = found.values.get(variable.name)
             if variable.kind.fact not in BASIC_FACTS and isinstance(asked, Term) and not self.facts.holds(variable.kind.fact, asked):
@@ -222,8 +225,25 @@ class Checker:
             renamed = programs.renamed_term(b, b.operands, binding)
             if (renamed.op, renamed.exact, renamed.regions, renamed.type) != (a.op, a.exact, a.regions, a.type):
                 raise Refused("nodes that differ in more than the names of their sizes")
-        self.after = programs.with_dims(self.after, binding)
-        own = programs.ordered(self.after)
+        self._read_anew(programs.with_dims(self.after, binding))
+
+    def line_apart(self, said: Any) -> None:
+        """A constant of AFTER is a term of its own where some terms have it as an operand."""
+        if not isinstance(said, list) or len(said) != 2:
+            raise Refused("a constant and the terms that have it")
+        c, users = self.term(said[0]), self.several(said[1])
+        own = frozenset(programs.ordered(self.after))
+        if c.op is not CONSTANT or c not in own or not users or not all(u in own and c in u.operands for u in users):
+            raise Refused("no constant of AFTER, or no terms of it that have that constant")
+        self.apart += 1
+        content = c.attribute("value")
+        other = constant(replace(content, key=f"{content.key}, apart for the time {self.apart}"))
+        self._read_anew(programs.with_own_constant(self.after, c, frozenset(users), other))
+
+    def _read_anew(self, after: Program) -> None:
+        """AFTER as it is from now on; its new terms get numbers."""
+        self.after = after
+        own = programs.ordered(after)
         for term in own:
             self.add(term)
         self.folding.programs = (self.folding.programs[0], frozenset(own))

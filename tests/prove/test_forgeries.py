@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,23 @@ from coset.ir.types import BF16, BOOL, DTYPES, F32, TensorType
 from coset.prove.certificate import Certificate, Line
 from coset.prove.contents import by_content, digest
 from coset.prove.kernel import Rejected, Verdict, verify
+from coset.prove.second import ACCEPTS, REJECTS, Answer, answered, read
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, hashed_value
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.library import load
+from coset.second import LIBRARY
 
 assert coset.dialects  # ops are registered
+
+
+@cache
+def entries() -> dict[str, list[Any]]:
+    """The rule files as the second checker reads them."""
+    return read(path.read_text() for path in LIBRARY)
+
+
 RULES = {rule.name: rule for rule in load().rules}
 X, Y = (input_term(name, TensorType(F32, (2,))) for name in "xy")
 S = input_term("s", TensorType(F32, ()))
@@ -87,11 +98,18 @@ class Forgery:
     head: dict[str, Any] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
+    def forged(self) -> Certificate:
+        """The certificate."""
+        made = certificate_of(self.before, self.after, self.steps)
+        return Certificate({**made.head, **self.head}, [*made.lines, *self.lines])
+
     def check(self) -> Verdict:
         """What the checker says."""
-        made = certificate_of(self.before, self.after, self.steps)
-        forged = Certificate({**made.head, **self.head}, [*made.lines, *self.lines])
-        return verify(forged, self.before, self.after, RULES.get, meaning=meaning, fallback=DEFINED, names=self.names)
+        return verify(self.forged(), self.before, self.after, RULES.get, meaning=meaning, fallback=DEFINED, names=self.names)
+
+    def second(self) -> Answer:
+        """What the second checker says."""
+        return answered(self.forged().packed(), self.before, self.after, entries(), names=self.names)
 
 
 FORGERIES: dict[str, Callable[[], Forgery]] = {}
@@ -521,8 +539,10 @@ LINES: dict[str, tuple[Line, str]] = {
 
 @pytest.mark.parametrize("what", LINES)
 def test_lines_that_say_nothing_are_refused(what: str) -> None:
+    forged = by_line(*LINES[what])
     with pytest.raises(Rejected, match=LINES[what][1]):
-        by_line(*LINES[what]).check()
+        forged.check()
+    assert forged.second().verdict == REJECTS
 
 
 # ---------------------------------------------------------------- heads
@@ -611,6 +631,7 @@ def test_forgeries_are_refused(what: str) -> None:
     forged = FORGERIES[what]()
     with pytest.raises(Rejected, match=forged.reason):
         forged.check()
+    assert forged.second().verdict != ACCEPTS
 
 
 def test_a_rounding_is_admitted_by_the_bound_of_what_was_folded() -> None:

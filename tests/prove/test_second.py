@@ -221,11 +221,10 @@ def value(term: Term) -> Value:
     return Evaluator(100, nothing).value(term)
 
 
-def test_numbers_that_cancel_have_a_large_condition_bound() -> None:
+def test_numbers_that_cancel_have_a_large_bound() -> None:
     found = value(op("subtract", op("add", floats(1e8), floats(1)), floats(1e8)))
     assert found.array[0] == 0
     assert found.bound[0] >= 1  # 1e8 + 1 is rounded
-    assert found.condition[0] >= 8
 
 
 def test_exact_arithmetic_has_no_bound() -> None:
