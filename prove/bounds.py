@@ -141,8 +141,8 @@ def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Arr
     if any(error.plain and np.isinf(error.absolute) for error in errors):
         return NONE
     if kind != "float":
-        if exact and kind == "complex":
-            return _complex(term, arrays, value)
+        if kind == "complex":
+            return _complex(term, arrays, errors, value)
         return NOTHING if exact and kind in ("int", "uint", "bool") else _compared(term, arrays, errors)
     found = _float(term, arrays, errors, value, exact)
     if found is NONE:
@@ -252,14 +252,19 @@ def _moved(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
     return Bound(0.0, np.asarray(term.op.meaning(term, data, {}), np.float64))
 
 
-def _complex(term: Term, arrays: Sequence[Any], value: Array) -> Bound:
-    """Of exact operands: 0 where the numbers stay, else roundings of an elementwise op."""
+def _complex(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array) -> Bound:
+    """Sums as those of floats; else, of exact operands, 0 where the numbers stay, and roundings of an elementwise op."""
+    eps, exact = float(np.finfo(value.dtype).eps), all(error.exact for error in errors)
+    if term.op.name == "stablehlo.reduce":
+        return _folded(term, arrays[0], errors[0], eps)
+    if not exact:
+        return NONE
     if term.op.name in ("stablehlo.convert", "stablehlo.complex", "stablehlo.negate"):
         parts = [np.asarray(array).astype(np.complex128) for array in arrays]
         meant = parts[0] + 1j * parts[1] if len(parts) == 2 else -parts[0] if term.op.name.endswith("negate") else parts[0]
         if np.array_equal(meant, value.astype(np.complex128)):
             return NOTHING
-    return Bound(UNKNOWN * float(np.finfo(value.dtype).eps)) if term.op.has("elementwise") else NONE
+    return Bound(UNKNOWN * eps) if term.op.has("elementwise") else NONE
 
 
 def _compared(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:

@@ -149,10 +149,16 @@ def set_apart(program: Program, value: Term, users: Container[Term], other: Term
     return _over(program, made, {})
 
 
-def other_of(value: Term, number: int) -> Term:
-    """A constant with the elements of another that is known to be none of the rest."""
-    content: Constant = value.attribute("value")
-    return constant(replace(content, key=f"{content.key} apart {number}"))
+def other_of(term: Term, number: int) -> Term:
+    """A term like a constant, or like what moves one, over a constant with these elements that is known to be none of the rest."""
+    made: dict[Term, Term] = {}
+    for each in topological([term]):
+        if each.op is CONSTANT:
+            content: Constant = each.attribute("value")
+            made[each] = constant(replace(content, key=f"{content.key} apart {number}"))
+        else:
+            made[each] = rebuild(each, [made[operand] for operand in each.operands])
+    return made[term]
 
 
 def _carried(program: Program) -> list[Term]:

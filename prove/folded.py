@@ -12,7 +12,7 @@ import numpy as np
 from coset.ir.constants import constant_of
 from coset.ir.term import CONSTANT, Term, constant, topological
 from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, plain_floats, roundoff
+from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes
@@ -29,6 +29,11 @@ STANDS = "a rounded value is a constant that stands for something else already"
 def computes(term: Term) -> bool:
     """True where a term does more than to move the elements of its leaves."""
     return any(each.operands and not each.op.has("movement") for each in topological([term]))
+
+
+def leaves_of(term: Term) -> set[Term]:
+    """What a term is computed from."""
+    return {each for each in topological([term]) if not each.operands}
 
 
 def coarsest(term: Term) -> float:
@@ -129,7 +134,7 @@ class Folding:
     def _known(self, term: Term) -> tuple[Known, set[Term]]:
         """The value with its bounds, and the constants that it is computed from."""
         refuse_unless(isinstance(term.type, TensorType) and term.tensor.static is not None, "only tensors of known size are computed")
-        leaves = {each for each in topological([term]) if not each.operands}
+        leaves = leaves_of(term)
         refuse_unless(all(leaf.op.name in CONSTANTS for leaf in leaves), "it is not constant")
         refuse_unless(not depends_on_processes(term), "its value depends on other processes")
         evaluation = Evaluation(self.recorded, self.meaning, self.fallback, self.budget.spend)
@@ -195,9 +200,7 @@ class Folding:
         self.recorded[value] = self.recorded.get(value, NOTHING).united(error)
         array = value.attribute("value").array()
         if error.plain and not error.absolute:
-            sizes = np.abs(plain_floats(array))
-            largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-            self.absolute = max(self.absolute, error.relative * largest)
+            self.absolute = max(self.absolute, error.relative * float(np.max(magnitude(array), initial=0.0)))
             self.relative = max(self.relative, error.relative)
         else:
             sizes, bounds = magnitude(array), error.of(array)

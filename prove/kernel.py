@@ -19,7 +19,7 @@ from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
 from coset.prove.classes import Classes
 from coset.prove.contents import all_terms, by_content, digest, inner_symbols, one_result, other_of, resized, set_apart
 from coset.prove.facing import Facing, facing
-from coset.prove.folded import CONSTANTS, Folding, computes, refuse_unless, within
+from coset.prove.folded import CONSTANTS, Folding, computes, leaves_of, refuse_unless, within
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
@@ -272,12 +272,13 @@ class _Checker:
         self._read_anew(resized(self.after, sizes))
 
     def _apart(self, said: Any) -> None:
-        """One constant of the program after, where some of its nodes use it, is another term from now on: it is known to be no other."""
+        """One constant of the program after, or what only moves it, is another term where some nodes use it: it is known to be no other."""
         refuse_unless(isinstance(said, list) and len(said) == 2, "a constant and its users are wanted")
         value, users = self.numbered[said[0]], set(self.numbered.several(said[1]))
         own = set(all_terms(self.after))
-        fits = value.op is CONSTANT and value in own and users and users <= own and all(value in user.operands for user in users)
-        refuse_unless(bool(fits), "no constant of the program after, or no nodes that use it")
+        fits = value in own and users and users <= own and all(value in user.operands for user in users)
+        refuse_unless(bool(fits), "no term of the program after, or no nodes that use it")
+        refuse_unless(not computes(value) and {each.op for each in leaves_of(value)} == {CONSTANT}, "no constant")
         self.apart += 1
         self._read_anew(set_apart(self.after, value, users, other_of(value, self.apart)))
 

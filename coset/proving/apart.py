@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from coset.dialects.hub_terms import is_splat
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, Term, rebuild, topological
+from coset.ir.term import Term, topological
 from coset.prove.contents import all_terms, other_of, set_apart
-from coset.prove.folded import computes
+from coset.prove.folded import computes, leaves_of
 from coset.prove.valued import Evaluation, Uncomputed
 from coset.proving.meanings import DEFINED, meaning_of
 from coset.proving.steps import APART, COMPUTED, ROUNDED, Mapped, Step
@@ -26,37 +27,49 @@ def with_own_constants(
     number = 0
     for step in values:
         (term,), (value,) = step.left, step.right
-        place = _place(value, after, mine) if computes(term) else None
-        if place is None or value in put or not _collides(place[0], place[1], term, mine, after) or not _rounds(term):
+        place = _place(value, after, mine) if computes(term) and value not in put else None
+        if place is None or not _collides(place, term, mine, after) or not _rounds(term):
             steps.append(step)
             continue
-        stored, users = place
         number += 1
-        other = other_of(stored, number)
-        after = set_apart(after, stored, frozenset(users), other)
-        steps.append(Step(APART, (stored, *users), (other,)))
-        if stored is value:
-            steps.append(Step(ROUNDED, (term,), (other,)))
-            put[value] = other
+        other = other_of(place.stored, number)
+        after = set_apart(after, place.stored, frozenset(place.users), other)
+        steps.append(Step(APART, (place.stored, *place.users), (other,)))
+        (leaf,) = leaves_of(other)
+        if value in leaves_of(place.stored):  # the number itself: what spreads it follows
+            put[value] = leaf
+            steps.append(Step(ROUNDED, (term,), (leaf,)))
         else:
-            (user,) = users
-            spread = rebuild(user, [other])
-            steps += [step, Step(COMPUTED, (spread,), (value,))]
-            put[value] = spread
+            put[value] = other
+            steps += [step, Step(COMPUTED, (other,), (value,))]
     return (Mapped(dict(put)).all(chosen) if put else tuple(chosen)), steps, after
 
 
-def _place(value: Term, after: Program, mine: set[Term]) -> tuple[Term, list[Term]] | None:
-    """Where the program after has a value: the constant, whole or as the number that fills it, and the nodes that it was written for."""
+@dataclass(frozen=True)
+class _Place:
+    """A value in the program after: the constant, or what spreads the number that fills it, and the nodes that it was written for."""
+
+    stored: Term
+    users: tuple[Term, ...]
+
+
+def _place(value: Term, after: Program, mine: set[Term]) -> _Place | None:
+    """Where the program after has a value; what the program before has as well was not written for it."""
     terms = all_terms(after)
-    if value in terms:
-        users = [term for term in terms if value in term.operands and term not in mine]
-        return (value, users) if users else None
-    for term in terms:
-        number = is_splat(term) if len(term.operands) == 1 and term.type == value.type and term not in mine else None
-        if number is not None and term.operands[0].op is CONSTANT and _fills(term.operands[0], value):
-            return term.operands[0], [term]
+    for stored in terms:
+        if stored is value or _spreads(stored, value):
+            users = tuple(term for term in terms if stored in term.operands and term not in mine)
+            if users:
+                return _Place(stored, users)
     return None
+
+
+def _spreads(term: Term, value: Term) -> bool:
+    """Whether a term is the number that fills a value, or that is the value, in many places."""
+    if len(term.operands) != 1 or is_splat(term) is None:
+        return False
+    (number,) = leaves_of(term)
+    return number is value or (term.type == value.type and _fills(number, value))
 
 
 def _fills(number: Term, value: Term) -> bool:
@@ -65,10 +78,11 @@ def _fills(number: Term, value: Term) -> bool:
     return bool(array.size) and bool((array.reshape(-1).view(f"V{array.itemsize}") == one.reshape(-1).view(f"V{one.itemsize}")[0]).all())
 
 
-def _collides(stored: Term, users: Sequence[Term], computed: Term, mine: set[Term], after: Program) -> bool:
+def _collides(place: _Place, computed: Term, mine: set[Term], after: Program) -> bool:
     """Whether a constant stands for something else as well: before, in what is computed, or at another place after."""
-    others = (term for term in all_terms(after) if stored in term.operands and term not in users)
-    return stored in mine or stored in topological([computed]) or any(others)
+    (leaf,) = leaves_of(place.stored)
+    others = (term for term in all_terms(after) if leaf in term.operands and term not in place.users and term is not place.stored)
+    return leaf in mine or leaf in topological([computed]) or any(others)
 
 
 def _rounds(term: Term) -> bool:

@@ -11,7 +11,7 @@ from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, make
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, intern, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
@@ -23,7 +23,7 @@ from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
-from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of
+from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
 
 Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
@@ -231,14 +231,22 @@ class Checker:
         """A constant of AFTER is a term of its own where some terms have it as an operand."""
         if not isinstance(said, list) or len(said) != 2:
             raise Refused("a constant and the terms that have it")
-        c, users = self.term(said[0]), self.several(said[1])
+        moved, users = self.term(said[0]), self.several(said[1])
         own = frozenset(programs.ordered(self.after))
-        if c.op is not CONSTANT or c not in own or not users or not all(u in own and c in u.operands for u in users):
-            raise Refused("no constant of AFTER, or no terms of it that have that constant")
+        if moved not in own or not users or not all(u in own and moved in u.operands for u in users):
+            raise Refused("no term of AFTER, or no terms of it that have that one")
+        parts = below([moved])
+        if not moves_alone(moved) or any(each.op is not CONSTANT for each in parts if not each.operands):
+            raise Refused("what is set apart is a constant, or what moves one")
         self.apart += 1
-        content = c.attribute("value")
-        other = constant(replace(content, key=f"{content.key}, apart for the time {self.apart}"))
-        self._read_anew(programs.with_own_constant(self.after, c, frozenset(users), other))
+        done: dict[Term, Term] = {}
+        for each in parts:
+            if each.op is CONSTANT:
+                content = each.attribute("value")
+                done[each] = constant(replace(content, key=f"{content.key}, apart for the time {self.apart}"))
+            else:
+                done[each] = intern(each.op, tuple(done[x] for x in each.operands), each.attributes, each.regions, each.type)
+        self._read_anew(programs.with_own_constant(self.after, moved, frozenset(users), done[moved]))
 
     def _read_anew(self, after: Program) -> None:
         """AFTER as it is from now on; its new terms get numbers."""
