@@ -184,7 +184,9 @@ class Folding:
 
     def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool, leaves: set[Term]) -> None:
         """Take a rounded constant for what it is computed as, from others."""
-        refuse_unless(error.exact or value not in leaves, "a number is said to be what is computed from it, with roundings")
+        refuse_unless(
+            error.exact or value is term or value not in leaves, "a number is said to be what is computed from it, with roundings"
+        )
         self._agree(term, value, array, error)
         joined = value in self.classes.number and term in self.classes.number and self.classes.same(term, value)
         new = value not in self.classes.number or joined or (self._is_new(value) and value not in self.recorded)

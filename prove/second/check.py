@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,14 +21,13 @@ from coset.prove.second.facts import Facts
 from coset.prove.second.folding import Folding
 from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
-from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
+from coset.prove.second.rules import BASIC_FACTS, Named, entry_name, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
 from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
 
 Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
-UNREAD = ("the hashes of the rules' texts",)
 
 
 class Checker:
@@ -155,8 +155,18 @@ class Checker:
             self.classes.join(one, other)
 
     def named(self, number: int) -> Named:
-        """The rule of the head with a number."""
-        return named(self.rules[number]["name"], self.entries)
+        """The rule of the head with a number: of the entries of its name those whose canonical text has the hash.
+
+        Raises:
+            Refused: there is an entry of that name, but none with this text.
+            CannotSay: as `rules.named`.
+        """
+        name, text = (self.rules[number][key] for key in ("name", "text"))
+        known = entry_name(name)
+        same = [each for each in self.entries.get(known, []) if hashlib.sha256(each.text.encode()).hexdigest() == text]
+        if known in self.entries and not same:
+            raise Refused(f"the rule `{name}` had another text")
+        return named(name, {known: same} if same else {})
 
     def line_computed(self, number: Any) -> None:
         """A term made of constants is its value."""
@@ -309,4 +319,4 @@ def answered(
         return Answer(CANNOT_SAY, str(error), place, steps)
     except UNFORESEEN as error:
         return Answer(CANNOT_SAY, f"{type(error).__name__} on the way: {error}", place, steps)
-    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()), UNREAD)
+    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()))

@@ -100,7 +100,7 @@ class Folding:
                 self._near(other.attribute("value").array(), value)
 
     def _no_second_life(self, t: Term, c: Term, known: bool) -> None:
-        if c in below([t]):
+        if c is not t and c in below([t]):
             raise Refused("a constant that is computed from itself, with roundings")
         if not known or self._joined(t, c):
             return

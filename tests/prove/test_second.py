@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import hashlib
 import json
 import math
 import random
@@ -28,8 +29,9 @@ from coset.prove.second.classes import Classes, Contents, below
 from coset.prove.second.facts import Facts
 from coset.prove.second.meaning import meaning
 from coset.prove.second.programs import by_content, ordered, program_hash, with_content_dims
-from coset.prove.second.rules import instance, named
+from coset.prove.second.rules import entry_name, instance, named
 from coset.prove.second.values import BUDGET, Evaluator, Value
+from coset.rules.library import load
 from coset.second import LIBRARY
 
 assert coset.dialects
@@ -55,9 +57,15 @@ def program(*roots: Term) -> Program:
     return Program(inputs, tuple((f"y{place}", root) for place, root in enumerate(roots)))
 
 
+def text_hash(name: str) -> str:
+    """The hash of the canonical text of the entry that a rule is named by."""
+    found = ENTRIES.get(entry_name(name), [])
+    return hashlib.sha256(found[0].text.encode()).hexdigest() if found else "0" * 64
+
+
 def head(before: Program, after: Program, *rules: str) -> dict[str, Any]:
     hashes = [program_hash(by_content(each, Contents())) for each in (before, after)]
-    named_rules = [{"name": name, "text": "0" * 64, "numerics": "", "assurance": ""} for name in rules]
+    named_rules = [{"name": name, "text": text_hash(name), "numerics": "", "assurance": ""} for name in rules]
     return {"format": "coset certificate", "version": 3, "before": hashes[0], "after": hashes[1], "rules": named_rules}
 
 
@@ -322,6 +330,20 @@ def test_a_condition_that_is_not_known_does_not_hold() -> None:
     assert holds("scaled_maximum", guarded, op("multiply", op("maximum", X, Y), splat(2, N, 4)))
     negative = op("maximum", op("multiply", X, splat(-2, N, 4)), op("multiply", Y, splat(-2, N, 4)))
     assert not holds("scaled_maximum", negative, op("multiply", op("maximum", X, Y), splat(-2, N, 4)))
+
+
+def test_an_entry_has_the_text_that_the_head_says() -> None:
+    before, after, names, lines = example()
+    rules = head(before, after, *names)["rules"]
+    changed = [{**rules[0], "text": "0" * 64}, *rules[1:]]
+    assert check(before, after, names, lines, rules=changed).verdict == REJECTS
+    assert check(before, after, names, lines, rules=[{**rules[0], "more": 1}, *rules[1:]]).verdict == REJECTS
+
+
+def test_the_canonical_text_is_that_of_the_library() -> None:
+    """Two readers of the rule language, one text."""
+    own = {each.text for entries in ENTRIES.values() for each in entries}
+    assert all(rule.text in own for rule in load().rules)
 
 
 def test_a_name_that_no_entry_has_cannot_be_said() -> None:
