@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from coset.ir.constants import constant_of
-from coset.ir.term import CONSTANT, Term, constant, topological
-from coset.ir.types import TensorType
+from coset.ir.term import CONSTANT, Term, constant, make, topological
+from coset.ir.types import F32, TensorType
 from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
@@ -23,6 +23,9 @@ CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"}) 
 LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.51  # of an element: how far a number may be from what it stands for; of coarse types, so many
 
 
+SUMS = ("add", "subtract", "negate", "multiply", "divide", "dot_general", "reduce", "transpose", "reshape", "broadcast_in_dim", "slice",
+        "reverse", "concatenate")  # fmt: skip
+PLAIN = frozenset({"builtin.constant", *(f"stablehlo.{name}" for name in SUMS)})
 STANDS = "a rounded value is a constant that stands for something else already"
 
 
@@ -99,9 +102,8 @@ class Folding:
         else:
             own = self._own(term, made)
             refuse_unless(own or known.error is not NONE, "there is no bound of how it rounds")
-            if not own and computes(term):
-                self._conditioned(term, known.error, array)
-            self._define(term, made, known.error, array, own, leaves)
+            error = known.error if own or not computes(term) else self._admitted(term, known.error, array)
+            self._define(term, made, error, array, own, leaves)
         self.looked |= leaves
         return made
 
@@ -116,15 +118,14 @@ class Folding:
         refuse_unless(computes(term), "nothing is computed, so that nothing rounds")
         known, leaves = self._known(term)
         array = np.asarray(known.value)
-        error = np.asarray(known.error.of(array))
+        bounds = np.asarray(known.error.of(array))
         claimed = other.attribute("value").array()
-        refuse_unless(bool(np.isfinite(error).all()), "there is no bound of how it rounds")
-        near = within(claimed, array, error)
+        refuse_unless(bool(np.isfinite(bounds).all()), "there is no bound of how it rounds")
+        near = within(claimed, array, bounds)
         refuse_unless(near, "the constant is not what is computed: an element is further away than the bound of its roundings")
         own = self._own(term, other)
-        if not own:
-            self._conditioned(term, known.error, array)
-        self._define(term, other, known.error, array, own, leaves)
+        admitted = known.error if own else self._admitted(term, known.error, claimed)
+        self._define(term, other, admitted, claimed, own, leaves)
         self.looked |= leaves
         self.stable &= known.stable and np.ascontiguousarray(claimed).tobytes() == np.ascontiguousarray(array).tobytes()
         self.rounded += 1
@@ -137,16 +138,18 @@ class Folding:
         leaves = leaves_of(term)
         refuse_unless(all(leaf.op.name in CONSTANTS for leaf in leaves), "it is not constant")
         refuse_unless(not depends_on_processes(term), "its value depends on other processes")
-        evaluation = Evaluation(self.recorded, self.meaning, self.fallback, self.budget.spend)
+        known = self._evaluated(term, self.recorded)
+        refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
+        return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
+
+    def _evaluated(self, term: Term, recorded: Mapping[Term, Bound]) -> Known:
         try:
             with self.budget.counting():
-                known = evaluation.known(term)
+                return Evaluation(recorded, self.meaning, self.fallback, self.budget.spend).known(term)
         except TooMuch as error:
             raise Rejected(str(error)) from None
         except Uncomputed as error:
             raise Rejected(f"`{error}` has no value here") from None
-        refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
-        return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
 
     def _own(self, term: Term, value: Term) -> bool:
         """Whether one program computes what the other has as a constant."""
@@ -155,14 +158,17 @@ class Folding:
             for one, other in ((self.before, self.after), (self.after, self.before))
         )
 
-    def _conditioned(self, term: Term, error: Bound, array: Any) -> None:
-        """Refuse numbers that cancel, or that absorb others: what is computed is another number than is meant."""
+    def _admitted(self, term: Term, error: Bound, array: Any) -> Bound:
+        """How far a constant is from what a term computes: by its bound or, where that is too large, by the same computed in f64. Refuses
+        numbers that cancel, or that absorb others: what is computed is another number than is meant."""
         limit = max(LEAST, min(MOST, ROUNDINGS * coarsest(term)))
-        if error.plain and not error.absolute and error.relative <= limit:
-            return
-        sizes = magnitude(array)
-        small = bool(np.all(error.of(array) <= np.maximum(sizes, _median(sizes)) * limit))
-        refuse_unless(small, "it is ill-conditioned: its roundings make it another number")
+        wide = None if _is_small(error, array, limit) else in_f64(term)
+        if wide is not None:
+            leaves = {wide[each]: bound for each, bound in self.recorded.items() if each in wide}
+            known = self._evaluated(wide[term], leaves)
+            error = Bound(0.0, np.abs(array.astype(np.float64) - known.value) + known.error.of(known.value))
+        refuse_unless(_is_small(error, array, limit), "it is ill-conditioned: its roundings make it another number")
+        return error
 
     def _agree(self, term: Term, value: Term, array: Any, error: Bound) -> None:
         """Refuse a value that constants on either side are not, but for roundings."""
@@ -209,6 +215,27 @@ class Folding:
             self.absolute = max(self.absolute, float(np.max(bounds, initial=0.0)))
             shares = np.divide(bounds, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
             self.relative = max(self.relative, float(np.max(shares, initial=0.0)))
+
+
+def in_f64(term: Term) -> dict[Term, Term] | None:
+    """Terms of f32 as such of f64: None where one is of another type, or is no sum, product or move."""
+    made: dict[Term, Term] = {}
+    for each in topological([term]):
+        if not isinstance(each.type, TensorType) or each.tensor.dtype is not F32 or each.op.name not in PLAIN:
+            return None
+        if each.op is CONSTANT:
+            made[each] = constant(each.attribute("value").array().astype(np.float64))
+        else:
+            made[each] = make(each.op, [made[operand] for operand in each.operands], dict(each.attributes))
+    return made
+
+
+def _is_small(found: Bound, array: Any, limit: float) -> bool:
+    """Whether a bound is small beside each element, or beside most of them."""
+    if found.plain and not found.absolute and found.relative <= limit:
+        return True
+    sizes = magnitude(array)
+    return bool(np.all(found.of(array) <= np.maximum(sizes, _median(sizes)) * limit))
 
 
 def _median(sizes: Any) -> float:

@@ -24,7 +24,7 @@ from coset.prove.second.meaning import meaning
 from coset.prove.second.rules import BASIC_FACTS, Named, entry_name, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
-from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
+from coset.prove.second.values import EACH, LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
 
 Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
@@ -211,8 +211,10 @@ class Checker:
         if whole.type != t.type:
             raise Refused("what the definition says has another type")
         (found,) = self.contents.terms([whole])
+        known = len(self.terms)
         for term in below([found]):
             self.add(term)
+        self.folding.evaluator.left -= EACH * (len(self.terms) - known)
         self.promises[f"{t.op.name} (its definition)"] = promise
         self.classes.join(t, found)
 

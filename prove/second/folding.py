@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from coset.ir.term import CONSTANT, Term
-from coset.ir.types import TensorType
+from coset.ir.term import CONSTANT, Term, constant, make
+from coset.ir.types import F32, TensorType
 from coset.prove.second.answer import Refused
 from coset.prove.second.classes import Classes, below
 from coset.prove.second.formats import Array, is_float, same_elements, wide
@@ -42,7 +43,7 @@ class Folding:
         if inexact and not is_float(t.tensor.dtype):
             raise Refused("what is no float, computed from what is not exact")
         if inexact and not moves_alone(t) and not self._own(t, c):
-            self._admitted(t, value)
+            value = self._admitted(t, value)
         self._no_drift(t, c, value)
         if inexact:
             self._no_second_life(t, c, known)
@@ -59,9 +60,9 @@ class Folding:
             raise Refused("what a term is rounded to is a constant of its type")
         if not np.isfinite(value.bound).all():
             raise Refused("an element of what is computed has no error bound")
-        if not self._own(t, c):
-            self._admitted(t, value)
         self._near(c.attribute("value").array(), value)
+        if not self._own(t, c):
+            value = self._admitted(t, replace(value, array=c.attribute("value").array()))
         self._no_drift(t, c, value)
         if value.bound.any():
             self._no_second_life(t, c, True)
@@ -70,14 +71,20 @@ class Folding:
             raise Refused("an exact value with the bytes of a rounded one")
         self._use(t)
 
-    def _admitted(self, t: Term, value: Value) -> None:
-        """Each element has a bound, and this is small beside it or beside most elements."""
-        size = np.abs(wide(value.array))
-        some = size[np.isfinite(size) & (size != 0)]
-        scale = np.maximum(np.where(np.isfinite(size), size, 0), np.median(some) if some.size else 0.0)
+    def _admitted(self, t: Term, value: Value) -> Value:
+        """The value with a bound that is small beside each element, or beside most of them: if need be, with how far it is from the same
+        computed in f64, and that from the truth."""
         share = max(1 / CANCELLED, min(0.51, 64 * coarsest(t)))
-        if not (value.bound <= scale * share).all():
+        if not _small(value, share):
+            double = in_double(t, self.evaluator.recorded)
+            if double is not None:
+                root, recorded = double
+                self.evaluator.recorded.update(recorded)
+                better = self.evaluator.value(root)
+                value = replace(value, bound=np.abs(wide(value.array) - better.array) + better.bound)
+        if not _small(value, share):
             raise Refused("numbers that cancel, or absorb others")
+        return value
 
     def _own(self, t: Term, c: Term) -> bool:
         """Whether one program has the term, and only the other one has it as a constant."""
@@ -150,6 +157,37 @@ class Folding:
 
     def _use(self, t: Term) -> None:
         self.used.update(each for each in below([t]) if each.op is CONSTANT)
+
+
+def _small(value: Value, share: float) -> bool:
+    size = np.abs(wide(value.array))
+    some = size[np.isfinite(size) & (size != 0)]
+    scale = np.maximum(np.where(np.isfinite(size), size, 0), np.median(some) if some.size else 0.0)
+    return bool((value.bound <= scale * share).all())
+
+
+DOUBLED = frozenset({
+    "add", "subtract", "negate", "multiply", "divide", "dot_general", "reduce", "transpose", "reshape", "broadcast_in_dim", "slice",
+    "reverse", "concatenate",
+})  # fmt: skip
+
+
+def in_double(t: Term, recorded: Mapping[Term, Array]) -> tuple[Term, dict[Term, Array]] | None:
+    """A term of f32 as one of f64, with the bounds of its constants; None where it has more than sums, products and moves."""
+    done: dict[Term, Term] = {}
+    bounds: dict[Term, Array] = {}
+    for each in below([t]):
+        if not isinstance(each.type, TensorType) or each.tensor.dtype is not F32:
+            return None
+        if each.op is CONSTANT:
+            done[each] = constant(each.attribute("value").array().astype(np.float64))
+            if each in recorded:
+                bounds[done[each]] = recorded[each]
+        elif each.op.name.removeprefix("stablehlo.") in DOUBLED:
+            done[each] = make(each.op, [done[operand] for operand in each.operands], dict(each.attributes))
+        else:
+            return None
+    return done[t], bounds
 
 
 def _terms(value: object) -> Sequence[Term]:

@@ -55,7 +55,8 @@ class Evaluator:
             shape = term.type.static if isinstance(term.type, TensorType) else None
             if shape is None or not isinstance(term.type, TensorType):
                 raise Refused(f"{term.type} is no static tensor")
-            self._spend(term, shape)
+            if term.op is not CONSTANT:
+                self._spend(term, shape)
             operands = [done[operand] for operand in term.operands]
             if term.op.name not in LEAVES and term.op.name not in MOVES and term.op.name not in COMPUTED:
                 done[term] = self.value(self.opened(term))
@@ -72,6 +73,7 @@ class Evaluator:
         if term.op.name == "stablehlo.dot_general":
             contracted = [term.operands[0].tensor.dims[axis] for axis in term.attribute("lhs_contract")]
             work = 2 * count * math.prod(each for each in contracted if isinstance(each, int))
+            work = work // 16 if is_float(term.tensor.dtype) else work
         sizes = [math.prod(operand.tensor.static or ()) for operand in term.operands if isinstance(operand.type, TensorType)]
         self.left -= EACH + count + sum(sizes) + work
         if self.left < 0 or count > self.largest:
