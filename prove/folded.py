@@ -123,9 +123,11 @@ class Folding:
         refuse_unless(bool(np.isfinite(bounds).all()), "there is no bound of how it rounds")
         near = within(claimed, array, bounds)
         refuse_unless(near, "the constant is not what is computed: an element is further away than the bound of its roundings")
+        with np.errstate(invalid="ignore"):
+            apart = magnitude(claimed.astype(np.float64) - array.astype(np.float64))
+        error = Bound(known.error.relative, known.error.absolute + apart) if np.any(apart) else known.error
         own = self._own(term, other)
-        admitted = known.error if own else self._admitted(term, known.error, claimed)
-        self._define(term, other, admitted, claimed, own, leaves)
+        self._define(term, other, error if own else self._admitted(term, error, claimed), claimed, own, leaves)
         self.looked |= leaves
         self.stable &= known.stable and np.ascontiguousarray(claimed).tobytes() == np.ascontiguousarray(array).tobytes()
         self.rounded += 1

@@ -60,9 +60,13 @@ class Folding:
             raise Refused("what a term is rounded to is a constant of its type")
         if not np.isfinite(value.bound).all():
             raise Refused("an element of what is computed has no error bound")
-        self._near(c.attribute("value").array(), value)
+        array = c.attribute("value").array()
+        self._near(array, value)
+        with np.errstate(invalid="ignore"):
+            far = np.abs(wide(array) - wide(value.array))
+        value = Value(array, value.bound + np.where(np.isfinite(far), far, 0))
         if not self._own(t, c):
-            value = self._admitted(t, replace(value, array=c.attribute("value").array()))
+            value = self._admitted(t, value)
         self._no_drift(t, c, value)
         if value.bound.any():
             self._no_second_life(t, c, True)
