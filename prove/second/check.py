@@ -130,7 +130,7 @@ class Checker:
         """The term with these parts, its type by the op's rule."""
         try:
             made = make(op, operands, attributes, regions)
-        except CosetError as error:
+        except (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise Refused(f"no such term: {error}") from None
         return self.contents.term(made, made.operands)
 

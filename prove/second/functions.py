@@ -48,5 +48,5 @@ def _row(row: Any, terms: list[Term]) -> Term:
     inner = functions(row[3]) if len(row) == 4 else ()
     try:
         return make(op, _places(row[1], terms), attributes, inner)
-    except CosetError as error:
+    except (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
         raise Refused(f"no such term: {error}") from None

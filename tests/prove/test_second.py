@@ -31,6 +31,8 @@ from coset.prove.second.meaning import meaning
 from coset.prove.second.programs import by_content, ordered, program_hash, with_content_dims
 from coset.prove.second.rules import entry_name, instance, named
 from coset.prove.second.values import BUDGET, Evaluator, Value
+from coset.rules import lists as first_lists
+from coset.rules.arithmetic import Undefined
 from coset.rules.library import load
 from coset.second import LIBRARY
 
@@ -475,3 +477,21 @@ def test_it_shares_no_judgement_with_the_first_checker() -> None:
             )
             for name in names:
                 assert not name.startswith("coset") or (name.startswith(allowed) and not name.startswith(forbidden)), f"{path.name}: {name}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_checkers_cut_shapes_alike(seed: int) -> None:
+    """`runs` and `regrouped` of drawn shapes, dims of 1 among them: two programs written from one page."""
+    draw = random.Random(seed)
+
+    def said(function: Any, *arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (Unknown, Undefined):
+            return None
+
+    for _ in range(500):
+        shape, other = (tuple(draw.choice((1, 2, 3, 4, 6)) for _ in range(draw.randrange(5))) for _ in range(2))
+        axes = tuple(axis for axis in range(len(other)) if draw.random() < 0.5)
+        assert said(FUNCTIONS["runs"], shape, other) == said(first_lists.runs, shape, other)
+        assert said(FUNCTIONS["regrouped"], shape, other, axes) == said(first_lists.regrouped, shape, other, axes)
