@@ -93,6 +93,11 @@ class Evaluator:
             move = MOVED.get(name)
             if move is None:
                 raise CannotSay(f"the value of {name}")
+            if name == "stablehlo.gather":
+                x, places = operands
+                if places.bound.any():
+                    raise Refused("places that are not exact")
+                return Value(move(term, [x.array, places.array]), move(term, [x.bound, places.array]))
             return Value(move(term, [value.array for value in operands]), move(term, [value.bound for value in operands]))
         array = np.asarray(COMPUTED[name](term, [value.array for value in operands]))
         array = array if array.dtype == dtype.numpy else array.astype(dtype.numpy)

@@ -19,6 +19,7 @@ import pytest
 import coset.dialects
 from coset.dialects.hub_terms import broadcast, dot, transpose
 from coset.ir.dims import symbol
+from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
 from coset.ir.term import Term, absent, constant, input_term, make, topological
 from coset.ir.types import DTYPES, F32, TensorType
@@ -495,3 +496,27 @@ def test_both_checkers_cut_shapes_alike(seed: int) -> None:
         axes = tuple(axis for axis in range(len(other)) if draw.random() < 0.5)
         assert said(FUNCTIONS["runs"], shape, other) == said(first_lists.runs, shape, other)
         assert said(FUNCTIONS["regrouped"], shape, other, axes) == said(first_lists.regrouped, shape, other, axes)
+
+
+def drawn_gather(draw: random.Random) -> Term:
+    """A gather of the rows or windows of a tensor, at places some of which are out of range."""
+    shape = tuple(draw.randrange(2, 5) for _ in range(3))
+    operand = constant(np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
+    count = draw.randrange(1, 3)
+    named = draw.sample(range(3), count)
+    collapsed = sorted(draw.sample(named, draw.randrange(count + 1)))
+    sizes = tuple(1 if axis in collapsed else draw.randrange(1, size + 1) for axis, size in enumerate(shape))
+    starts = np.array([[[draw.randrange(-2, 6) for _ in range(count)] for _ in range(2)] for _ in range(3)], np.int32)
+    vector = draw.randrange(3)
+    offsets = sorted(draw.sample(range(5 - len(collapsed)), 3 - len(collapsed)))
+    return op(
+        "gather", operand, constant(np.ascontiguousarray(np.moveaxis(starts, 2, vector))), offset_dims=tuple(offsets),
+        collapsed_slice_dims=tuple(collapsed), start_index_map=tuple(named), index_vector_dim=vector, slice_sizes=sizes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_gather_has_the_evaluator_s_elements(seed: int) -> None:
+    term = drawn_gather(random.Random(seed))
+    (wanted,) = evaluate([term], {})
+    assert np.array_equal(value(term).array, wanted)
