@@ -39,11 +39,11 @@ from coset.ir.term import CONSTANT, INPUT, Term, constant, input_term, make, reb
 from coset.ir.types import F32, F64, DType, TensorType
 from coset.prove.budget import OPERATIONS
 from coset.prove.certificate import Certificate
-from coset.prove.contents import by_content, digest, hashed
+from coset.prove.contents import by_content, digest, hashed, other_of
 from coset.prove.kernel import Rejected, Verdict, verify
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
-from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, Uncertified, hashed_value
+from coset.proving.steps import APART, COMPUTED, MEANING, ROUNDED, Step, Uncertified, hashed_value
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.definition import evaluate_defined
 from coset.rules.library import load
@@ -372,6 +372,28 @@ def second_life(pair: Pair) -> Forgery | None:
     after = with_edit(pair, {value: result})
     steps = [Step(COMPUTED, (third,), (hashed_value(third),)), Step(COMPUTED, (other,), (result,)), Step(ROUNDED, (other,), (value,))]
     pair.draw.shuffle(steps)
+    return Forgery(pair.before, after, pair.certificate(after, steps))
+
+
+@kind
+def apart(pair: Pair) -> Forgery | None:
+    """A constant of the program after is set apart where some nodes use it, and then said to be what another one computes."""
+    value = some_constant(pair)
+    if value is None:
+        return None
+    after = with_edit(pair, {value: pair.draw.choice([value, nudged(pair, value)])})
+    stored = next((term for term in topological(after.roots) if term.op is CONSTANT and term.type == value.type), value)
+    users = [term for term in topological(after.roots) if stored in term.operands]
+    if not users:
+        return None
+    own = other_of(stored, 1)
+    chosen = pair.draw.sample(users, pair.draw.randrange(1, len(users) + 1))
+    source = op("multiply", op("divide", value, full(3, value)), full(pair.draw.choice([3.0, 3.0, 1.5]), value))
+    further = [
+        Step(ROUNDED, (source,), (own,)), Step(COMPUTED, (own,), (stored,)), Step(ROUNDED, (op("add", value, full(0, value)),), (own,)),
+        Step(COMPUTED, (source,), (hashed_value(source),)),
+    ]  # fmt: skip
+    steps = [Step(APART, (stored, *chosen), (own,)), *pair.draw.sample(further, pair.draw.randrange(len(further) + 1))]
     return Forgery(pair.before, after, pair.certificate(after, steps))
 
 

@@ -339,10 +339,10 @@ def kind(head: Head, lines: Lines, draw: random.Random) -> bool:
 
 
 def inserted(head: Head, lines: Lines, draw: random.Random) -> bool:
-    """A line more: two terms rounded to each other, the meaning or the value of something, nodes of one size."""
+    """A line more: two terms rounded to each other, the meaning or the value of something, nodes of one size, a constant set apart."""
     most = 30 + 2 * len(lines)
     one, other = draw.randrange(most), draw.randrange(most)
-    new = draw.choice(({"rounded": [one, other]}, {"meaning": one}, {"computed": one}, {"dims": [[one, other]]}))
+    new = draw.choice(({"rounded": [one, other]}, {"meaning": one}, {"computed": one}, {"dims": [[one, other]]}, {"apart": [one, [other]]}))
     lines.insert(draw.randrange(len(lines) + 1), new)
     return True
 

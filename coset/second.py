@@ -36,8 +36,6 @@ def main() -> int:
     print(answer)
     for rule, promise in answer.promises:
         print(f"  {rule}: {promise}")
-    for what in answer.unread:
-        print(f"  not looked at: {what}")
     return STATUS[answer.verdict]
 
 

@@ -12,7 +12,8 @@ from coset.dialects.hub_scalars import cast
 from coset.ir.dims import size
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
-from coset.ir.types import DTYPES, I64, DType, QuantizedType, TensorType, TokenType, TupleType, Type, quantized
+from coset.ir.quantized import quantized
+from coset.ir.types import DTYPES, I64, DType, QuantizedType, TensorType, TokenType, TupleType, Type
 
 TEXT_OF_DTYPE: dict[DType, str] = {
     DTYPES[ours]: theirs

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from coset.egraph import door
 from coset.egraph.encode import ANALYSIS, EncodedRule, Frame
 from coset.egraph.tables import Tables
-from coset.ir.constants import Constant, is_finite
+from coset.ir.constants import Constant
 from coset.ir.op import Op
+from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, Term, topological
 
 BARRING = "barring"

@@ -16,7 +16,8 @@ from math import prod
 from typing import Any
 
 from coset.egraph.repeats import Run, find_runs
-from coset.ir.constants import INLINE_ELEMENTS, Constant, is_finite
+from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, input_term, rebuild, topological
 from coset.ir.types import TensorType
 

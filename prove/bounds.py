@@ -28,20 +28,39 @@ SHARED = 1 << 14  # elements of a bound that is looked at for a common share
 NARROW = 32  # bits of a float: fewer are computed in f32
 FEW = 64  # elements of a product that are looked at first
 Function = Callable[[Any], Any]
-MONOTONE: dict[str, tuple[float | None, Function | None]] = {
-    "stablehlo.rsqrt": (None, lambda x: 1 / np.sqrt(x)),
-    "stablehlo.cbrt": (0.0, np.cbrt),
-    "stablehlo.sqrt": (0.0, np.sqrt),
-    "stablehlo.exponential": (0.0, np.exp),
-    "stablehlo.exponential_minus_one": (0.0, np.expm1),
-    "stablehlo.log": (1.0, np.log),
-    "stablehlo.log_plus_one": (0.0, np.log1p),
-    "stablehlo.logistic": (0.0, lambda x: 1 / (1 + np.exp(-x))),
-    "stablehlo.tanh": (0.0, np.tanh),
-    "chlo.erf": (0.0, None),
+MONOTONE: dict[str, Function | None] = {
+    "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x),
+    "stablehlo.cbrt": np.cbrt,
+    "stablehlo.sqrt": np.sqrt,
+    "stablehlo.exponential": np.exp,
+    "stablehlo.exponential_minus_one": np.expm1,
+    "stablehlo.log": np.log,
+    "stablehlo.log_plus_one": np.log1p,
+    "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "stablehlo.tanh": np.tanh,
+    "chlo.sinh": np.sinh,
+    "chlo.asin": np.arcsin,
+    "chlo.acos": np.arccos,
+    "chlo.atan": np.arctan,
+    "chlo.asinh": np.arcsinh,
+    "chlo.acosh": np.arccosh,
+    "chlo.atanh": np.arctanh,
+    "chlo.erf": None,
 }
-"""Where the value is known exactly, and the function in f64; erf's slope is at most 2 / sqrt(pi)."""
-ROUNDING_TO_WHOLE = frozenset(f"stablehlo.{name}" for name in ("floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign"))
+"""The functions in f64; erf's slope is at most 2 / sqrt(pi)."""
+ZERO, ENDS = (0.0,), (-np.inf, np.inf)
+KNOWN: dict[str, tuple[float, ...]] = {
+    "sqrt": ZERO, "cbrt": ZERO, "exponential": (0.0, *ENDS), "exponential_minus_one": (0.0, *ENDS), "log": (1.0,), "log_plus_one": ZERO,
+    "logistic": ENDS, "tanh": (0.0, *ENDS), "erf": (0.0, *ENDS), "erfc": (0.0, *ENDS), "sine": ZERO, "cosine": ZERO, "tan": ZERO,
+    "sinh": ZERO, "asin": ZERO, "asinh": ZERO, "atan": ZERO, "atanh": ZERO,
+}  # fmt: skip
+"""Where every library has the very value of a function."""
+WHOLE: dict[str, Function] = {
+    "stablehlo.floor": np.floor, "stablehlo.ceil": np.ceil, "stablehlo.round_nearest_even": np.rint, "stablehlo.sign": np.sign,
+    "stablehlo.round_nearest_afz": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
+}  # fmt: skip
+DEFINED = ("stablehlo.remainder", "stablehlo.reduce_precision")  # exact, or rounded as they say
+CHOOSING = ("maximum", "minimum", "second")  # combiners that make no number
 INEXACT = ("float", "complex")
 STABLE = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert", "negate", "abs", "maximum",
                                                      "minimum", "clamp", "select", "compare"))  # fmt: skip
@@ -111,22 +130,21 @@ def growth(count: int, eps: float) -> float:
 # ---------------------------------------------------------------- one op
 
 
-Memo = dict[str, Any]  # what the two bounds of one value have in common
-
-
-def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, memo: Memo) -> Bound:
+def bound(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array) -> Bound:
     """The bound of the value of an op whose operands have these."""
     kind = term.tensor.dtype.kind
     exact = all(error.exact for error in errors)
+    if not value.size:
+        return NOTHING
     if term.op.has("movement"):
         return NOTHING if exact else _moved(term, arrays, errors)
     if any(error.plain and np.isinf(error.absolute) for error in errors):
         return NONE
     if kind != "float":
-        if exact and kind == "complex":
-            return _complex(term, arrays, value)
+        if kind == "complex":
+            return _complex(term, arrays, errors, value)
         return NOTHING if exact and kind in ("int", "uint", "bool") else _compared(term, arrays, errors)
-    found = _float(term, arrays, errors, value, exact, memo)
+    found = _float(term, arrays, errors, value, exact)
     if found is NONE:
         return NONE
     return _with_infinities(term, arrays, value, _plainly(Bound(found.relative * SLACK, found.absolute * SLACK), value))
@@ -144,7 +162,7 @@ def _plainly(found: Bound, value: Array) -> Bound:
     return Bound(largest) if np.isfinite(largest) and largest <= 2 * float(np.min(shares)) else found
 
 
-def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, exact: bool, memo: Memo) -> Bound:
+def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array, exact: bool) -> Bound:
     name, dtype = term.op.name, term.tensor.dtype
     eps, tiny = roundoff(dtype), smallest(dtype)
     if name in ("stablehlo.negate", "stablehlo.abs"):
@@ -154,28 +172,53 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
     if name == "stablehlo.select":
         return _selected(arrays, errors, exact)
     if name in ("stablehlo.add", "stablehlo.subtract"):
-        return _sum(arrays, errors, value, eps, exact, memo, -1.0 if name.endswith("subtract") else 1.0)
+        return _sum(arrays, errors, value, eps, exact, -1.0 if name.endswith("subtract") else 1.0)
     if name == "stablehlo.multiply":
-        return _product(arrays, errors, value, dtype, memo)
+        return _product(arrays, errors, value, dtype)
     if name == "stablehlo.divide":
-        return _quotient(arrays, errors, value, dtype, memo)
+        return _quotient(arrays, errors, value, dtype)
     if name == "stablehlo.convert":
-        return _converted(term.operands[0].tensor.dtype, arrays[0], errors[0], value, eps, tiny)
+        return _converted(term.operands[0].tensor.dtype, dtype, arrays[0], errors[0], value)
     if name in MONOTONE:
         return _function(name, arrays[0], errors[0], value, dtype)
     if name in ("stablehlo.sine", "stablehlo.cosine"):
-        reach = errors[0].of(arrays[0])
-        sure = (reach == 0) & (_wide(arrays[0]) == 0)
-        return Bound(0.0, np.where(sure, 0.0, reach + _roundings(LIBRARY, dtype)))
+        reach, narrow = errors[0].of(arrays[0]), dtype.bits < NARROW
+        own = eps * magnitude(value) + LIBRARY * roundoff(F32) if narrow else LIBRARY * eps
+        return Bound(0.0, np.where(_is_known(name, arrays[0], reach), 0.0, reach + own))
     if name == "stablehlo.power":
         return Bound(_roundings(POWER, dtype), tiny) if exact else NONE
     if name == "stablehlo.reduce":
         return _folded(term, arrays[0], errors[0], eps)
     if name in ("stablehlo.dot_general", "stablehlo.convolution"):
         return _contracted(term, arrays, errors, eps, tiny)
-    if name in ROUNDING_TO_WHOLE:
-        return errors[0] if exact else NONE
-    return Bound(_roundings(UNKNOWN, dtype), tiny) if exact and term.op.has("elementwise") else NONE
+    if name in WHOLE:
+        return errors[0] if exact else _between(WHOLE[name], arrays[0], errors[0], value)
+    if name in ("stablehlo.real", "stablehlo.imag"):
+        return NOTHING if exact else Bound(0.0, errors[0].of(arrays[0]))
+    if term.op.name in COMBINING:
+        return _combined(term, arrays, errors, exact, eps)
+    if name in DEFINED and exact:
+        return NOTHING
+    if not exact or not term.op.has("elementwise"):
+        return NONE
+    sure = _is_known(name, arrays[0], np.zeros(np.shape(arrays[0])))
+    return NOTHING if bool(np.all(sure)) else Bound(_roundings(UNKNOWN, dtype), np.where(sure, 0.0, tiny) if np.any(sure) else tiny)
+
+
+def _is_known(name: str, array: Any, reach: Array) -> Array:
+    """Where a function of exact elements has a value that every library knows."""
+    return np.asarray((reach == 0) & np.isin(_wide(array), KNOWN.get(name.split(".")[1], ())))
+
+
+def _between(function: Function, array: Any, error: Bound, value: Array) -> Bound:
+    """How far a function that never falls is from its value where the operand may be anywhere within its bound."""
+    reach = error.of(array)
+    middle = _wide(value)
+    ends = [_wide(function(_wide(array) + sign * reach)) for sign in (1.0, -1.0)]
+    far = np.maximum(*(np.abs(end - middle) for end in ends))
+    return Bound(
+        0.0, np.where((reach == 0) | ((ends[0] == middle) & (ends[1] == middle)), 0.0, np.nan_to_num(far, nan=np.inf, posinf=np.inf))
+    )
 
 
 def _roundings(count: float, dtype: DType) -> float:
@@ -209,23 +252,36 @@ def _moved(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
     return Bound(0.0, np.asarray(term.op.meaning(term, data, {}), np.float64))
 
 
-def _complex(term: Term, arrays: Sequence[Any], value: Array) -> Bound:
-    """Of exact operands: 0 where the numbers stay, else roundings of an elementwise op."""
+def _complex(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Array) -> Bound:
+    """Sums as those of floats; else, of exact operands, 0 where the numbers stay, and roundings of an elementwise op."""
+    eps, exact = float(np.finfo(value.dtype).eps), all(error.exact for error in errors)
+    if term.op.name == "stablehlo.reduce":
+        return _folded(term, arrays[0], errors[0], eps)
+    if not exact:
+        return NONE
     if term.op.name in ("stablehlo.convert", "stablehlo.complex", "stablehlo.negate"):
         parts = [np.asarray(array).astype(np.complex128) for array in arrays]
         meant = parts[0] + 1j * parts[1] if len(parts) == 2 else -parts[0] if term.op.name.endswith("negate") else parts[0]
         if np.array_equal(meant, value.astype(np.complex128)):
             return NOTHING
-    return Bound(UNKNOWN * float(np.finfo(value.dtype).eps)) if term.op.has("elementwise") else NONE
+    return Bound(UNKNOWN * eps) if term.op.has("elementwise") else NONE
 
 
 def _compared(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
-    """Nothing where two floats are further apart than their bounds."""
-    if term.op.name != "stablehlo.compare" or term.operands[0].tensor.dtype.kind != "float":
+    """Nothing where two floats are further apart than their bounds, or where a float is one integer or truth within its bound."""
+    if term.operands[0].tensor.dtype.kind != "float":
         return NONE
-    one, other = map(_wide, arrays)
-    reach = errors[0].of(arrays[0]) + errors[1].of(arrays[1])
-    return NOTHING if bool(np.all((np.abs(one - other) > reach) | (reach == 0))) else NONE
+    one, reach = _wide(arrays[0]), errors[0].of(arrays[0])
+    if term.op.name == "stablehlo.compare":
+        reach = reach + errors[1].of(arrays[1])
+        sure = np.abs(one - _wide(arrays[1])) > reach
+    elif term.op.name == "stablehlo.convert" and term.tensor.dtype.kind == "bool":
+        sure = np.abs(one) > reach
+    elif term.op.name == "stablehlo.convert":
+        sure = np.trunc(one - reach) == np.trunc(one + reach)
+    else:
+        return NONE
+    return NOTHING if bool(np.all(sure | (reach == 0))) else NONE
 
 
 def _selected(arrays: Sequence[Any], errors: Sequence[Bound], exact: bool) -> Bound:
@@ -234,24 +290,20 @@ def _selected(arrays: Sequence[Any], errors: Sequence[Bound], exact: bool) -> Bo
     return Bound(0.0, np.where(np.asarray(arrays[0]), errors[1].of(arrays[1]), errors[2].of(arrays[2])))
 
 
-def _sum(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, eps: float, exact: bool, memo: Memo, sign: float) -> Bound:
-    if "own" not in memo:
-        a, b = _wide(arrays[0]), sign * _wide(arrays[1])
-        whole = a + b
-        turned = whole - a
-        left = (a - (whole - turned)) + (b - turned)  # what the sum in f64 has lost (Knuth, TAOCP 2, 4.2.2, theorem B)
-        memo["own"] = np.where((left == 0) & (whole == _wide(value)), 0.0, eps * magnitude(value))
-    own = memo["own"]
+def _sum(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, eps: float, exact: bool, sign: float) -> Bound:
+    a, b = _wide(arrays[0]), sign * _wide(arrays[1])
+    whole = a + b
+    turned = whole - a
+    left = (a - (whole - turned)) + (b - turned)  # what the sum in f64 has lost (Knuth, TAOCP 2, 4.2.2, theorem B)
+    own = np.where((left == 0) & (whole == _wide(value)), 0.0, eps * magnitude(value))
     if exact:
         return Bound(0.0, own) if np.any(own) else NOTHING
     return Bound(0.0, errors[0].of(arrays[0]) + errors[1].of(arrays[1]) + own)
 
 
-def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
-    if "own" not in memo:
-        own = 0.0 if _is_exact_product(arrays, value, dtype) else roundoff(dtype)
-        memo["own"] = own, _underflow(arrays, value, dtype) if own else 0.0
-    eps, lost = memo["own"]
+def _product(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType) -> Bound:
+    eps = 0.0 if _is_exact_product(arrays, value, dtype) else roundoff(dtype)
+    lost = _underflow(arrays, value, dtype) if eps else 0.0
     if all(error.plain and not error.absolute for error in errors):
         one, other = (error.relative for error in errors)
         return Bound(one + other + one * other + eps, lost)
@@ -287,12 +339,10 @@ def _underflow(arrays: Sequence[Any], value: Array, dtype: DType) -> Any:
     return np.where(small & given & np.isfinite(_wide(value)), smallest(dtype), 0.0)
 
 
-def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType, memo: Memo) -> Bound:
-    if "own" not in memo:
-        exact = dtype.bits < 64 and bool(np.all(_wide(value) * _wide(arrays[1]) == _wide(arrays[0])))
-        eps = 0.0 if exact else roundoff(dtype)
-        memo["own"] = eps, _underflow([arrays[0], np.ones(np.shape(arrays[1]))], value, dtype) if eps else 0.0
-    eps, lost = memo["own"]
+def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtype: DType) -> Bound:
+    exact = dtype.bits < 64 and bool(np.all(_wide(value) * _wide(arrays[1]) == _wide(arrays[0])))
+    eps = 0.0 if exact else roundoff(dtype)
+    lost = _underflow([arrays[0], np.ones(np.shape(arrays[1]))], value, dtype) if eps else 0.0
     if all(error.plain and not error.absolute for error in errors) and errors[1].relative < 1:
         one, other = (error.relative for error in errors)
         return Bound((one + other) / (1 - other) + eps, lost)
@@ -303,24 +353,23 @@ def _quotient(arrays: Sequence[Any], errors: Sequence[Bound], value: Array, dtyp
     return Bound(eps, np.where(sure, carried, np.inf) + lost)
 
 
-def _converted(source: DType, array: Any, error: Bound, value: Array, eps: float, tiny: float) -> Bound:
-    if (source.kind != "float" and not error.exact) or source.kind in ("complex", "string"):
+def _converted(source: DType, target: DType, array: Any, error: Bound, value: Array) -> Bound:
+    """A conversion rounds as IEEE says, so that of an exact number everybody has the same; else what lies within the bound is rounded."""
+    if error.exact:
+        return NOTHING if source.kind != "complex" else NONE
+    if source.kind != "float":
         return NONE
-    if np.array_equal(_wide(array), _wide(value), equal_nan=True) and (source.kind == "float" or _small(array)):
+    wider = source.bits < target.bits and roundoff(source) >= roundoff(target)
+    if wider and np.array_equal(_wide(array), _wide(value), equal_nan=True):
         return error  # every number of it is one of the target
-    return Bound(error.relative + eps * (1 + error.relative), error.absolute * (1 + eps) + tiny)
-
-
-def _small(array: Any) -> bool:
-    """Whether f64 holds each of these integers."""
-    return bool(np.all(np.abs(np.asarray(array).astype(np.float64)) < 2.0**53))
+    return _between(lambda x: x.astype(value.dtype), array, error, value)
 
 
 def _function(name: str, array: Any, error: Bound, value: Array, dtype: DType) -> Bound:
-    known, function = MONOTONE[name]
+    function = MONOTONE[name]
     share, tiny = _roundings(LIBRARY, dtype), smallest(dtype)
     a, reach = _wide(array), error.of(array)
-    sure = (reach == 0) & (a == known if known is not None else np.zeros(np.shape(a), bool))
+    sure = _is_known(name, array, reach)
     if name == "stablehlo.sqrt" and dtype.bits < 64:
         sure = sure | ((reach == 0) & (_wide(value) ** 2 == a))
     if bool(np.all(sure)):
@@ -345,6 +394,21 @@ def _folded(term: Term, array: Any, error: Bound, eps: float) -> Bound:
     sizes = np.sum(magnitude(array) + errors, axis=axes)
     own = growth(count, eps) * sizes if count > 1 else 0.0
     return Bound(0.0, np.sum(errors, axis=axes) + np.where(sizes == 0, 0.0, own))
+
+
+COMBINING = ("stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.select_and_scatter")
+
+
+def _combined(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], exact: bool, eps: float) -> Bound:
+    """Windows and scatters: nothing where elements are chosen only, and sums of windows as sums."""
+    words = dict(term.attributes)
+    if words.get("combiner") in CHOOSING:
+        return NOTHING if exact else NONE
+    if term.op.name != "stablehlo.reduce_window" or words.get("combiner") != "add":
+        return NONE
+    assert term.op.meaning is not None
+    own, sizes = (np.asarray(term.op.meaning(term, [each], {}), np.float64) for each in (errors[0].of(arrays[0]), magnitude(arrays[0])))
+    return Bound(0.0, own + growth(prod(words["window_dimensions"]), eps) * (own + sizes))
 
 
 def _contracted(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], eps: float, tiny: float) -> Bound:
@@ -384,8 +448,8 @@ def _with_infinities(term: Term, arrays: Sequence[Any], value: Array, found: Bou
     finite = np.isfinite(plain_floats(value))
     if finite.all():
         return found
-    if term.op.name in FOLDS:
-        extreme = term.op.name == "stablehlo.reduce" and term.attribute("combiner") != "add"
+    if term.op.name in FOLDS or term.op.name in COMBINING:
+        extreme = dict(term.attributes).get("combiner", "add") != "add"
         meant = extreme or not all(np.isfinite(_wide(array)).all() for array in arrays)
         ends: Any = np.full(np.shape(value), meant)
     else:

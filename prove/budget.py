@@ -19,6 +19,7 @@ OPERATIONS = 1 << 33  # of one certificate: some ten seconds
 EACH = 1 << 14  # of an op, however small: what starting it costs
 SORTED = 32  # for each element that is sorted
 SORTS = frozenset({"stablehlo.sort"})
+PRODUCT, TOGETHER = "stablehlo.dot_general", 16  # multiplications of a library for matrices in the time of one
 
 
 class TooMuch(Exception):
@@ -84,4 +85,5 @@ def _work(term: Term, operands: Sequence[Any], made: int) -> int:
         for operand, value in zip(term.operands, operands, strict=True)
     ]
     found = flops(term.type, types, dict(term.attributes))
+    found = found // TOGETHER if isinstance(found, int) and term.op.name == PRODUCT and term.tensor.dtype.kind == "float" else found
     return max(found, 0) if isinstance(found, int) else made

@@ -10,20 +10,21 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coset.ir import dims
-from coset.ir.constants import INLINE_ELEMENTS, constant_of
+from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
 from coset.ir.errors import CosetError
-from coset.ir.op import get_op
+from coset.ir.op import Op, get_op
 from coset.ir.program import Program
-from coset.ir.term import INPUT, PARAMETER, AttributeItems, Region, Term, check_regions, intern, make, topological
-from coset.ir.types import DTYPES, AbsentType, TensorType, TupleType
+from coset.ir.term import INPUT, PARAMETER, Region, Term, check_regions, intern, make, topological
+from coset.ir.types import DTYPES, AbsentType, DType, TensorType, TupleType, Type
 from coset.prove.contents import all_terms
 
 FORMAT, VERSION = "coset certificate", 3
@@ -31,6 +32,7 @@ LARGEST = 1 << 26  # B of a certificate, unpacked, at most
 MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
 LONGEST_DIM = 300  # letters of a dim
 MOST_FACTORS = 2  # sums in it that are multiplied: written out they may be as many as there are atoms
+INTEGERS = ("int", "ints", "permutation")  # kinds of attributes
 MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 
 Line = dict[str, Any]
@@ -57,7 +59,10 @@ def decode(value: Any) -> Any:
         raise ValueError("no value of an attribute")
     ((kind, inner),) = value.items()
     if kind == "float":
-        return float("nan") if inner == "nan" else float.fromhex(inner)
+        found = float("nan") if inner == "nan" else float.fromhex(inner)
+        if inner not in (found.hex(), "nan"):
+            raise ValueError(f"a float is written as {found.hex()}")
+        return found
     if kind == "dim":
         if len(inner) > LONGEST_DIM or inner.replace(" ", "").count("*(") > MOST_FACTORS:
             raise ValueError("a dim is too long")
@@ -65,19 +70,45 @@ def decode(value: Any) -> Any:
     if kind == "dtype":
         return DTYPES[inner]
     if kind == "tensor":
-        dtype, shape = inner
-        return TensorType(decode(dtype), None if shape is None else decode(shape))
+        dtype, shape = _several(inner, 2)
+        return TensorType(_is_a(DType, decode(dtype)), None if shape is None else tuple(map(_size, _several(shape))))
     if kind == "types":
-        return TupleType(decode(inner))
-    if kind == "absent":
+        return TupleType(tuple(_is_a(Type, decode(each)) for each in _several(inner)))
+    if kind == "absent" and inner is True:
         return AbsentType()
     if kind == "constant":
-        type_ = decode(inner[0])
-        flat = np.frombuffer(base64.b64decode(inner[1], validate=True), type_.dtype.numpy)
-        if flat.size > INLINE_ELEMENTS:
-            raise ValueError(f"a constant has more than {INLINE_ELEMENTS} elements")
-        return constant_of(flat.reshape(type_.static), type_.dtype)
+        type_, text = _several(inner, 2)
+        return _constant(_is_a(TensorType, decode(type_)), text)
     raise ValueError(f"no value of an attribute is a `{kind}`")
+
+
+def _constant(type: TensorType, text: str) -> Constant:
+    flat = np.frombuffer(base64.b64decode(text, validate=True), type.dtype.numpy)
+    if flat.size > INLINE_ELEMENTS:
+        raise ValueError(f"a constant has more than {INLINE_ELEMENTS} elements")
+    if type.static is None or flat.size != prod(type.static):
+        raise ValueError("a constant has other bytes than its type takes")
+    return constant_of(flat.reshape(type.static), type.dtype)
+
+
+def _several(value: Any, count: int | None = None) -> list[Any]:
+    """`value`, which is a list, of so many items."""
+    if not isinstance(value, list) or len(value) != (len(value) if count is None else count):
+        raise ValueError("no list of that many items")
+    return value
+
+
+def _is_a(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError("a part of a type is none")
+    return value
+
+
+def _size(value: Any) -> Any:
+    found = decode(value)
+    if isinstance(found, bool) or not isinstance(found, int | dims.Poly) or (isinstance(found, int) and found < 0):
+        raise ValueError("no dim")
+    return found
 
 
 # ---------------------------------------------------------------- numbered terms
@@ -110,9 +141,26 @@ class Numbered:
             self.add(term)
 
     def __getitem__(self, number: object) -> Term:
-        if type(number) is not int or not 0 <= number < len(self.terms):
-            raise ValueError(f"there is no term {number!r}")
-        return self.terms[number]
+        return place(number, self.terms)
+
+    def several(self, numbers: object, count: int | None = None) -> tuple[Term, ...]:
+        """The terms of a list of numbers, of so many.
+
+        Raises:
+            ValueError: it is no such list, or a number is none.
+        """
+        return tuple(self[number] for number in _several(numbers, count))
+
+
+def place(number: object, terms: Sequence[Term]) -> Term:
+    """The term at a place that is an integer, and no truth, float or negative number.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if type(number) is not int or not 0 <= number < len(terms):
+        raise ValueError(f"there is no term {number!r}")
+    return terms[number]
 
 
 def decode_function(value: Any) -> Region:
@@ -121,14 +169,32 @@ def decode_function(value: Any) -> Region:
     Raises:
         CosetError, ValueError, TypeError, KeyError, IndexError: it is none.
     """
-    rows, *ends = value
+    rows, *ends = _several(value, 3)
     terms: list[Term] = []
-    for name, operands, payload, *functions in rows:
-        attributes = {key: decode(each) for key, each in payload.items()}
-        given = [terms[number] for number in operands]
-        terms.append(make(name, given, attributes, tuple(decode_function(each) for each in (functions[0] if functions else ()))))
-    parameters, results = (tuple(terms[number] for number in numbers) for numbers in ends)
+    for row in _several(rows):
+        name, operands, payload, *functions = _several(row)
+        op = get_op(name)
+        given = [place(number, terms) for number in _several(operands)]
+        terms.append(make(op, given, _attributes(op, payload), _functions(functions)))
+    parameters, results = (tuple(place(number, terms) for number in _several(numbers)) for numbers in ends)
     return Region(parameters, results)
+
+
+def _functions(written: list[Any]) -> tuple[Region, ...]:
+    """The functions of a row: its last part, if it has that many."""
+    return tuple(map(decode_function, _several(_several(written, 1)[0]))) if written else ()
+
+
+def _attributes(op: Op, payload: Any) -> dict[str, Any]:
+    """The attributes of a row: all that the op has and no other, and no truth where it has an integer."""
+    found = {key: decode(value) for key, value in _is_a(dict, payload).items()}
+    if found.keys() != {each.name for each in op.attributes}:
+        raise ValueError(f"`{op.name}` has other attributes")
+    for each in op.attributes:
+        value = found[each.name]
+        if each.kind in INTEGERS and any(isinstance(item, bool | float) for item in (value if isinstance(value, tuple) else (value,))):
+            raise ValueError(f"`{each.name}` of `{op.name}` is an integer")
+    return found
 
 
 def read_term(line: Any, numbered: Numbered) -> Term:
@@ -137,31 +203,25 @@ def read_term(line: Any, numbered: Numbered) -> Term:
     Raises:
         CosetError, ValueError, TypeError, KeyError: there is no such term.
     """
-    name, operands, payload, *functions = line
+    name, operands, payload, *functions = _several(line)
     op = get_op(name)
-    if op in (INPUT, PARAMETER) or len(functions) > 1:
-        raise ValueError("a certificate adds no inputs" if not functions else "a term has no more than four parts")
-    given = tuple(numbered[operand] for operand in operands)
+    if op in (INPUT, PARAMETER):
+        raise ValueError("a certificate adds no inputs")
+    given = numbered.several(operands)
     if isinstance(payload, dict):
-        attributes: AttributeItems = tuple(sorted((key, decode(value)) for key, value in payload.items()))
-        regions: tuple[Region, ...] = ()
-        complete = dict(attributes)
-        if complete.keys() != {each.name for each in op.attributes}:
-            raise ValueError(f"`{name}` has other attributes")
-        if functions:
-            return make(op, given, complete, tuple(map(decode_function, functions[0])))
+        attributes, regions = _attributes(op, payload), _functions(functions)
     else:
         like = numbered[payload]
         if like.op is not op:
             raise ValueError(f"term {payload} is no `{name}`")
         if functions:
             raise ValueError("a term has functions of its own or those of another")
-        attributes, regions, complete = like.attributes, like.regions, dict(like.attributes)
+        attributes, regions = dict(like.attributes), like.regions
     types = [operand.type for operand in given]
-    type = op.infer(types, complete)
+    type = op.infer(types, attributes)
     if not op.has("foreign"):
-        check_regions(op, types, complete, regions)
-    return intern(op, given, attributes, regions, type)
+        check_regions(op, types, attributes, regions)
+    return intern(op, given, tuple(sorted(attributes.items())), regions, type)
 
 
 # ---------------------------------------------------------------- files
@@ -187,30 +247,52 @@ def read_certificate(path: Path) -> Certificate:
         CosetError: the file cannot be read, or is no whole certificate of this version.
     """
     try:
-        lines = list(_lines(path))
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
+        lines = [_read(text) for text in _unpacked(path.read_bytes()).split(b"\n")[:-1]]
+    except (OSError, zlib.error, ValueError, RecursionError) as error:
         raise CosetError(f"{path} is no certificate: {error}", help=MADE_BY) from None
     if not lines or lines[0].get("format") != FORMAT:
         raise CosetError(f"{path} is no certificate", help=MADE_BY)
-    if lines[0].get("version") != VERSION:
+    if not is_number(lines[0].get("version"), VERSION):
         help = "make it again with `coset optimize --certificate` or `coset prove --certificate`"
         raise CosetError(f"{path} has version {lines[0].get('version')}, this coset reads version {VERSION}", help=help)
-    if len(lines) < 2 or lines[-1] != {"end": len(lines) - 2}:
+    if len(lines) < 2 or lines[-1].keys() != {"end"} or not is_number(lines[-1]["end"], len(lines) - 2):
         raise CosetError(f"{path} is cut off", help="make it again")
     return Certificate(lines[0], lines[1:-1])
 
 
-def _lines(path: Path) -> Iterator[Line]:
-    with gzip.open(path, "rb") as file:
-        data = file.read(LARGEST + 1)
+def is_number(value: object, wanted: int) -> bool:
+    """Whether a value is an integer, and that one: 3.0 and true are none."""
+    return type(value) is int and value == wanted
+
+
+def _unpacked(packed: bytes) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)  # one member of gzip
+    data = unpacker.decompress(packed, LARGEST + 1)
     if len(data) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
     if sum(map(data.count, (b",", b"[", b"{", b"\n"))) > MOST_VALUES:
         raise ValueError(f"it has more than {MOST_VALUES} values")
-    for text in data.splitlines():
-        line = json.loads(text)
-        if not isinstance(line, dict):
-            raise ValueError("a line is no object")
-        if b"\\u" in text:
-            json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
-        yield line
+    if not unpacker.eof or unpacker.unused_data or not data.endswith(b"\n"):
+        raise ValueError("it is cut off, or something is behind it")
+    return data
+
+
+def _read(text: bytes) -> Line:
+    """One line; the only numbers in it are integers."""
+    line = json.loads(text.decode(), object_pairs_hook=_object, parse_float=_no_number, parse_constant=_no_number)
+    if not isinstance(line, dict):
+        raise ValueError("a line is no object")
+    if b"\\u" in text:
+        json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
+    return line
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"`{text}` is no integer")

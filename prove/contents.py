@@ -136,11 +136,44 @@ def resized(program: Program, sizes: Mapping[str, Dim]) -> Program:
     """
     if not sizes:
         return program
+    terms = _carried(program)
+    return _over(program, dict(zip(terms, specialized(terms, sizes), strict=True)), sizes)
+
+
+def set_apart(program: Program, value: Term, users: Container[Term], other: Term) -> Program:
+    """The program with `other` in place of `value` where that is an operand of one of the `users`."""
+    made: dict[Term, Term] = {}
+    for term in topological(_carried(program)):
+        operands = [other if operand is value and term in users else made[operand] for operand in term.operands]
+        made[term] = rebuild(term, operands)
+    return _over(program, made, {})
+
+
+def other_of(term: Term, number: int) -> Term:
+    """A term like a constant, or like what moves one, over a constant with these elements that is known to be none of the rest."""
+    made: dict[Term, Term] = {}
+    for each in topological([term]):
+        if each.op is CONSTANT:
+            content: Constant = each.attribute("value")
+            made[each] = constant(replace(content, key=f"{content.key} apart {number}"))
+        else:
+            made[each] = rebuild(each, [made[operand] for operand in each.operands])
+    return made[term]
+
+
+def _carried(program: Program) -> list[Term]:
+    """The roots of a program, its inputs and the sources of its dims."""
+    return [*program.roots, *program.inputs, *_introducing(program).values()]
+
+
+def _introducing(program: Program) -> dict[str, Term]:
     known = set(all_terms(program))
-    introduces = {name: term for name, term in program.source.get("introduces", {}).items() if term in known}
-    terms = (*program.roots, *program.inputs, *introduces.values())
-    made = dict(zip(terms, specialized(terms, sizes), strict=True))
-    named = {str(sizes.get(name, name)): made[term] for name, term in introduces.items()}
+    return {name: term for name, term in program.source.get("introduces", {}).items() if term in known}
+
+
+def _over(program: Program, made: Mapping[Term, Term], sizes: Mapping[str, Dim]) -> Program:
+    """The program over what its terms become."""
+    named = {str(sizes.get(name, name)): made[term] for name, term in _introducing(program).items()}
     ends = program.with_roots(tuple(made[root] for root in program.roots))
     return replace(ends, inputs=tuple(made[term] for term in program.inputs), source={**program.source, "introduces": named})
 
@@ -196,7 +229,7 @@ def introduced(term: Term, unknown: Container[str]) -> list[str]:
     return [name for name in dict.fromkeys(alone) if name is not None and name in unknown]
 
 
-def one_result(pairs: Iterable[tuple[Term, Term]], unknown: Container[str]) -> dict[str, Dim] | None:
+def one_result(pairs: Iterable[Sequence[Term]], unknown: Container[str]) -> dict[str, Dim] | None:
     """What the symbols of `unknown` in the second terms are where each of these pairs, whose operands are equal, is one computation; None
     where one is none: they differ in more than what dims of their results are called."""
     sizes: dict[str, Dim] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from coset.ir.constants import constant_of
-from coset.ir.term import CONSTANT, Term, constant, topological
-from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, plain_floats, roundoff
+from coset.ir.term import CONSTANT, Term, constant, make, topological
+from coset.ir.types import F32, TensorType
+from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes
@@ -20,12 +20,29 @@ from coset.prove.contents import hashed
 from coset.prove.valued import Evaluation, Known, Uncomputed
 
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
-LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.5  # of an element: how far one rounding of each constant may move it; of coarse types, so many
+LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.51  # of an element: how far a number may be from what it stands for; of coarse types, so many
+
+
+SUMS = ("add", "subtract", "negate", "multiply", "divide", "dot_general", "reduce", "transpose", "reshape", "broadcast_in_dim", "slice",
+        "reverse", "concatenate")  # fmt: skip
+PLAIN = frozenset({"builtin.constant", *(f"stablehlo.{name}" for name in SUMS)})
+STANDS = "a rounded value is a constant that stands for something else already"
 
 
 def computes(term: Term) -> bool:
     """True where a term does more than to move the elements of its leaves."""
     return any(each.operands and not each.op.has("movement") for each in topological([term]))
+
+
+def leaves_of(term: Term) -> set[Term]:
+    """What a term is computed from."""
+    return {each for each in topological([term]) if not each.operands}
+
+
+def coarsest(term: Term) -> float:
+    """The largest distance from 1 to the next number of the float types that a term computes in."""
+    types = {each.tensor.dtype for each in topological([term]) if isinstance(each.type, TensorType)}
+    return max((roundoff(dtype) for dtype in types if dtype.kind == "float"), default=0.0)
 
 
 def depends_on_processes(term: Term) -> bool:
@@ -48,7 +65,7 @@ def refuse_unless(holds: bool, message: str) -> None:
 @dataclass
 class Folding:
     """The constants of one certificate. `before`, `after`: the constant terms and all others of the two programs; `recorded`: bounds of
-    constants that were rounded; `looked`: constants that something was computed from."""
+    constants that were rounded; `looked`: constants that something was computed from, or that a rule or a law looked at."""
 
     classes: Classes
     before: AbstractSet[Term]
@@ -80,16 +97,13 @@ class Folding:
             refuse_unless(known.error.exact, "it is computed from rounded numbers, which another evaluation may have on the other side")
             self._agree(term, made, array, NOTHING)
         elif known.error.exact:
-            if computes(term):
-                self._conditioned(term, made, known, array)
             self._agree(term, made, array, NOTHING)
             self._exactly(term, made, leaves)
         else:
             own = self._own(term, made)
             refuse_unless(own or known.error is not NONE, "there is no bound of how it rounds")
-            if not own and computes(term):
-                self._conditioned(term, made, known, array)
-            self._define(term, made, known.error, array, own)
+            error = known.error if own or not computes(term) else self._admitted(term, known.error, array)
+            self._define(term, made, error, array, own, leaves)
         self.looked |= leaves
         return made
 
@@ -104,17 +118,18 @@ class Folding:
         refuse_unless(computes(term), "nothing is computed, so that nothing rounds")
         known, leaves = self._known(term)
         array = np.asarray(known.value)
-        error = np.asarray(known.error.of(array))
+        bounds = np.asarray(known.error.of(array))
         claimed = other.attribute("value").array()
-        refuse_unless(bool(np.isfinite(error).all()), "there is no bound of how it rounds")
-        near = within(claimed, array, error)
+        refuse_unless(bool(np.isfinite(bounds).all()), "there is no bound of how it rounds")
+        near = within(claimed, array, bounds)
         refuse_unless(near, "the constant is not what is computed: an element is further away than the bound of its roundings")
+        with np.errstate(invalid="ignore"):
+            apart = magnitude(claimed.astype(np.float64) - array.astype(np.float64))
+        error = Bound(known.error.relative, known.error.absolute + apart) if np.any(apart) else known.error
         own = self._own(term, other)
-        if not own:
-            self._conditioned(term, other, known, array)
-        self._define(term, other, known.error, array, own)
+        self._define(term, other, error if own else self._admitted(term, error, claimed), claimed, own, leaves)
         self.looked |= leaves
-        self.stable = False
+        self.stable &= known.stable and np.ascontiguousarray(claimed).tobytes() == np.ascontiguousarray(array).tobytes()
         self.rounded += 1
 
     # ------------------------------------------------------------ what is known
@@ -122,19 +137,21 @@ class Folding:
     def _known(self, term: Term) -> tuple[Known, set[Term]]:
         """The value with its bounds, and the constants that it is computed from."""
         refuse_unless(isinstance(term.type, TensorType) and term.tensor.static is not None, "only tensors of known size are computed")
-        leaves = {each for each in topological([term]) if not each.operands}
+        leaves = leaves_of(term)
         refuse_unless(all(leaf.op.name in CONSTANTS for leaf in leaves), "it is not constant")
         refuse_unless(not depends_on_processes(term), "its value depends on other processes")
-        evaluation = Evaluation(self.recorded, self.meaning, self.fallback, self.budget.spend)
+        known = self._evaluated(term, self.recorded)
+        refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
+        return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
+
+    def _evaluated(self, term: Term, recorded: Mapping[Term, Bound]) -> Known:
         try:
             with self.budget.counting():
-                known = evaluation.known(term)
+                return Evaluation(recorded, self.meaning, self.fallback, self.budget.spend).known(term)
         except TooMuch as error:
             raise Rejected(str(error)) from None
         except Uncomputed as error:
             raise Rejected(f"`{error}` has no value here") from None
-        refuse_unless(known.parts is None and known.value is not None, "it is no tensor")
-        return known, {leaf for leaf in leaves if leaf.op is CONSTANT}
 
     def _own(self, term: Term, value: Term) -> bool:
         """Whether one program computes what the other has as a constant."""
@@ -143,19 +160,17 @@ class Folding:
             for one, other in ((self.before, self.after), (self.after, self.before))
         )
 
-    def _conditioned(self, term: Term, value: Term, known: Known, array: Any) -> None:
-        """Refuse numbers that cancel, or that absorb others: one rounding of each constant would make it another number."""
-        if known.error.exact and self._own(term, value):
-            return
-        limit = max(LEAST, min(MOST, ROUNDINGS * roundoff(term.tensor.dtype))) if term.tensor.dtype.kind == "float" else LEAST
-        found = known.condition
-        if found.plain and not found.absolute and found.relative <= limit:
-            return
-        sizes = magnitude(array)
-        scales = np.maximum(sizes, _median(sizes)) * limit
-        refuse_unless(
-            bool(np.all(found.of(array) <= scales)), "it is ill-conditioned: one rounding of its constants makes it another number"
-        )
+    def _admitted(self, term: Term, error: Bound, array: Any) -> Bound:
+        """How far a constant is from what a term computes: by its bound or, where that is too large, by the same computed in f64. Refuses
+        numbers that cancel, or that absorb others: what is computed is another number than is meant."""
+        limit = max(LEAST, min(MOST, ROUNDINGS * coarsest(term)))
+        wide = None if _is_small(error, array, limit) else in_f64(term)
+        if wide is not None:
+            leaves = {wide[each]: bound for each, bound in self.recorded.items() if each in wide}
+            known = self._evaluated(wide[term], leaves)
+            error = Bound(0.0, np.abs(array.astype(np.float64) - known.value) + known.error.of(known.value))
+        refuse_unless(_is_small(error, array, limit), "it is ill-conditioned: its roundings make it another number")
+        return error
 
     def _agree(self, term: Term, value: Term, array: Any, error: Bound) -> None:
         """Refuse a value that constants on either side are not, but for roundings."""
@@ -175,12 +190,15 @@ class Folding:
         assert leaf is not None
         self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
 
-    def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool) -> None:
-        """Take a rounded constant for what it is computed as."""
+    def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool, leaves: set[Term]) -> None:
+        """Take a rounded constant for what it is computed as, from others."""
+        refuse_unless(
+            error.exact or value is term or value not in leaves, "a number is said to be what is computed from it, with roundings"
+        )
         self._agree(term, value, array, error)
         joined = value in self.classes.number and term in self.classes.number and self.classes.same(term, value)
         new = value not in self.classes.number or joined or (self._is_new(value) and value not in self.recorded)
-        refuse_unless(own or error.exact or new, "a rounded value is a constant that stands for something else already")
+        refuse_unless(error.exact or new or (own and value not in self.looked), STANDS)
         self._record(value, error)
 
     def _is_new(self, value: Term) -> bool:
@@ -192,15 +210,34 @@ class Folding:
         self.recorded[value] = self.recorded.get(value, NOTHING).united(error)
         array = value.attribute("value").array()
         if error.plain and not error.absolute:
-            sizes = np.abs(plain_floats(array))
-            largest = float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-            self.absolute = max(self.absolute, error.relative * largest)
+            self.absolute = max(self.absolute, error.relative * float(np.max(magnitude(array), initial=0.0)))
             self.relative = max(self.relative, error.relative)
         else:
             sizes, bounds = magnitude(array), error.of(array)
             self.absolute = max(self.absolute, float(np.max(bounds, initial=0.0)))
             shares = np.divide(bounds, sizes, out=np.zeros(sizes.shape), where=sizes > 0)
             self.relative = max(self.relative, float(np.max(shares, initial=0.0)))
+
+
+def in_f64(term: Term) -> dict[Term, Term] | None:
+    """Terms of f32 as such of f64: None where one is of another type, or is no sum, product or move."""
+    made: dict[Term, Term] = {}
+    for each in topological([term]):
+        if not isinstance(each.type, TensorType) or each.tensor.dtype is not F32 or each.op.name not in PLAIN:
+            return None
+        if each.op is CONSTANT:
+            made[each] = constant(each.attribute("value").array().astype(np.float64))
+        else:
+            made[each] = make(each.op, [made[operand] for operand in each.operands], dict(each.attributes))
+    return made
+
+
+def _is_small(found: Bound, array: Any, limit: float) -> bool:
+    """Whether a bound is small beside each element, or beside most of them."""
+    if found.plain and not found.absolute and found.relative <= limit:
+        return True
+    sizes = magnitude(array)
+    return bool(np.all(found.of(array) <= np.maximum(sizes, _median(sizes)) * limit))
 
 
 def _median(sizes: Any) -> float:

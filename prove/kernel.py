@@ -7,7 +7,7 @@ definitions of ops mean. docs/trust.md lists what it rests on, and which modules
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -15,11 +15,11 @@ from typing import Any
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term
 from coset.prove.budget import EACH, OPERATIONS, Budget
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, Rejected, read_term
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, Rejected, is_number, read_term
 from coset.prove.classes import Classes
-from coset.prove.contents import all_terms, by_content, digest, inner_symbols, one_result, resized
+from coset.prove.contents import all_terms, by_content, digest, inner_symbols, one_result, other_of, resized, set_apart
 from coset.prove.facing import Facing, facing
-from coset.prove.folded import CONSTANTS, Folding, computes, refuse_unless, within
+from coset.prove.folded import CONSTANTS, Folding, computes, leaves_of, refuse_unless, within
 from coset.prove.laws import support
 from coset.rules.applied import decided, matched, right_sides
 from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
@@ -30,6 +30,7 @@ ASSURANCES = ("proved", "bounded", "tested", "assumed")  # from the strongest to
 SMALL = 1 << 24  # elements that may always be computed
 DERIVED = frozenset({"const", "varying"})  # what a rule asks of a variable for the search's sake, not for its truth
 HEAD = frozenset({"format", "version", "before", "after", "rules"})
+RULE = frozenset({"name", "text", "numerics", "assurance"})
 FOLDED = "constants"  # how the promise of rounded constants is called among those of rules
 
 
@@ -117,10 +118,11 @@ class _Checker:
     operations: int
     classes: Classes = field(default_factory=Classes)
     used: dict[str, Use] = field(default_factory=dict)
+    apart: int = 0
 
     def run(self) -> Verdict:
         head = self.certificate.head
-        if head.keys() != HEAD or head["format"] != FORMAT or head["version"] != VERSION:
+        if head.keys() != HEAD or head["format"] != FORMAT or not is_number(head["version"], VERSION):
             raise Rejected("the head says something else", help="names of inputs and outputs are given by --map AFTER_NAME=BEFORE_NAME")
         for key, program in (("before", self.before), ("after", self.after)):
             if head[key] != digest(program):
@@ -150,7 +152,7 @@ class _Checker:
             raise Rejected("the certificate lists no rules")
         found = []
         for each in listed:
-            name, text = (each.get(key) for key in ("name", "text")) if isinstance(each, dict) else (None, None)
+            name, text = (each.get(key) for key in ("name", "text")) if isinstance(each, dict) and each.keys() <= RULE else (None, None)
             rule = self.find(name) if isinstance(name, str) else None
             if rule is None:
                 raise Rejected(f"there is no rule `{name}`", help="give the rule files that it was made with: --rules FILE")
@@ -182,11 +184,15 @@ class _Checker:
             self.numbered.add(value)
             self.classes.join(term, value)
         elif kind == "rounded":
-            term, other = (self.numbered[each] for each in line["rounded"])
+            term, other = self.numbered.several(line["rounded"], 2)
             self.folding.rounding(term, other)
             self.classes.join(term, other)
         elif kind == "dims":
-            self._dims([(self.numbered[one], self.numbered[other]) for one, other in line["dims"]])
+            refuse_unless(isinstance(line["dims"], list), "dims are given by pairs of nodes")
+            self._dims([self.numbered.several(pair, 2) for pair in line["dims"]])
+        elif kind == "apart":
+            self._apart(line["apart"])
+            return 0
         elif kind == "meaning":
             self._meaning(self.numbered[line["meaning"]])
         else:
@@ -198,7 +204,7 @@ class _Checker:
         number = line["rule"]
         refuse_unless(type(number) is int and 0 <= number < len(self.rules), f"there is no rule {number}")
         rule = self.rules[number]
-        roots = [self.numbered[each] for each in line["left"]]
+        roots = self.numbered.several(line["left"])
         found = matched(rule, roots)
         refuse_unless(found is not None, f"the left side of `{rule.name}` is no pattern of these terms")
         assert found is not None
@@ -206,19 +212,25 @@ class _Checker:
         rounded = any(term in self.folding.recorded for term in left.values())
         refuse_unless(not rounded, f"`{rule.name}` looks at a number that was rounded")
         for fact, name in rule.facts:
-            shown = fact in DERIVED or support(given[name], fact, self.classes.members, self.classes.find) is not None
-            refuse_unless(shown, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
+            if fact not in DERIVED:
+                shown = support(given[name], fact, self._known_members, self.classes.find)
+                refuse_unless(shown is not None, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
+                self.folding.looked |= {term for pair in shown or () for term in pair if term.op is CONSTANT}
         decision = decided(rule, left, given)
         refuse_unless(decision is not None, f"`{rule.name}` does not hold of these terms")
         assert decision is not None
         right = right_sides(rule, decision, given)
-        claimed = [self.numbered[each] for each in line["right"]]
-        refuse_unless(list(right) == claimed, f"`{rule.name}` says something else of these terms")
+        claimed = self.numbered.several(line["right"])
+        refuse_unless(tuple(right) == claimed, f"`{rule.name}` says something else of these terms")
         self.folding.looked |= {term for term in left.values() if term.op is CONSTANT}
         for one, other in zip(roots, right, strict=True):
             refuse_unless(one.type == other.type, f"`{rule.name}` changes a type")
             self.classes.join(one, other)
         self.used[rule.name] = Use(rule.numerics, rule.assurance)
+
+    def _known_members(self, found: int) -> Iterator[Term]:
+        """The terms of a class that facts may rest on: none that was rounded."""
+        return (term for term in self.classes.members(found) if term not in self.folding.recorded)
 
     def _meaning(self, term: Term) -> None:
         """A term of a defined op, or a node that was kept as it came, is what the op's definition says."""
@@ -246,7 +258,7 @@ class _Checker:
         found = self.meaning(term)
         return None if found is None else found.term
 
-    def _dims(self, pairs: Sequence[tuple[Term, Term]]) -> None:
+    def _dims(self, pairs: Sequence[tuple[Term, ...]]) -> None:
         """Nodes that are one computation on equal operands have one result: its dims in the program after are those before, and the program
         is read anew with them."""
         before, after = set(all_terms(self.before)), set(all_terms(self.after))
@@ -257,11 +269,25 @@ class _Checker:
         sizes = one_result(pairs, set(inner_symbols(self.after)))
         refuse_unless(sizes is not None, "they are two computations")
         assert sizes is not None
+        self._read_anew(resized(self.after, sizes))
+
+    def _apart(self, said: Any) -> None:
+        """One constant of the program after, or what only moves it, is another term where some nodes use it: it is known to be no other."""
+        refuse_unless(isinstance(said, list) and len(said) == 2, "a constant and its users are wanted")
+        value, users = self.numbered[said[0]], set(self.numbered.several(said[1]))
+        own = set(all_terms(self.after))
+        fits = value in own and users and users <= own and all(value in user.operands for user in users)
+        refuse_unless(bool(fits), "no term of the program after, or no nodes that use it")
+        refuse_unless(not computes(value) and {each.op for each in leaves_of(value)} == {CONSTANT}, "no constant")
+        self.apart += 1
+        self._read_anew(set_apart(self.after, value, users, other_of(value, self.apart)))
+
+    def _read_anew(self, after: Program) -> None:
         known = len(self.numbered.terms)
-        self.after = resized(self.after, sizes)
-        self.numbered.program(self.after)
+        self.after = after
+        self.numbered.program(after)
         self.classes.enter(self.numbered.terms[known:])
-        self.folding.after = frozenset(all_terms(self.after))
+        self.folding.after = frozenset(all_terms(after))
 
     # ------------------------------------------------------------ what it rests on
 
@@ -284,7 +310,7 @@ class _Checker:
         )
 
 
-KINDS = [{kind} for kind in ("term", "computed", "rounded", "dims", "meaning")]
+KINDS = [{kind} for kind in ("term", "computed", "rounded", "dims", "apart", "meaning")]
 
 
 def weakest(promises: Sequence[Numerics]) -> Numerics:

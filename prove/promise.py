@@ -13,9 +13,9 @@ import numpy as np
 
 from coset.dialects.expansion import expanded
 from coset.dialects.hub_scalars import cast
-from coset.ir.constants import is_finite
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
+from coset.ir.stored import is_finite
 from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import DType, TensorType
 from coset.prove.error_bound import coarsest, evaluate_bounded

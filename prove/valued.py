@@ -6,27 +6,25 @@ Ops that are defined by others are opened by their meaning, as the evaluator doe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coset.ir.op import Array
 from coset.ir.term import CONSTANT, GET, TUPLE, Term, constant, intern, topological
 from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, NOTHING, STABLE, Bound, Memo, bound, roundoff
+from coset.prove.bounds import NONE, NOTHING, STABLE, Bound, bound
 
 SHOWN = 1 << 12  # elements of an operand up to which a kept node's meaning sees them
 
 
 @dataclass(frozen=True)
 class Known:
-    """The value of a term; the bound of two evaluations, and what it is if each constant is off by one rounding; whether every correct
-    evaluation has these bits. Of a tuple those of its `parts`."""
+    """The value of a term; the bound of two evaluations; whether every correct evaluation has these bits. Of a tuple those of its
+    `parts`."""
 
     value: Any
     error: Bound = NOTHING
-    condition: Bound = NOTHING
     stable: bool = True
     parts: tuple[Known, ...] | None = None
 
@@ -59,9 +57,7 @@ class Evaluation:
 
     def _leaf(self, term: Term) -> Known:
         if term.op is CONSTANT:
-            error = self.recorded.get(term, NOTHING)
-            own = roundoff(term.tensor.dtype) if term.tensor.dtype.kind == "float" else 0.0
-            return Known(term.attribute("value").array(), error, replace(error, relative=error.relative + own))
+            return Known(term.attribute("value").array(), self.recorded.get(term, NOTHING))
         if term.op.name == "builtin.absent":
             return Known(None)
         if term.op.meaning is None:
@@ -84,19 +80,10 @@ class Evaluation:
             return Known(None, parts=tuple(_unknown(part, operands) for part in value))
         value = np.asarray(value)
         if not isinstance(term.type, TensorType):
-            return Known(value) if _exact(operands) else Known(value, NONE, NONE, False)
-        memo: Memo = {}
-        error = bound(term, arrays, [operand.error for operand in operands], value, memo)
-        condition = error if term.tensor.dtype.kind != "float" else self._condition(term, operands, error, value, memo)
+            return Known(value) if _exact(operands) else Known(value, NONE, False)
+        error = bound(term, arrays, [operand.error for operand in operands], value)
         kept = term.op.name in STABLE or term.op.has("movement")
-        return Known(value, error, condition, error.exact or (kept and all(operand.stable for operand in operands)))
-
-    def _condition(self, term: Term, operands: list[Known], error: Bound, value: Array, memo: Memo) -> Bound:
-        """What one rounding of each constant does; of an op that says nothing of inexact operands at least one rounding of the value."""
-        found = bound(term, [operand.value for operand in operands], [operand.condition for operand in operands], value, memo)
-        if found is NONE and error is not NONE and _exact(operands):
-            return Bound(error.relative + roundoff(term.tensor.dtype), error.absolute)
-        return found
+        return Known(value, error, error.exact or (kept and all(operand.stable for operand in operands)))
 
     def _opened(self, term: Term, operands: list[Known]) -> Known:
         """What a defined op means over the same operands; a kept node sees the numbers of small ones."""
@@ -125,4 +112,4 @@ def _exact(operands: Sequence[Known]) -> bool:
 def _unknown(value: Any, operands: Sequence[Known]) -> Known:
     """A result of an op with several: exact where the operands are and it computes no float."""
     sure = _exact(operands) and np.asarray(value).dtype.kind in "biu"
-    return Known(value) if sure else Known(value, NONE, NONE, False)
+    return Known(value) if sure else Known(value, NONE, False)

@@ -20,7 +20,6 @@ from coset.ir.types import TensorType, Type
 from coset.rules.arithmetic import Undecided, as_list, same
 from coset.rules.functions import FUNCTIONS
 from coset.rules.judged import JUDGED, judged
-from coset.rules.native import find_native
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
 if TYPE_CHECKING:  # the checker of certificates needs no syntax
@@ -221,9 +220,13 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             return evaluate(_branch(expression, scope), scope)
         if expression.function in JUDGED:
             return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
-        function = FUNCTIONS.get(expression.function) or find_native(expression.function)
+        function: Any = FUNCTIONS.get(expression.function)
         if function is None and expression.function in SCALAR_FUNCTIONS:
             return evaluate_scalar(expression, scope)
+        if function is None:
+            from coset.rules.native import find_native  # the user's own functions: few rules call one
+
+            function = find_native(expression.function)
         assert function is not None, f"there is no function {expression.function}"
         return function.compute(*(evaluate(argument, scope) for argument in expression.arguments))
     if isinstance(expression, Comprehension):

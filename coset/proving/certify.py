@@ -21,15 +21,27 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
-from coset.prove.contents import by_content, digest, dims_by_content, fitted, hashed, inner_names, inner_symbols, one_result, resized
+from coset.prove.contents import (
+    by_content,
+    digest,
+    dims_by_content,
+    fitted,
+    hashed,
+    inner_names,
+    inner_symbols,
+    one_result,
+    resized,
+    set_apart,
+)
 from coset.prove.kernel import Rejected, text_hash, verify
 from coset.prove.writing import alike_of, term_line
 from coset.proving.alike import by_values, drawn
+from coset.proving.apart import with_own_constants
 from coset.proving.constants import Goal
 from coset.proving.join import join
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
+from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
 from coset.rules.applied import decided, matched, right_sides
@@ -65,6 +77,10 @@ def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, sh
                 other = resized(other, one_result(pairs, inner_symbols(other)) or {})
                 numbered.program(other)
                 alike = alike_of(numbered.terms)
+            elif step.reason == APART:
+                lines.append({APART: [left[0], left[1:]]})
+                other = set_apart(other, step.left[0], frozenset(step.left[1:]), step.right[0])
+                numbered.program(other)
             elif step.reason == ROUNDED:
                 lines.append({ROUNDED: [left[0], *numbers(step.right)]})
             elif isinstance(step.reason, str):
@@ -231,7 +247,8 @@ def certify(way: Way, phases: Sequence[Phase]) -> Certificate:
         return found
 
     folded, _ = fold(way.solved.terms, way.solved.storable, way.program.source, value_of=value_of)
-    chosen, forms = _as_read(put.all(folded[: len(before.roots)]), after)
+    chosen, values, after = with_own_constants(put.all(folded[: len(before.roots)]), values, before, after)
+    chosen, forms = _as_read(chosen, after)
     feeds = partial(drawn, way.before, bindings(way.before, {}))
 
     def show(after: Program, goals: Sequence[Goal]) -> list[Step]:

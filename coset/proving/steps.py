@@ -26,7 +26,8 @@ class Uncertified(CosetError):
 @dataclass(frozen=True)
 class Step:
     """Each of `left` equals that of `right` at its place: by a rule; or, of one term, because it is `computed` (the right is its value),
-    `rounded` (its value but for roundings) or a node that was kept, whose `meaning` the right one is. `cited`: terms that show facts about
+    `rounded` (its value but for roundings) or a node that was kept, whose `meaning` the right one is. `apart`: the first of `left` becomes
+    the right one where the others of the program after use it. `cited`: terms that show facts about
     numbers, equal to what the rule asks them of by then."""
 
     reason: Rule | str
@@ -35,7 +36,7 @@ class Step:
     cited: tuple[Term, ...] = ()
 
 
-COMPUTED, ROUNDED, MEANING, ENTERED, DIMS = "computed", "rounded", "meaning", "entered", "dims"
+COMPUTED, ROUNDED, MEANING, ENTERED, DIMS, APART = "computed", "rounded", "meaning", "entered", "dims", "apart"
 
 
 Goals = Sequence[tuple[Term, Term]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 ACCEPTS, REJECTS, CANNOT_SAY = "accepts", "rejects", "cannot say"
 
@@ -10,14 +10,13 @@ ACCEPTS, REJECTS, CANNOT_SAY = "accepts", "rejects", "cannot say"
 @dataclass(frozen=True)
 class Answer:
     """`verdict` is one of the three words above; `line` is the one of the file that it stopped at (0: the head), `promises` what each rule
-    that was used says about numbers, `unread` what the head claims and the second checker has no means to look at."""
+    that was used says about numbers."""
 
     verdict: str
     reason: str = ""
     line: int | None = None
     steps: int = 0
     promises: tuple[tuple[str, str], ...] = ()
-    unread: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
         place = "" if self.line is None else f" at line {self.line}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.ir.term import INPUT, Term, constant, make
+from coset.ir.term import CONSTANT, INPUT, PARAMETER, Term, constant, intern, make
 from coset.prove.second import language, programs, reading
 from coset.prove.second.answer import ACCEPTS, CANNOT_SAY, REJECTS, Answer, CannotSay, Refused, Unknown
 from coset.prove.second.classes import Classes, Contents, below
@@ -19,14 +21,13 @@ from coset.prove.second.facts import Facts
 from coset.prove.second.folding import Folding
 from coset.prove.second.functions import functions
 from coset.prove.second.meaning import meaning
-from coset.prove.second.rules import BASIC_FACTS, Named, instance, named
+from coset.prove.second.rules import BASIC_FACTS, Named, entry_name, instance, named
 from coset.prove.second.scope import Unbound
 from coset.prove.second.syntax import Entry
-from coset.prove.second.values import LEAVES, SAME_BITS, Evaluator, elements_of
+from coset.prove.second.values import EACH, LEAVES, SAME_BITS, Evaluator, elements_of, moves_alone
 
 Entries = dict[str, list[Entry]]
 UNFORESEEN = (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError, RecursionError, MemoryError)
-UNREAD = ("the hashes of the rules' texts",)
 
 
 class Checker:
@@ -46,12 +47,13 @@ class Checker:
         self.known: dict[Term, int] = {}
         self.classes = Classes()
         self.promises: dict[str, str] = {}
+        self.apart = 0  # constants that were set apart so far
         self.loose = False  # whether something was computed whose bits another library may have otherwise
         own = [programs.ordered(program) for program in (self.before, self.after)]
         for term in (*own[0], *own[1]):
             self.add(term)
-        self.facts = Facts(self.classes)
         self.folding = Folding(own[0], own[1], Evaluator(elements_of(list(self.known)), self.opened), self.classes)
+        self.facts = Facts(self.classes, self.folding.evaluator.recorded, self.folding.used)
 
     def _as_pair(self, before: Program, after: Program, names: Mapping[str, str]) -> tuple[Program, Program]:
         """The two programs with one interface and dims by content."""
@@ -67,6 +69,8 @@ class Checker:
         for each in rules:
             if not isinstance(each, dict) or not all(isinstance(each.get(key), str) for key in ("name", "text")):
                 raise Refused("a rule of the head has a name and the hash of its text")
+            if not set(each) <= {"name", "text", "numerics", "assurance"}:
+                raise Refused("a rule of the head has other keys than it may")
         return rules
 
     # ------------------------------------------------------------ terms
@@ -97,7 +101,7 @@ class Checker:
         kind = next(iter(line), "")
         if kind == "rule" and set(line) == {"rule", "left", "right"}:
             self.rule(line["rule"], self.several(line["left"]), self.several(line["right"]))
-        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims"):
+        elif len(line) != 1 or kind not in ("term", "computed", "rounded", "meaning", "dims", "apart"):
             raise Refused("a line of no known form")
         else:
             getattr(self, f"line_{kind}")(line[kind])
@@ -107,13 +111,11 @@ class Checker:
         if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
             raise Refused("a term is an op, operands and attributes")
         op = find_op(row[0])
-        if op is None or op is INPUT:
+        if op is None or op is INPUT or op is PARAMETER:
             raise Refused(f"there is no op `{row[0]}`")
         operands = self.several(row[1])
         if isinstance(row[2], dict):
-            attributes = {name: reading.attribute(value) for name, value in row[2].items()}
-            if set(attributes) != {each.name for each in op.attributes}:
-                raise Refused(f"the attributes of `{op.name}` are others")
+            attributes = reading.attributes(op, row[2])
             regions = functions(row[3]) if len(row) == 4 else ()
         elif len(row) == 4:
             raise Refused("functions of their own beside those of another term")
@@ -128,7 +130,7 @@ class Checker:
         """The term with these parts, its type by the op's rule."""
         try:
             made = make(op, operands, attributes, regions)
-        except CosetError as error:
+        except (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
             raise Refused(f"no such term: {error}") from None
         return self.contents.term(made, made.operands)
 
@@ -143,6 +145,7 @@ class Checker:
             raise Refused(str(error)) from None
         except Unbound as error:
             raise CannotSay(f"`{error}` of `{rule.name}`, which nothing binds") from None
+        self.folding.looked_at(left, found)
         for variable in side.scope.variables.values():
             asked = found.values.get(variable.name)
             if variable.kind.fact not in BASIC_FACTS and isinstance(asked, Term) and not self.facts.holds(variable.kind.fact, asked):
@@ -152,8 +155,18 @@ class Checker:
             self.classes.join(one, other)
 
     def named(self, number: int) -> Named:
-        """The rule of the head with a number."""
-        return named(self.rules[number]["name"], self.entries)
+        """The rule of the head with a number: of the entries of its name those whose canonical text has the hash.
+
+        Raises:
+            Refused: there is an entry of that name, but none with this text.
+            CannotSay: as `rules.named`.
+        """
+        name, text = (self.rules[number][key] for key in ("name", "text"))
+        known = entry_name(name)
+        same = [each for each in self.entries.get(known, []) if hashlib.sha256(each.text.encode()).hexdigest() == text]
+        if known in self.entries and not same:
+            raise Refused(f"the rule `{name}` had another text")
+        return named(name, {known: same} if same else {})
 
     def line_computed(self, number: Any) -> None:
         """A term made of constants is its value."""
@@ -198,8 +211,10 @@ class Checker:
         if whole.type != t.type:
             raise Refused("what the definition says has another type")
         (found,) = self.contents.terms([whole])
+        known = len(self.terms)
         for term in below([found]):
             self.add(term)
+        self.folding.evaluator.left -= EACH * (len(self.terms) - known)
         self.promises[f"{t.op.name} (its definition)"] = promise
         self.classes.join(t, found)
 
@@ -222,8 +237,33 @@ class Checker:
             renamed = programs.renamed_term(b, b.operands, binding)
             if (renamed.op, renamed.exact, renamed.regions, renamed.type) != (a.op, a.exact, a.regions, a.type):
                 raise Refused("nodes that differ in more than the names of their sizes")
-        self.after = programs.with_dims(self.after, binding)
-        own = programs.ordered(self.after)
+        self._read_anew(programs.with_dims(self.after, binding))
+
+    def line_apart(self, said: Any) -> None:
+        """A constant of AFTER is a term of its own where some terms have it as an operand."""
+        if not isinstance(said, list) or len(said) != 2:
+            raise Refused("a constant and the terms that have it")
+        moved, users = self.term(said[0]), self.several(said[1])
+        own = frozenset(programs.ordered(self.after))
+        if moved not in own or not users or not all(u in own and moved in u.operands for u in users):
+            raise Refused("no term of AFTER, or no terms of it that have that one")
+        parts = below([moved])
+        if not moves_alone(moved) or any(each.op is not CONSTANT for each in parts if not each.operands):
+            raise Refused("what is set apart is a constant, or what moves one")
+        self.apart += 1
+        done: dict[Term, Term] = {}
+        for each in parts:
+            if each.op is CONSTANT:
+                content = each.attribute("value")
+                done[each] = constant(replace(content, key=f"{content.key}, apart for the time {self.apart}"))
+            else:
+                done[each] = intern(each.op, tuple(done[x] for x in each.operands), each.attributes, each.regions, each.type)
+        self._read_anew(programs.with_own_constant(self.after, moved, frozenset(users), done[moved]))
+
+    def _read_anew(self, after: Program) -> None:
+        """AFTER as it is from now on; its new terms get numbers."""
+        self.after = after
+        own = programs.ordered(after)
         for term in own:
             self.add(term)
         self.folding.programs = (self.folding.programs[0], frozenset(own))
@@ -281,4 +321,4 @@ def answered(
         return Answer(CANNOT_SAY, str(error), place, steps)
     except UNFORESEEN as error:
         return Answer(CANNOT_SAY, f"{type(error).__name__} on the way: {error}", place, steps)
-    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()), UNREAD)
+    return Answer(ACCEPTS, "", None, steps, tuple(checker.promises.items()))

@@ -49,6 +49,34 @@ def _pad(term: Term, arrays: Sequence[Array]) -> Array:
     return result
 
 
+def _gather(term: Term, arrays: Sequence[Array]) -> Array:
+    """Slices of the operand at index vectors that are clamped so that they lie in it."""
+    x, starts = arrays
+    told = dict(term.attributes)
+    sizes, shape = _numbers(told["slice_sizes"]), term.tensor.static
+    assert shape is not None
+    places = np.indices(shape, sparse=True)
+    batch = [places[axis] for axis in range(len(shape)) if axis not in told["offset_dims"]]
+    offsets = iter([places[axis] for axis in told["offset_dims"]])
+    vector = told["index_vector_dim"]
+    index: list[Any] = []
+    for axis in range(x.ndim):
+        alone = axis in told["collapsed_slice_dims"] or axis in told["operand_batching_dims"]
+        place: Any = 0 if alone else next(offsets)
+        if axis in told["operand_batching_dims"]:
+            which = told["start_indices_batching_dims"][told["operand_batching_dims"].index(axis)]
+            place = place + batch[which - (which > vector)]
+        elif axis in told["start_index_map"]:
+            number = told["start_index_map"].index(axis)
+            row = list(batch)
+            if vector < starts.ndim:
+                row.insert(vector, np.asarray(number))
+            start = np.asarray(starts[tuple(row)]) if row else starts
+            place = place + np.clip(start.astype(np.int64), 0, x.shape[axis] - sizes[axis])
+        index.append(place)
+    return np.array(np.broadcast_to(x[tuple(index)], shape))
+
+
 MOVED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": lambda term, arrays: arrays[0].reshape(_numbers(term.attribute("shape"))),
@@ -57,6 +85,7 @@ MOVED: dict[str, Callable[[Term, Sequence[Array]], Array]] = {
     "stablehlo.reverse": lambda term, arrays: np.flip(arrays[0], term.attribute("dimensions")),
     "stablehlo.concatenate": lambda term, arrays: np.concatenate(arrays, axis=term.attribute("dimension")),
     "stablehlo.pad": _pad,
+    "stablehlo.gather": _gather,
 }
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from coset.ir.term import CONSTANT, Term
-from coset.ir.types import TensorType
+from coset.ir.term import CONSTANT, Term, constant, make
+from coset.ir.types import F32, TensorType
 from coset.prove.second.answer import Refused
 from coset.prove.second.classes import Classes, below
 from coset.prove.second.formats import Array, is_float, same_elements, wide
-from coset.prove.second.values import Evaluator, Value, made_of_constants, moves_alone
+from coset.prove.second.scope import Found
+from coset.prove.second.values import Evaluator, Value, coarsest, made_of_constants, moves_alone
 
-CANCELLED = 256  # k may be this part of the value at most
+CANCELLED = 256  # a bound may be this part of the value at most; of coarse types more
 
 
 class Folding:
@@ -37,10 +39,13 @@ class Folding:
 
     def computed(self, t: Term, value: Value, c: Term, known: bool) -> None:
         """Admit that `t` is the constant `c`, which is its value; `known`: `c` had a number before."""
-        if is_float(t.tensor.dtype) and not moves_alone(t):
-            self._admitted(t, value, c)
+        inexact = bool(value.bound.any())
+        if inexact and not is_float(t.tensor.dtype):
+            raise Refused("what is no float, computed from what is not exact")
+        if inexact and not moves_alone(t) and not self._own(t, c):
+            value = self._admitted(t, value)
         self._no_drift(t, c, value)
-        if value.bound.any():
+        if inexact:
             self._no_second_life(t, c, known)
             self._record(c, value.bound)
         elif c in self.evaluator.recorded and not self._joined(t, c):
@@ -53,23 +58,37 @@ class Folding:
             raise Refused("a weight is never another weight")
         if c.op is not CONSTANT or not isinstance(c.type, TensorType) or c.type != t.type or not is_float(t.tensor.dtype):
             raise Refused("what a term is rounded to is a constant of its type")
-        self._admitted(t, value, c)
-        self._near(c.attribute("value").array(), value)
+        if not np.isfinite(value.bound).all():
+            raise Refused("an element of what is computed has no error bound")
+        array = c.attribute("value").array()
+        self._near(array, value)
+        with np.errstate(invalid="ignore"):
+            far = np.abs(wide(array) - wide(value.array))
+        value = Value(array, value.bound + np.where(np.isfinite(far), far, 0))
+        if not self._own(t, c):
+            value = self._admitted(t, value)
         self._no_drift(t, c, value)
         if value.bound.any():
             self._no_second_life(t, c, True)
-        self._record(c, value.bound)
+            self._record(c, value.bound)
+        elif c in self.evaluator.recorded and not self._joined(t, c):
+            raise Refused("an exact value with the bytes of a rounded one")
         self._use(t)
 
-    def _admitted(self, t: Term, value: Value, c: Term) -> None:
-        if not np.isfinite(value.bound).all():
-            raise Refused("an element of what is computed has no error bound")
-        if not self._own(t, c):
-            size = np.abs(wide(value.array))
-            some = size[np.isfinite(size) & (size != 0)]
-            scale = np.maximum(size, np.median(some) if some.size else 0.0)
-            if not (np.where(np.isfinite(size), value.condition, 0) <= scale / CANCELLED).all():
-                raise Refused("numbers that cancel, or absorb others")
+    def _admitted(self, t: Term, value: Value) -> Value:
+        """The value with a bound that is small beside each element, or beside most of them: if need be, with how far it is from the same
+        computed in f64, and that from the truth."""
+        share = max(1 / CANCELLED, min(0.51, 64 * coarsest(t)))
+        if not _small(value, share):
+            double = in_double(t, self.evaluator.recorded)
+            if double is not None:
+                root, recorded = double
+                self.evaluator.recorded.update(recorded)
+                better = self.evaluator.value(root)
+                value = replace(value, bound=np.abs(wide(value.array) - better.array) + better.bound)
+        if not _small(value, share):
+            raise Refused("numbers that cancel, or absorb others")
+        return value
 
     def _own(self, t: Term, c: Term) -> bool:
         """Whether one program has the term, and only the other one has it as a constant."""
@@ -92,10 +111,16 @@ class Folding:
                 self._near(other.attribute("value").array(), value)
 
     def _no_second_life(self, t: Term, c: Term, known: bool) -> None:
-        if self._own(t, c) or not known or self._joined(t, c):
+        if c is not t and c in below([t]):
+            raise Refused("a constant that is computed from itself, with roundings")
+        if not known or self._joined(t, c):
+            return
+        if self._own(t, c):
+            if c in self.used:
+                raise Refused("a constant that was looked at already")
             return
         places = sum(c in program for program in self.programs)
-        if len(self.classes.alike(c)) > 1 or places != 1 or c in self.used:
+        if len(self.classes.alike(c)) > 1 or places == 2 or c in self.used or c in self.evaluator.recorded:
             raise Refused("a constant that stands for another number as well")
 
     def _joined(self, t: Term, c: Term) -> bool:
@@ -115,5 +140,59 @@ class Folding:
         known = self.evaluator.recorded.get(c)
         self.evaluator.recorded[c] = bound if known is None else np.maximum(known, bound)
 
+    def looked_at(self, left: Sequence[Term], found: Found) -> None:
+        """Take note of the constants that the left side of a rule has matched, variables aside.
+
+        Raises:
+            Refused: one of them was rounded.
+        """
+        variables = {each for name, value in found.values.items() if name in found.scope.variables for each in _terms(value)}
+        stack, seen = list(left), set[Term]()
+        while stack:
+            term = stack.pop()
+            if term in variables or term in seen:
+                continue
+            seen.add(term)
+            stack += term.operands
+            if term in self.evaluator.recorded:
+                raise Refused("a rule looks at a number that was rounded")
+            if term.op is CONSTANT:
+                self.used.add(term)
+
     def _use(self, t: Term) -> None:
         self.used.update(each for each in below([t]) if each.op is CONSTANT)
+
+
+def _small(value: Value, share: float) -> bool:
+    size = np.abs(wide(value.array))
+    some = size[np.isfinite(size) & (size != 0)]
+    scale = np.maximum(np.where(np.isfinite(size), size, 0), np.median(some) if some.size else 0.0)
+    return bool((value.bound <= scale * share).all())
+
+
+DOUBLED = frozenset({
+    "add", "subtract", "negate", "multiply", "divide", "dot_general", "reduce", "transpose", "reshape", "broadcast_in_dim", "slice",
+    "reverse", "concatenate",
+})  # fmt: skip
+
+
+def in_double(t: Term, recorded: Mapping[Term, Array]) -> tuple[Term, dict[Term, Array]] | None:
+    """A term of f32 as one of f64, with the bounds of its constants; None where it has more than sums, products and moves."""
+    done: dict[Term, Term] = {}
+    bounds: dict[Term, Array] = {}
+    for each in below([t]):
+        if not isinstance(each.type, TensorType) or each.tensor.dtype is not F32:
+            return None
+        if each.op is CONSTANT:
+            done[each] = constant(each.attribute("value").array().astype(np.float64))
+            if each in recorded:
+                bounds[done[each]] = recorded[each]
+        elif each.op.name.removeprefix("stablehlo.") in DOUBLED:
+            done[each] = make(each.op, [done[operand] for operand in each.operands], dict(each.attributes))
+        else:
+            return None
+    return done[t], bounds
+
+
+def _terms(value: object) -> Sequence[Term]:
+    return (value,) if isinstance(value, Term) else value if isinstance(value, tuple) else ()

@@ -36,6 +36,12 @@ class Format:
     normal: float
 
 
+def roundings(dtype: DType, count: float) -> float:
+    """So many roundings of a library's function; floats of less than 32 bits are computed in f32 and rounded once."""
+    eps = form(dtype).eps
+    return count * eps if dtype.bits >= 32 else eps + count * 2.0**-23
+
+
 def form(dtype: DType) -> Format:
     """The numbers that bounds are made of."""
     known: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]

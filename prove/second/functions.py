@@ -39,16 +39,14 @@ def _places(numbers: Any, terms: list[Term]) -> tuple[Term, ...]:
 
 
 def _row(row: Any, terms: list[Term]) -> Term:
-    if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str) or not isinstance(row[2], dict):
+    if not isinstance(row, list) or len(row) not in (3, 4) or not isinstance(row[0], str):
         raise Refused("a term of a function is an op, operands and attributes")
     op = find_op(row[0])
     if op is None or op is INPUT:
         raise Refused(f"there is no op `{row[0]}`")
-    attributes = {name: reading.attribute(value) for name, value in row[2].items()}
-    if set(attributes) != {each.name for each in op.attributes}:
-        raise Refused(f"the attributes of `{op.name}` are others")
+    attributes = reading.attributes(op, row[2])
     inner = functions(row[3]) if len(row) == 4 else ()
     try:
         return make(op, _places(row[1], terms), attributes, inner)
-    except CosetError as error:
+    except (CosetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
         raise Refused(f"no such term: {error}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from coset.prove.second.answer import CannotSay
@@ -377,7 +377,8 @@ def read(texts: Iterable[str]) -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for text in texts:
         dialects: tuple[tuple[str, str], ...] = ()
-        for words in _entries(tokens(text)):
+        for whole in _entries(tokens(text)):
+            words = _untested(whole)
             reader = Reader(words)
             head = reader.name()
             if head == "use":
@@ -386,22 +387,25 @@ def read(texts: Iterable[str]) -> dict[str, list[Entry]]:
                 entry: Entry = reader.rule(dialects) if head == "rule" else reader.definition(dialects)
                 if reader.place < len(words):
                     raise CannotSay(f"`{reader.peek()}` is left over in the entry {entry.name}")
-                found.setdefault(entry.name, []).append(entry)
+                found.setdefault(entry.name, []).append(replace(entry, text=" ".join(word.text for word in whole)))
     return found
 
 
 def _entries(words: list[Token]) -> list[list[Token]]:
-    """The words of each entry, its test lines left out."""
+    """The words of each entry."""
     found: list[list[Token]] = []
-    testing = False
     for word in words:
         if word.column == 0 and word.text in ENTRIES:
             found.append([])
-            testing = False
-        testing = testing or (word.leads and word.text == "test")
-        if found and not testing and not (found[-1] and found[-1][0].text == "phase"):
+        if found and not (found[-1] and found[-1][0].text == "phase"):
             found[-1].append(word)
     return found
+
+
+def _untested(words: list[Token]) -> list[Token]:
+    """The words of an entry without its test lines, which come last."""
+    tests = (place for place, word in enumerate(words) if word.leads and word.text == "test")
+    return words[: next(tests, len(words))]
 
 
 def _used(reader: Reader) -> tuple[tuple[str, str], ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
-from coset.ir import dims
 from coset.ir.dims import Poly
 from coset.prove.second.answer import Unknown
-from coset.prove.second.arithmetic import as_axes, as_axis, as_int, as_list, equal, item, less, times
+from coset.prove.second.arithmetic import as_axes, as_axis, as_int, as_list, equal, item, times
 
 
 def put(p: Any, i: Any, v: Any) -> tuple[Any, ...]:
@@ -125,20 +125,17 @@ def cut(shape: Any, n: Any) -> int:
 
 
 def runs(shape: Any, merged: Any) -> tuple[tuple[int, ...], ...]:
-    """For each dim of `merged` the axes of `shape`, in order, whose product it is: as few as do, but for dims of 1 at the end."""
-    result: list[tuple[int, ...]] = []
-    place = 0
+    """For each dim of `merged` the fewest axes of `shape`, of those that are left, whose product it is; the last one has all the rest."""
+    own, result, place = as_list(shape), list[tuple[int, ...]](), 0
     for position, dim in enumerate(as_list(merged)):
-        first, total = place, 1
-        while place < len(as_list(shape)) and not (_surely(total, dim) and (place > first or not _surely(shape[place], 1))):
-            total = times(total, shape[place])
+        first, total, last = place, 1, position == len(merged) - 1
+        while place < len(own) and (last or not _surely(total, dim)):
+            total = times(total, own[place])
             place += 1
         if not _surely(total, dim):
             raise Unknown("no runs")
-        while position == len(merged) - 1 and place < len(shape) and _surely(shape[place], 1):
-            place += 1
         result.append(tuple(range(first, place)))
-    if place != len(shape):
+    if place != len(own):
         raise Unknown("no runs")
     return tuple(result)
 
@@ -161,49 +158,41 @@ def regrouped(shape: Any, other: Any, axes: Any) -> tuple[int, ...]:
     """The axes of `shape` with the elements of the axes of `other`: both are cut where the products of what stands before agree."""
     wanted = set(as_axes(axes, len(as_list(other))))
     result: list[int] = []
-    for mine, theirs in _groups(as_list(shape), other):
-        found = [axis for axis in theirs if axis in wanted and not _surely(other[axis], 1)]
-        if found and len(found) != len([axis for axis in theirs if not _surely(other[axis], 1)]):
+    for mine, theirs in _groups(as_list(shape), as_list(other)):
+        large = [axis for axis in theirs if not _surely(other[axis], 1)]
+        asked = [axis in wanted for axis in large or theirs]
+        if large and any(asked) != all(asked):
             raise Unknown("an axis is a part of another one")
-        if found:
-            result += [axis for axis in mine if not _surely(shape[axis], 1)]
+        result += mine if all(asked) else ()
     return tuple(result)
 
 
-def _groups(shape: tuple[Any, ...], other: tuple[Any, ...]) -> list[tuple[list[int], list[int]]]:
-    """The finest pairs of runs of axes with equal products."""
-    groups: list[tuple[list[int], list[int]]] = []
-    i = j = 0
-    while i < len(shape) or j < len(other):
-        mine: list[int] = []
-        theirs: list[int] = []
-        a: Any = 1
-        b: Any = 1
-        while not (mine and theirs and _surely(a, b)):
-            behind = i < len(shape) and (j >= len(other) or not theirs or not _more(a, b))
-            if behind and (not mine or _more(b, a) or j >= len(other)):
-                a, i = times(a, shape[i]), i + 1
-                mine.append(i - 1)
-            elif j < len(other):
-                b, j = times(b, other[j]), j + 1
-                theirs.append(j - 1)
-            elif i < len(shape):
-                a, i = times(a, shape[i]), i + 1
-                mine.append(i - 1)
-            elif _surely(a, b):
-                break
-            else:
-                raise Unknown("the shapes have no common cut")
-        groups.append((mine, theirs))
-    return groups
+def _groups(shape: tuple[Any, ...], other: tuple[Any, ...]) -> list[tuple[range, range]]:
+    """The finest pairs of ranges of axes with equal products; dims of 1 at the end belong to the last pair."""
+    left, right = _leading(shape), _leading(other)
+    if not _surely(_whole(shape), _whole(other)):
+        raise Unknown("the shapes have no common cut")
+    cuts = [(left[product], right[product]) for product in left if product in right and not _surely(product, 1)]
+    ends = [(0, 0), *cuts]
+    if len(ends) == 1:
+        return [(range(len(shape)), range(len(other)))] if shape or other else []
+    ends[-1] = (len(shape), len(other))
+    return [(range(a, c), range(b, d)) for (a, b), (c, d) in itertools.pairwise(ends)]
 
 
-def _more(a: Any, b: Any) -> bool:
-    """True where a is surely more than b, or b divides it."""
-    try:
-        return less(b, a)
-    except Unknown:
-        return not _surely(a, b) and dims.divide_exactly(a, b) is not None
+def _leading(shape: tuple[Any, ...]) -> dict[Any, int]:
+    """The products of leading dims, each with the fewest dims that have it."""
+    found: dict[Any, int] = {}
+    for count in range(1, len(shape) + 1):
+        found.setdefault(_whole(shape[:count]), count)
+    return found
+
+
+def _whole(shape: tuple[Any, ...]) -> Any:
+    total: Any = 1
+    for dim in shape:
+        total = times(total, dim)
+    return total
 
 
 def joined(p: Any) -> tuple[Any, ...]:

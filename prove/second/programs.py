@@ -120,6 +120,16 @@ def with_dims(program: Program, binding: Mapping[str, Dim]) -> Program:
     return changed(program, lambda term, operands: renamed_term(term, operands, binding), binding)
 
 
+def with_own_constant(program: Program, c: Term, users: frozenset[Term], other: Term) -> Program:
+    """A program in which these terms have another constant in place of one of their operands."""
+
+    def change(term: Term, operands: Sequence[Term]) -> Term:
+        mine = [other if operand is c and term in users else made for operand, made in zip(term.operands, operands, strict=True)]
+        return intern(term.op, tuple(mine), term.attributes, term.regions, term.type)
+
+    return changed(program, change)
+
+
 def inner_symbols(program: Program) -> list[str]:
     """The symbols that no input has, in the order in which the terms speak of them."""
     given = set(program.symbols())

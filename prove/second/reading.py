@@ -14,8 +14,9 @@ import numpy as np
 from coset.ir import dims
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
+from coset.ir.op import Op
 from coset.ir.types import DTYPES, AbsentType, DType, TensorType, TupleType, Type
-from coset.prove.second.answer import CannotSay, Refused
+from coset.prove.second.answer import Refused
 
 MOST_BYTES = 64 << 20  # of one file, unpacked
 MOST_VALUES = 1 << 22  # characters , [ { and newline in one file
@@ -35,9 +36,11 @@ def read_lines(source: str | Path | bytes) -> tuple[dict[str, Any], list[dict[st
         text = unpacker.decompress(data, MOST_BYTES)
         if unpacker.unconsumed_tail or not unpacker.eof or unpacker.unused_data:
             raise Refused("the file is cut off, too large, or more than one")
+        if not text.endswith(b"\n"):
+            raise Refused("the last line has no end")
         if sum(map(text.count, (b",", b"[", b"{", b"\n"))) > MOST_VALUES:
             raise Refused("more values than a certificate may have")
-        lines = [json.loads(line) for line in text.decode("utf-8").splitlines()]
+        lines = [_line(line) for line in text.split(b"\n")[:-1]]
     except (zlib.error, ValueError, RecursionError) as error:
         raise Refused(f"the file cannot be read: {type(error).__name__}") from None
     if len(lines) < 2 or not all(isinstance(line, dict) for line in lines):
@@ -48,6 +51,22 @@ def read_lines(source: str | Path | bytes) -> tuple[dict[str, Any], list[dict[st
     if end != {"end": len(between)} or type(end["end"]) is not int:
         raise Refused("the end does not say how many lines there are")
     return head, between
+
+
+def _line(data: bytes) -> Any:
+    """One line of JSON: its numbers are integers, and no object has a key twice."""
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise Refused("an object with a key twice")
+        return dict(pairs)
+
+    def refused(text: str) -> Any:
+        raise Refused(f"{text} is no integer")
+
+    line = json.loads(data.decode("utf-8"), object_pairs_hook=read, parse_float=refused, parse_constant=refused)
+    json.dumps(line, ensure_ascii=False).encode("utf-8")  # a half of a pair of surrogates is an error
+    return line
 
 
 def attribute(value: Any) -> Any:
@@ -71,18 +90,21 @@ def attribute(value: Any) -> Any:
         return _constant(*inner)
     if form in ("dtype", "tensor", "types", "absent"):
         return _type(value)
-    raise CannotSay(f"the value of an attribute `{form}`")
+    raise Refused(f"no value of an attribute is a `{form}`")
 
 
 def _float(text: str) -> float:
     try:
-        return float(text) if text in ("nan", "inf", "-inf") else float.fromhex(text)
+        found = float(text) if text in ("nan", "inf", "-inf") else float.fromhex(text)
     except (ValueError, OverflowError):
         raise Refused(f"`{text}` is no float") from None
+    if text != "nan" and text != found.hex():
+        raise Refused(f"`{text}` is another spelling of {found.hex()}")
+    return found
 
 
 def _dim(text: str) -> Any:
-    if len(text) > LONGEST_DIM or text.count("*(") > 2:
+    if len(text) > LONGEST_DIM or text.replace(" ", "").count("*(") > 2:
         raise Refused("a dim that is too long")
     try:
         return dims.parse(text)
@@ -94,7 +116,7 @@ def _type(value: Any) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         ((form, inner),) = value.items()
         if form == "dtype":
-            return _dtype(inner)
+            return _dtype(value)
         if form == "tensor" and isinstance(inner, list) and len(inner) == 2:
             shape = inner[1]
             if shape is not None and not isinstance(shape, list):
@@ -103,24 +125,22 @@ def _type(value: Any) -> Any:
         if form == "types" and isinstance(inner, list):
             types: tuple[Type, ...] = tuple(_type(each) for each in inner)
             return TupleType(types)
-        if form == "absent":
+        if form == "absent" and inner is True:
             return AbsentType()
     raise Refused(f"{value!r} is no type")
 
 
 def _size(value: Any) -> Any:
     found = attribute(value)
-    if isinstance(found, bool) or not isinstance(found, int | dims.Poly):
+    if isinstance(found, bool) or not isinstance(found, int | dims.Poly) or (isinstance(found, int) and found < 0):
         raise Refused(f"{value!r} is no dim")
     return found
 
 
 def _dtype(value: Any) -> DType:
-    name = value.get("dtype") if isinstance(value, dict) else value
-    if not isinstance(name, str):
+    name = value.get("dtype") if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(name, str) or name not in DTYPES:
         raise Refused(f"{value!r} is no dtype")
-    if name not in DTYPES:
-        raise CannotSay(f"the dtype {name}")
     return DTYPES[name]
 
 
@@ -129,11 +149,31 @@ def _constant(type: Any, text: Any) -> Any:
     shape = found.static if isinstance(found, TensorType) else None
     if not isinstance(found, TensorType) or shape is None or not isinstance(text, str):
         raise Refused("a constant has a type of known shape and its bytes")
+    if dims.size(shape) > 16:
+        raise Refused("a constant of more than 16 elements")
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise Refused("the bytes of a constant cannot be read") from None
     count = dims.size(shape)
-    if min(shape, default=0) < 0 or len(data) != count * found.dtype.numpy.itemsize or found.dtype.kind == "string":
+    if len(data) != count * found.dtype.numpy.itemsize or found.dtype.kind == "string":
         raise Refused("a constant of other bytes than its type takes")
     return constant_of(np.frombuffer(data, found.dtype.numpy).reshape(shape), found.dtype)
+
+
+def attributes(op: Op, row: Any) -> dict[str, Any]:
+    """The attributes of a row: those that the op has, with no truth in place of an integer.
+
+    Raises:
+        Refused: they are others.
+    """
+    if not isinstance(row, dict) or set(row) != {each.name for each in op.attributes}:
+        raise Refused(f"the attributes of `{op.name}` are others")
+    found = {name: attribute(value) for name, value in row.items()}
+    for each in op.attributes:
+        value = found[each.name]
+        if each.kind in ("int", "ints", "permutation"):
+            numbers = value if isinstance(value, tuple) else (value,)
+            if any(isinstance(number, bool | float) for number in numbers):
+                raise Refused(f"`{each.name}` of `{op.name}` is no integer")
+    return found

@@ -42,6 +42,12 @@ class Named:
     op: str
 
 
+def entry_name(name: str) -> str:
+    """The entry that a rule's name speaks of; nothing where it is no name of a rule."""
+    parts = NAME.fullmatch(name)
+    return "" if parts is None else parts["entry"]
+
+
 def named(name: str, entries: dict[str, list[l.Entry]]) -> Named:
     """The rule that a certificate calls `name`.
 

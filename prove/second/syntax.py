@@ -166,7 +166,7 @@ Locals = tuple[tuple[str, Expression], ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """An entry that says which programs are equal."""
+    """An entry that says which programs are equal; `text` is its canonical one."""
 
     name: str
     variables: tuple[Variable, ...]
@@ -178,6 +178,7 @@ class Rule:
     condition: Expression | None
     promise: Promise
     dialects: tuple[tuple[str, str], ...]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,7 @@ class Definition:
     results: tuple[Kind, ...]
     clauses: tuple[Clause, ...]
     dialects: tuple[tuple[str, str], ...]
+    text: str = ""
 
 
 Entry = Union[Rule, Definition]

@@ -12,10 +12,10 @@ from coset.ir.constants import Constant
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DType, TensorType
 from coset.prove.second.answer import CannotSay, Refused
-from coset.prove.second.bounds import BOUNDS, at_infinity
+from coset.prove.second.bounds import BOUNDS, at_infinity, whole
 from coset.prove.second.classes import below
 from coset.prove.second.computed import COMPUTED, MOVED, MOVES
-from coset.prove.second.formats import ROUND_UP, Array, form, is_float, wide
+from coset.prove.second.formats import ROUND_UP, Array, form, is_float
 
 BUDGET = 1 << 33  # operations that one certificate may spend
 EACH = 1 << 14  # what an op costs, however small it is
@@ -26,11 +26,10 @@ SAME_BITS = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multi
 
 @dataclass(frozen=True)
 class Value:
-    """An array, the bound of each element, and the bound where each constant is off by one rounding; infinite where there is none."""
+    """An array, and the bound of each element; infinite where there is none."""
 
     array: Array
     bound: Array
-    condition: Array
 
 
 class Evaluator:
@@ -56,7 +55,8 @@ class Evaluator:
             shape = term.type.static if isinstance(term.type, TensorType) else None
             if shape is None or not isinstance(term.type, TensorType):
                 raise Refused(f"{term.type} is no static tensor")
-            self._spend(term, shape)
+            if term.op is not CONSTANT:
+                self._spend(term, shape)
             operands = [done[operand] for operand in term.operands]
             if term.op.name not in LEAVES and term.op.name not in MOVES and term.op.name not in COMPUTED:
                 done[term] = self.value(self.opened(term))
@@ -73,6 +73,7 @@ class Evaluator:
         if term.op.name == "stablehlo.dot_general":
             contracted = [term.operands[0].tensor.dims[axis] for axis in term.attribute("lhs_contract")]
             work = 2 * count * math.prod(each for each in contracted if isinstance(each, int))
+            work = work // 16 if is_float(term.tensor.dtype) else work
         sizes = [math.prod(operand.tensor.static or ()) for operand in term.operands if isinstance(operand.type, TensorType)]
         self.left -= EACH + count + sum(sizes) + work
         if self.left < 0 or count > self.largest:
@@ -81,14 +82,10 @@ class Evaluator:
     def _leaf(self, term: Term) -> Value:
         if term.op is CONSTANT:
             array = term.attribute("value").array()
-            bound = self.recorded.get(term, np.zeros(array.shape))
-            if is_float(term.tensor.dtype):
-                return Value(array, bound, bound + form(term.tensor.dtype).eps * np.where(np.isfinite(wide(array)), np.abs(wide(array)), 0))
-            return Value(array, bound, np.zeros(array.shape))
+            return Value(array, self.recorded.get(term, np.zeros(array.shape)))
         shape, axis = term.attribute("shape"), term.attribute("dimension")
         counts = np.arange(shape[axis]).reshape([-1 if place == axis else 1 for place in range(len(shape))])
-        zero = np.zeros(shape)
-        return Value(np.broadcast_to(counts, shape).astype(term.tensor.dtype.numpy), zero, zero)
+        return Value(np.broadcast_to(counts, shape).astype(term.tensor.dtype.numpy), np.zeros(shape))
 
     def _computed(self, term: Term, dtype: DType, operands: Sequence[Value]) -> Value:
         name = term.op.name
@@ -96,35 +93,30 @@ class Evaluator:
             move = MOVED.get(name)
             if move is None:
                 raise CannotSay(f"the value of {name}")
-            arrays = [move(term, [value.array for value in operands])]
-            for which in ("bound", "condition"):
-                arrays.append(move(term, [getattr(value, which) for value in operands]))
-            return Value(*arrays)
+            if name == "stablehlo.gather":
+                x, places = operands
+                if places.bound.any():
+                    raise Refused("places that are not exact")
+                return Value(move(term, [x.array, places.array]), move(term, [x.bound, places.array]))
+            return Value(move(term, [value.array for value in operands]), move(term, [value.bound for value in operands]))
         array = np.asarray(COMPUTED[name](term, [value.array for value in operands]))
         array = array if array.dtype == dtype.numpy else array.astype(dtype.numpy)
-        bounds = [
-            self._bound(term, dtype, array, [(value.array, getattr(value, which)) for value in operands])
-            for which in ("bound", "condition")
-        ]
-        return Value(array, *bounds)
+        return Value(array, self._bound(term, dtype, array, [(value.array, value.bound) for value in operands]))
 
     def _bound(self, term: Term, dtype: DType, v: Array, operands: Sequence[tuple[Array, Array]]) -> Array:
         name = term.op.name.split(".")[1]
-        inexact = [bool(e.any()) for _, e in operands]
         if not is_float(dtype):
-            return np.zeros(v.shape) if not any(inexact) else np.full(v.shape, np.inf)
+            exact = not any(bool(e.any()) for _, e in operands) or whole(term, operands)
+            return np.zeros(v.shape) if exact or not v.size else np.full(v.shape, np.inf)
         rule = BOUNDS.get(name)
         if rule is None:
             return np.full(v.shape, np.inf)
         bound = np.asarray(rule(term, form(dtype), v, operands), np.float64) * ROUND_UP
         bound = np.where(np.isnan(bound), np.inf, np.broadcast_to(bound, v.shape))
-        return at_infinity(name, v, bound, operands)
+        return at_infinity(name, str(dict(term.attributes).get("combiner", "")), v, bound, operands)
 
 
-# ---------------------------------------------------------------- meanings
-
-
-# ---------------------------------------------------------------- bounds
+# ---------------------------------------------------------------- terms of constants
 
 
 def made_of_constants(term: Term) -> bool:
@@ -137,6 +129,12 @@ def made_of_constants(term: Term) -> bool:
 def moves_alone(term: Term) -> bool:
     """Whether nothing in a term computes."""
     return all(each.op.name in MOVES or each.op.name in LEAVES for each in below([term]))
+
+
+def coarsest(term: Term) -> float:
+    """The largest distance from 1 to the next number of the float types in a term."""
+    types = {each.tensor.dtype for each in below([term]) if isinstance(each.type, TensorType) and is_float(each.tensor.dtype)}
+    return max((form(dtype).eps for dtype in types), default=0.0)
 
 
 def elements_of(terms: Sequence[Term]) -> int:

@@ -66,11 +66,13 @@ FILES = 25  # one program in so many goes through files and the command line, to
 EMPTY_WINDOW = "expects window to have positive value"  # a size that was symbolic and turned out to be 0
 TAME = (1e-3, 1e2)  # sizes of numbers of which sums and products of a few neither overflow nor vanish in any float type of 16 bits
 
-# why the checker of certificates does not admit a constant that was folded: drawn programs compute with numbers that no model has
+# why the checker of certificates does not admit a constant that was folded: one program in some hundreds computes with numbers that no
+# model has (a window of complex numbers, a rounded number that is an output and a constant elsewhere)
 ROUNDINGS = "no certificate: a constant is computed with roundings that are not admitted"
 ROUNDED = (
     "it is computed from rounded numbers", "it is ill-conditioned", "there is no bound of how it rounds",
     "a rounded value is a constant that stands for something else already", "the value stands for a rounded number already",
+    "a number is said to be what is computed from it",
 )  # fmt: skip
 
 

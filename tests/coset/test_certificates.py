@@ -156,6 +156,30 @@ def test_merged_products_are_certified(tmp_path: Path) -> None:
     assert found.certificate is not None, found.report["certificate"]
 
 
+LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("light_*.onnx"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", LIGHT, ids=[path.stem for path in LIGHT])
+def test_models_of_one_number_are_certified(path: Path) -> None:
+    """Their weights are one number, which a folded one may be as well: then the constants are set apart."""
+    found = coset.optimize(path, certificate=True)
+    assert found.certificate is not None, found.report["certificate"]
+
+
+def test_a_mean_of_a_bias_is_the_bias_and_another_constant(tmp_path: Path) -> None:
+    """0.02 as a bias in front of a mean is 0.02 but for roundings, and the weights are 0.02 too."""
+    node, draw = helper.make_node, np.full((16, 16, 1, 1), 0.02, np.float32)
+    nodes = [
+        node("Conv", ["x", "w", "b"], ["c"]),
+        node("ReduceMean", ["c"], ["m"], axes=[2, 3], keepdims=0),
+        node("Mul", ["m", "s"], ["y"]),
+    ]
+    weights = {"w": draw, "b": np.full(16, 0.02, np.float32), "s": np.float32(0.02)}
+    found = coset.optimize(saved(model(*nodes, shape=(1, 16, 13, 13), **weights), tmp_path), certificate=True)
+    assert found.certificate is not None, found.report["certificate"]
+
+
 @pytest.mark.parametrize(
     "nodes",
     [

@@ -18,8 +18,9 @@ from coset.dialects.hub_terms import broadcast, literal, reshape, splat
 from coset.ir.constants import constant_of
 from coset.ir.dims import symbol
 from coset.ir.program import Program
+from coset.ir.quantized import quantized
 from coset.ir.term import Term, constant, get, input_term, make
-from coset.ir.types import BOOL, DTYPES, F32, F64, I8, I32, DType, TensorType, quantized
+from coset.ir.types import BOOL, DTYPES, F32, F64, I8, I32, DType, TensorType
 from coset.prove.certificate import decode_function
 from coset.prove.error_bound import evaluate_bounded, roundoff
 from coset.prove.values import has_pattern

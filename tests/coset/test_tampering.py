@@ -79,12 +79,12 @@ def test_lines_that_cannot_be_looked_at_are_refused(what: str, case: Case, tmp_p
     code, line = LINES[what]
     own = gzip.decompress(case.certificate.packed()).decode().splitlines()
     changed = [own[0], line, *own[1:-1], json.dumps({"end": len(own) - 1})]
-    assert answer(case, tmp_path, gzip.compress("\n".join(changed).encode())) == code
+    assert answer(case, tmp_path, gzip.compress("".join(text + "\n" for text in changed).encode())) == code
 
 
 BYTES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-    "cut off": ("ended before", lambda data: data[: len(data) // 2]),
-    "another byte": ("CRC|length", lambda data: data[:-6] + bytes([data[-6] ^ 4]) + data[-5:]),
+    "cut off": ("cut off", lambda data: data[: len(data) // 2]),
+    "another byte": ("data check", lambda data: data[:-6] + bytes([data[-6] ^ 4]) + data[-5:]),
     "no deflate": ("invalid block", lambda data: data[:10] + b"\xff" * 20),
     "no text": ("utf-8", lambda data: gzip.compress(gzip.decompress(data).replace(b'"term"', b'"ter\xff"', 1))),
     "a bomb": ("larger than", lambda data: gzip.compress(b"0" * (LARGEST + 2), 1)),

@@ -17,7 +17,8 @@ from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import get_op
-from coset.ir.types import CLASSES, DTYPES, F32, I32, DType, QuantizedType, TensorType, quantized
+from coset.ir.quantized import quantized
+from coset.ir.types import CLASSES, DTYPES, F32, I32, DType, QuantizedType, TensorType
 
 ANY = sorted(CLASSES["number"] | CLASSES["bool"], key=str)
 INDEX = sorted(CLASSES["int"], key=str)

@@ -8,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import coset
-from coset.ir.constants import constant_of, is_finite
+from coset.ir.constants import constant_of
+from coset.ir.stored import is_finite
 
 GENERATOR = np.random.default_rng(0)
 

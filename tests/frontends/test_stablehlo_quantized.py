@@ -18,8 +18,9 @@ from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.op import all_ops
+from coset.ir.quantized import quantized
 from coset.ir.term import OPAQUE
-from coset.ir.types import BOOL, DTYPES, F32, DType, QuantizedType, TensorType, quantized
+from coset.ir.types import BOOL, DTYPES, F32, DType, QuantizedType, TensorType
 
 Draw = Any
 Array = np.ndarray[Any, Any]
