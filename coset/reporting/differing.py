@@ -9,6 +9,7 @@ from typing import Any
 
 from coset.answer import save
 from coset.check import CheckReport, Oracle
+from coset.feeds import cases
 from coset.hub_pipeline import compare_files
 from coset.ir.program import Program
 from coset.proving.refute import Names, Pair
@@ -54,7 +55,7 @@ def _parting(asked: Asked, one: Program, other: Program, report: CheckReport, na
     if report.ok or names is None or not all(each.output for each in report.differences):
         return None
     pair = Pair((Path(asked.first), Path(asked.second)), one, other, names, asked.dims)
-    found: dict[str, Any] = pair.refuted(report, 0, None)["first_difference"]
+    found: dict[str, Any] = pair.refuted(report, 0, cases, None)["first_difference"]
     return found
 
 
