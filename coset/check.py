@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
-from coset.feeds import Case, Draw, Feed, bindings, cases
+from coset.feeds import Case, Draw, Feed, cases, trials
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
@@ -139,7 +139,7 @@ class Oracle:
         """
         refusal = ""
         session = _session(model)
-        for binding in bindings(program, given):
+        for binding in trials(program, given):
             self.skipped, self.runs, self.binding = [], [], dict(binding)
             for case in self._draw(program, binding, self._seed):
                 try:

@@ -26,6 +26,7 @@ MOST_LONG = 1 << 24  # elements of the inputs with these
 MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
+APART = 8  # between the numbers of two dims that are to differ
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
@@ -69,6 +70,23 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
         shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None]
         if sum(prod(dims.evaluate(dim, found) for dim in shape) for shape in shapes) <= MOST_LONG:
             yield found
+
+
+def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Numbers for the dim symbols to compare programs under: first another one for each, for what holds of equal sizes only is no program;
+    then `bindings`, for what does not run with others.
+
+    Raises:
+        CosetError: as `bindings`.
+    """
+    found = bindings(program, given)
+    first = next(found)
+    free = [name for name in program.symbols() if name not in given and name not in BATCH_NAMES]
+    apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
+    if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
+        yield apart
+    yield first
+    yield from found
 
 
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:

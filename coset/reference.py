@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from coset.check import LOST, CheckReport, difference, largest
-from coset.feeds import Case, Draw, Feed, bindings, cases
+from coset.feeds import Case, Draw, Feed, cases, trials
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
@@ -63,7 +63,7 @@ def against_reference(
         CosetError: the evaluator runs the program on no drawn input.
     """
     refusal = apart = ""
-    for binding in bindings(program, given):
+    for binding in trials(program, given):
         report = CheckReport(dict(binding))
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs
         for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):

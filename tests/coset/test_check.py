@@ -267,3 +267,23 @@ def test_the_noise_of_kept_nodes_is_that_of_their_meaning() -> None:
 def test_a_nan_in_a_map_or_a_sequence_is_the_same(before: Any, after: Any, same: bool) -> None:
     """As a classifier's probabilities behind a ZipMap."""
     assert (difference("nan", "y", before, after, None, exact=True).problem == "") is same
+
+
+def test_dims_of_different_names_are_given_different_numbers(tmp_path: Path) -> None:
+    """What holds where two sizes are equal only is no program: here the difference of two sizes is left out."""
+
+    def model(name: str, op: str) -> Path:
+        nodes = [onnx.helper.make_node("Shape", [x], [f"s{x}"]) for x in "ab"]
+        nodes += [onnx.helper.make_node(op, ["sa", "sb"], ["y"])]
+        inputs = [onnx.helper.make_tensor_value_info(x, 1, [dim]) for x, dim in zip("ab", ("rows", "cols"), strict=True)]
+        graph = onnx.helper.make_graph(nodes, "g", inputs, [onnx.helper.make_tensor_value_info("y", 7, [1])])
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9), path)
+        return path
+
+    one, other = model("one", "Max"), model("other", "Min")
+    oracle = Oracle(one, import_model(one), {})
+    assert len(set(oracle.binding.values())) == 2
+    assert not oracle.compare(other, exact=False).ok
+    told = Oracle(one, import_model(one), {"rows": 5, "cols": 5})
+    assert told.binding == {"rows": 5, "cols": 5} and told.compare(other, exact=False).ok
