@@ -192,7 +192,7 @@ class Session:
 
 def _orderly(value: Any) -> Any:
     """The binding takes an array of an element type that NumPy has not (bf16, fp8, 4 bits) as an OrtValue only."""
-    if isinstance(value, np.ndarray) and value.dtype.kind == "V":
+    if isinstance(value, np.ndarray) and value.dtype.type.__module__ == "ml_dtypes":  # of which float8_e5m2 says that it is a float
         code = element_code(dtype_of(value.dtype))
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(value.view(np.uint8 if value.itemsize == 1 else np.uint16), code)
     return value

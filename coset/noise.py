@@ -33,7 +33,7 @@ def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[A
 
 def _is_float(dtype: np.dtype[Any]) -> bool:
     """True for real floats of 16 bits or more."""
-    return dtype.kind == "f" or dtype.name == "bfloat16"
+    return (dtype.kind == "f" and dtype.itemsize > 1) or dtype.name == "bfloat16"
 
 
 def moved(feed: Mapping[str, Any]) -> dict[str, Any]:

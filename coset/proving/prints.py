@@ -16,6 +16,7 @@ from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
 from coset.ir.term import INPUT, Term
 from coset.noise import floating, nudge, wide
+from coset.prove.error_bound import roundoff
 
 SEGMENTS = 32  # of a value, each of which is known by a sum; what has no more elements is compared one by one
 # How many times the noise of a rounding error in every node, and how many roundings, equal values are apart: less than two outputs may be,
@@ -51,8 +52,7 @@ class Print:
         flat = flat.view(flat.real.dtype).astype(np.float64, copy=False)
         finite = np.isfinite(flat)
         odd = b"" if finite.all() else _digest(np.where(finite, 0.0, flat))
-        epsilon = float(np.finfo(array.dtype).eps) if array.dtype.kind in "fc" else 2.0**-7
-        return Print((flat.size, odd), *_sums(np.where(finite, flat, 0.0)), epsilon)
+        return Print((flat.size, odd), *_sums(np.where(finite, flat, 0.0)), roundoff(array.dtype))
 
     def allowed(self, moved: Print | None) -> Sums:
         """How far the sums of an equal value may be from these, of which `moved` are those after a rounding error in each node."""

@@ -366,3 +366,23 @@ def test_outputs_correspond_as_they_are_named(tmp_path: Path) -> None:
     assert prove(Proving(one, turned))["answer"] == "proved"
     assert prove(Proving(one, named, pairs={"d": "a", "c": "b"}))["answer"] == "proved"
     assert prove(Proving(one, named))["answer"] == "refuted"
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E4M3FN, TensorProto.BFLOAT16])
+def test_values_of_types_that_numpy_has_not_are_compared(kind: int, tmp_path: Path) -> None:
+    """NumPy calls float8_e5m2 a float and has no limits of it."""
+    there, back = helper.make_node("Cast", ["x"], ["q"], to=kind), helper.make_node("Cast", ["q"], ["y"], to=1)
+    paths = []
+    for name, nodes in (("rounded", [there, back]), ("plain", [helper.make_node("Identity", ["x"], ["y"])])):
+        ends = [helper.make_tensor_value_info(each, 1, ["n"]) for each in "xy"]
+        model = helper.make_model(
+            helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10
+        )
+        paths.append(tmp_path / f"{name}.onnx")
+        onnx.save(model, paths[-1])
+    assert run(["prove", *map(str, paths)]) == 1
+    typed = [helper.make_tensor_value_info(each, kind, [3]) for each in "xy"]
+    narrow = [helper.make_node("Cast", ["x"], ["q"], to=TensorProto.FLOAT16), helper.make_node("Cast", ["q"], ["y"], to=kind)]
+    graph = helper.make_graph(narrow, "g", typed[:1], typed[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "input.onnx")
+    assert run(["optimize", str(tmp_path / "input.onnx"), "-o", str(tmp_path / "out.onnx")]) == 0
