@@ -27,6 +27,7 @@ from benchmarks.definitions.runtimes import workers
 
 assert coset.dialects  # imported so that every op and definition is registered
 ROOT = Path(__file__).resolve().parents[1]
+MOST_OPS = 6  # that a line on an entry names
 RESULTS = ROOT / "benchmarks" / "results" / "definition_attack.jsonl"
 
 
@@ -77,6 +78,30 @@ def said(found: Attack) -> str:
     return f"{found.op}: {found.instances} nodes, {runs}{rows}{unknown}"
 
 
+def by_entry(found: Iterable[Attack]) -> Iterator[str]:
+    """A line on each entry: the ops whose nodes opened it, what computed them besides us, and why some did not."""
+    attacks: dict[str, list[Attack]] = {}
+    for each in found:
+        for entry in each.entries:
+            attacks.setdefault(entry, []).append(each)
+    for entry, those in sorted(attacks.items()):
+        runs, rows, unknown, silent = (
+            sum((getattr(each, name) for each in those), Counter[str]()) for name in ("comparisons", "rows", "unknown", "silent")
+        )
+        ours = sum(count for reason, count in silent.items() if reason.startswith("ours"))
+        why = ", ".join(f"{name} gave nothing {_of(silent, name)} times" for name in RUNTIMES if _of(silent, name))
+        shown = ", ".join(each.op for each in those[:MOST_OPS]) + (" .." if len(those) > MOST_OPS else "")
+        yield (
+            f"{entry}: {shown}: {', '.join(f'{name} {count}' for name, count in sorted(runs.items())) or 'nothing compared'}; "
+            f"{sum(rows.values())} differences on the page, {sum(unknown.values())} others"
+            + (f"; {why}" if why else "") + (f"; {ours} refused by us" if ours else "")
+        )  # fmt: skip
+
+
+def _of(silent: Counter[str], runtime: str) -> int:
+    return sum(count for reason, count in silent.items() if reason.startswith(f"{runtime}:"))
+
+
 def main() -> int:
     """Attack the ops that are named, or all."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -85,6 +110,8 @@ def main() -> int:
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--instances", type=int, default=40, help="nodes of each op")
     options.add_argument("--results", type=Path, default=RESULTS)
+    options.add_argument("--kept", action="store_true", help="say what earlier runs found, draw nothing")
+    options.add_argument("--entries", action="store_true", help="a line on each entry of the definitions as well")
     options.add_argument("--silent", action="store_true", help="say why runtimes gave no result")
     given = options.parse_args()
     every = ops()
@@ -92,7 +119,9 @@ def main() -> int:
         if name not in every:
             options.error(f"no nodes of `{name}` are drawn")
     found = []
-    for each, _ in attacks(given.ops or every, given.results, given.budget, given.seed, given.instances):
+    names = given.ops or every
+    last = [(each, False) for name, each in sorted(kept(given.results).items()) if name in names]
+    for each, _ in last if given.kept else attacks(names, given.results, given.budget, given.seed, given.instances):
         found.append(each)
         print(said(each), flush=True)
         for shown in each.shown:
@@ -101,6 +130,8 @@ def main() -> int:
                       f"ours {shown.ours}, theirs {shown.theirs}\n        {shown.numbers[:300]}")  # fmt: skip
         for reason, count in each.silent.most_common() if given.silent else ():
             print(f"    {count} without a result: {reason}")
+    for line in by_entry(found) if given.entries else ():
+        print(line)
     entries = {entry for each in found for entry in each.entries}
     compared = sum(sum(each.comparisons.values()) for each in found)
     unknown = sum(sum(each.unknown.values()) for each in found)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from benchmarks.definitions import judging
+from benchmarks.definitions.hub import TermInstance
 from benchmarks.definitions.instance import Instance
 from benchmarks.definitions.judging import INTEGER, NONFINITE, TYPE, VALUE, ZERO, Difference
 from benchmarks.definitions.runtimes import ONNX_RUNTIME, REFERENCE, XLA
@@ -93,28 +94,40 @@ def _floats(it: Situation) -> bool:
     return bool(it.kinds & {"float"})
 
 
+def _by_extreme(it: Situation) -> bool:
+    return it.instance.attributes.get("reduction") in ("max", "min")
+
+
+def _safe(it: Situation) -> bool:
+    """An attention whose rows that see nothing are 0."""
+    return isinstance(it.instance, TermInstance) and bool(it.instance.given.get("safe"))
+
+
 def _confirmed(it: Situation) -> bool:
     """ONNX Runtime computes what we do."""
     return it.agrees
 
 
 ORT, REF, BOTH = (ONNX_RUNTIME,), (REFERENCE,), (ONNX_RUNTIME, REFERENCE)
+GRADIENTS = "kernel.attention_gradient_query kernel.attention_gradient_key kernel.attention_gradient_value"
 FOLDS = "ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceMean"
 ROWS = (
     # NaN
     row("nan-extreme", "ReduceMax ReduceMin MaxPool GlobalMaxPool", BOTH, (NONFINITE,), (*ODD, KINDS[2]), _floats),
+    row("nan-extreme", "ScatterElements ScatterND", ORT, (NONFINITE,), ODD, _by_extreme),
     row("nan-arg", "ArgMax ArgMin", ORT, (INTEGER,), (*ODD, KINDS[2]), _floats),
     row("nan-arg", "Hardmax", ORT, (VALUE,), ODD),
     row("nan-bound", "Clip", ORT, (NONFINITE, VALUE), ODD),
     row("nan-sign", "Sign", ORT, (NONFINITE,), ODD, lambda it: bool(it.dtypes & {"f16", "bf16"})),
     row("nan-skipped", "AveragePool LpPool", REF, (NONFINITE, VALUE), ODD),
-    row("nan-shortcut", "PRelu ScatterElements Conv", REF, (NONFINITE,), ODD),
+    row("nan-shortcut", "PRelu ScatterElements Conv OneHot", REF, (NONFINITE,), ODD),
     row("nan-unstable", "LogSoftmax SoftmaxCrossEntropyLoss ReduceLogSumExp", ORT, (NONFINITE,), ODD),
     row("nan-unstable", "InstanceNormalization BatchNormalization", ORT, (NONFINITE,), ODD),
     row("nan-unstable", "ReduceLogSumExp LogSoftmax", REF, (NONFINITE,), ODD),
     row("nan-unstable", "LRN ms.CDist ms.FusedGemm", ORT, (NONFINITE,), ODD),
     row("nan-unstable", "Adagrad Adam LRN BatchNormalization", REF, (NONFINITE,), ODD),
     row("nan-spreads", "Resize RoiAlign GridSample Col2Im ConvTranspose", BOTH, (NONFINITE,), ODD),
+    row("nan-spreads", GRADIENTS, ("NumPy",), (NONFINITE,), ODD, _safe),
     row("nan-spreads", "kernel.transposed_convolution", ("NumPy",), (NONFINITE,), ODD),
     row("nan-taps", "RoiAlign", REF, (VALUE,), ODD),
     # integers
@@ -131,7 +144,7 @@ ROWS = (
     row("resized-length", "Resize", ORT, (VALUE,), EVERY,
         lambda it: it.agrees and it.instance.attributes.get("coordinate_transformation_mode") == "align_corners"),
     row("stash", "GroupNormalization", BOTH, (VALUE,), EVERY, lambda it: "f64" in it.dtypes),
-    row("single-precision", "Gelu HammingWindow BlackmanWindow HannWindow BatchNormalization Swish", ORT, (VALUE,), EVERY,
+    row("single-precision", "Gelu HammingWindow BlackmanWindow HannWindow BatchNormalization Swish Shrink", ORT, (VALUE,), EVERY,
         lambda it: "f64" in it.dtypes or it.op.endswith("Window")),
     row("single-precision", "Erf Gelu HardSwish LRN", REF, (VALUE,), EVERY, lambda it: "f64" in it.dtypes),
     row("mean-variance", "MeanVarianceNormalization", ORT, (NONFINITE,), EVERY, _confirmed),
