@@ -77,6 +77,13 @@ def test_axes_that_are_inputs_are_axes(tmp_path: Path) -> None:
         assert len({int(axis) % 3 for axis in case.feed["axes"]}) == 2
 
 
+def test_divisors_without_a_sign_are_not_zero(tmp_path: Path) -> None:
+    net = Net(14)
+    x, y = (net.input(name, [8], "u32") for name in "xy")
+    program = read_program(saved(tmp_path, "quotient", net, net("Div", x, y), dtypes=["u32"]))
+    assert all((case.feed["y"] > 0).all() for case in plain(program, {}))
+
+
 def test_a_threshold_that_one_number_meets_is_met(tmp_path: Path) -> None:
     """x > 0.7 and x >= 0.7 differ at one float."""
 
