@@ -161,6 +161,20 @@ def test_a_number_that_rounds_is_stated_once(tmp_path: Path) -> None:
     assert found["answer"] == "proved" and found["method"] == "steps"
 
 
+def test_exact_is_not_proved_by_rules_that_reorder(tmp_path: Path) -> None:
+    """Rules that only certificates are made with promised less than was asked for: both shifts and the quarters round to one number."""
+
+    def shifted(quarter: float) -> Any:
+        def write(net: Net) -> str:
+            x = net("Unsqueeze", net.input("x", [3, 4, 5]), net.ints(1, 4))
+            return str(net("Add", net("Sub", x, net.const(np.float64(1.25))), net.const(np.float32(quarter))))
+
+        return write
+
+    one, other = pair_of(tmp_path, shifted(0.25), shifted(float(np.nextafter(np.float32(0.25), np.float32(1)))), opset=13)
+    assert prove(Proving(one, other, numerics="exact", seconds=5.0))["answer"] != "proved"
+
+
 def test_the_same_weights_turned_and_reshaped_are_the_same(tmp_path: Path) -> None:
     """Filters of one place as a matrix that stands the other way: one weight in two files."""
     from coset.ir.term import constant
