@@ -301,7 +301,10 @@ def _shaken(program: Program, shake: Callable[[Program, int], Program]) -> Itera
     with working_folder("coset-work-") as folder:
         path = folder / "shaken.onnx"
         for seed in (1, 2):
-            write(shake(program, seed), path)
+            try:
+                write(shake(program, seed), path)
+            except CosetError:
+                continue  # it has elements that the runtime has no arithmetic for
             yield path
 
 
