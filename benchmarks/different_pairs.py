@@ -1,6 +1,7 @@
 """Pairs of programs that differ in one place, and what `coset prove` says of them: none that differ are proved.
 
-    python -m benchmarks.different_pairs [--count 2000] [--seed 0] [--seconds 8] [--record FILE] [--op NAME] [--kind WORDS] [--modules]
+    python -m benchmarks.different_pairs [--count 2000] [--seed 0] [--seconds 8] [--record FILE] [--op NAME] [--kind WORDS] [--modules N]
+    python -m benchmarks.different_pairs --record FILE --report
 
 Seeds are small models over all ops of the standard (`pair_seeds`), and modules of StableHLO; the differences are those of `pair_edits`.
 Both programs of a pair run by ONNX Runtime, or where that has no kernel by ONNX's evaluator (modules: by ours), on inputs
@@ -214,6 +215,23 @@ def _counts(words: Iterator[str]) -> str:
     return ", ".join(f"{word or 'not asked'} {number}" for word, number in sorted(Counter(words).items()))
 
 
+def recorded(record: Record) -> list[Row]:
+    """The rows of a record."""
+    record.read()
+    return list(record.rows.values())
+
+
+def judged_rows(given: argparse.Namespace, record: Record) -> list[Row]:
+    """All rows that are asked for, those on record as they are. Where there is a record a process of its own judges: the runtime may end
+    it over a wrong model, and the next one goes on."""
+    if given.record is not None and not given.child:
+        while subprocess.run([sys.executable, "-m", "benchmarks.different_pairs", *sys.argv[1:], "--child"], check=False).returncode < 0:
+            print("the runtime ended the process; going on", file=sys.stderr)
+    record.read()
+    rows = run_modules(given.modules, given.seed, given.seconds, record)
+    return rows + run(given.count - given.modules, given.seed, given.seconds, record, given.op, given.kind)
+
+
 def main() -> None:
     """Draw the pairs, print the report; 1 where one that differs is proved, or too few are refuted."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -222,18 +240,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0, help="of each search of `prove`")
     parser.add_argument("--record", type=Path, help="a file of rows, to which each is added, and from which a run goes on")
+    parser.add_argument("--report", action="store_true", help="judge nothing, print what the record holds")
     parser.add_argument("--op", default="", help="only pairs of this op")
     parser.add_argument("--kind", default="", help="only kinds with these words")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.record is not None and not given.child:  # the runtime may end the process of a wrong model: what was judged is on record
-        while subprocess.run([sys.executable, "-m", "benchmarks.different_pairs", *sys.argv[1:], "--child"], check=False).returncode < 0:
-            print("the runtime ended the process; going on", file=sys.stderr)
     record = Record(given.record)
-    record.read()
     started = time.time()
-    rows = run_modules(given.modules, given.seed, given.seconds, record)
-    rows += run(given.count - given.modules, given.seed, given.seconds, record, given.op, given.kind)
+    rows = recorded(record) if given.report else judged_rows(given, record)
     if given.child:
         return
     machine = headroom.machine()

@@ -1,6 +1,6 @@
 """Pairs of equal programs in other spellings, and how many `coset prove` proves.
 
-    python -m benchmarks.equal_pairs [--form NAME] [--seconds 20] [--sample N] [--seed 0] [--record FILE]
+    python -m benchmarks.equal_pairs [--form NAME] [--seconds 20] [--sample N] [--seed 0] [--record FILE] [--report]
 
 The spellings are functions in `equal_elementwise`, `equal_movement`, `equal_linear` and `equal_networks`, each with several sizes, ranks,
 element types and versions of the opset, some with names for dims. Both programs of each pair are run first, on drawn inputs: a pair that
@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -95,22 +95,8 @@ def line(row: Judged) -> str:
     )
 
 
-def main() -> None:
-    """Prove the pairs and print the report; 1 where one is refuted or no pair, or too few are proved."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--form", default="", help="only this spelling")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each search of `prove`")
-    parser.add_argument("--sample", type=int, help="so many pairs, drawn by --seed")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--record", type=Path, help="a file of rows, to which each is added, and from which a run goes on")
-    given = parser.parse_args()
-    machine = headroom.machine()
-    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.2f}; {time.strftime('%Y-%m-%d')}; {' '.join(sys.argv)}")
-    if importlib.util.find_spec("torch") is None:
-        print("torch is not installed: its exports are left out")
-    known = {}
-    if given.record is not None and given.record.exists():
-        known = {row.name: row for row in (Judged(**json.loads(text)) for text in given.record.read_text().splitlines())}
+def judged_rows(given: argparse.Namespace, known: Mapping[str, Judged]) -> list[Judged]:
+    """All rows that are asked for, those that are known as they are."""
     chosen = [pair for pair in pairs() if given.form in ("", pair.form)]
     chosen = chosen if given.sample is None else random.Random(given.seed).sample(chosen, min(given.sample, len(chosen)))
     rows = []
@@ -123,6 +109,27 @@ def main() -> None:
                 with given.record.open("a") as file:
                     print(json.dumps(asdict(row)), file=file)
         rows.append(row)
+    return rows
+
+
+def main() -> None:
+    """Prove the pairs and print the report; 1 where one is refuted or no pair, or too few are proved."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--form", default="", help="only this spelling")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each search of `prove`")
+    parser.add_argument("--sample", type=int, help="so many pairs, drawn by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--record", type=Path, help="a file of rows, to which each is added, and from which a run goes on")
+    parser.add_argument("--report", action="store_true", help="judge nothing, print what the record holds")
+    given = parser.parse_args()
+    machine = headroom.machine()
+    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']:.2f}; {time.strftime('%Y-%m-%d')}; {' '.join(sys.argv)}")
+    if importlib.util.find_spec("torch") is None:
+        print("torch is not installed: its exports are left out")
+    known = {}
+    if given.record is not None and given.record.exists():
+        known = {row.name: row for row in (Judged(**json.loads(text)) for text in given.record.read_text().splitlines())}
+    rows = list(known.values()) if given.report else judged_rows(given, known)
     print("\n".join(report(rows)))
     proved = sum(row.answer == PROVED for row in rows)
     sys.exit(any(row.answer in ("refuted", "not asked") for row in rows) or proved < GOAL * len(rows))

@@ -173,9 +173,11 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
     return [*phases, Phase(COMPOSITE, (*moving, *composite), seeks)]
 
 
-def with_witnesses(phases: Sequence[Phase]) -> list[Phase]:
-    """`phases` with the rules that certificates are made with, in the one that has most rules: what they are about arises there."""
-    rules = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
+def with_witnesses(phases: Sequence[Phase], numerics: str = "reassociates") -> list[Phase]:
+    """`phases` with the rules that certificates are made with and that promise no less than `numerics`, in the one that has most rules:
+    what they are about arises there."""
+    every = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
+    rules = tuple(rule for rule in every if rule.numerics.permitted(numerics))
     given = list(phases) or [Phase(WITNESS, ())]
     place = max(range(len(given)), key=lambda at: len(given[at].rules))
     given[place] = replace(given[place], rules=(*rules, *given[place].rules))

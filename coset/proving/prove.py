@@ -32,6 +32,7 @@ from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
+from coset.rules.rule import NUMERICS_ORDER
 from coset.task import permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -158,7 +159,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     Raises:
         Uncertified: there is none.
     """
-    phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises))
+    phases = with_witnesses(permitted_phases(own, asked.numerics, lambda rule: not rule.recognises), asked.numerics)
     one, other = by_content(before), by_content(in_order(before, pair.after, pair.names))
     first, second = dims_by_content(one), dims_by_content(other)
     feeds = partial(drawn, pair.before, (binding, *bindings(pair.before, asked.dims)))
@@ -172,4 +173,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
     certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
-    return certificate, accepted(certificate, before, pair.after, phases, pair.names.mapping)
+    verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
+    if NUMERICS_ORDER.index(verdict["numerics"]) > NUMERICS_ORDER.index(asked.numerics):  # by definitions, or by constants that round
+        raise Uncertified(f"the steps that were found promise `{verdict['numerics']}` only")
+    return certificate, verdict

@@ -216,8 +216,8 @@ class Pair:
             names = self.names
             parting = first_difference(self.before, self.after, feed, failing, inputs=names.inputs, outputs=names.outputs)
             place, values = parting.summary(), parting.values
-        except CosetError as error:  # the runtime has values where the evaluator has none
-            place, values = {"unknown": error.message}, {}
+        except (CosetError, ValueError) as error:  # the runtime has values where the evaluator has none
+            place, values = {"unknown": str(getattr(error, "message", error))}, {}
         if counterexample is not None:
             arrays: dict[str, Any] = {f"input {name}": value for name, value in feed.items()}
             for what, run in (("first", self._first()), ("second", self._second())):

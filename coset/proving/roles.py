@@ -274,6 +274,7 @@ def fitted(program: Program, binding: Mapping[str, int], feed: Mapping[str, Any]
         except (CosetError, ValueError):
             continue
         ends = np.iinfo(value.dtype)
+        numbers = np.abs(numbers) if ends.min == 0 else numbers  # a divisor of -3 is none of 0
         result[name] = np.clip(numbers, ends.min, ends.max).astype(value.dtype).reshape(value.shape)
     return result
 

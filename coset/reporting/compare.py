@@ -159,7 +159,7 @@ def _looked_for(programs: tuple[Program, Program], first: Program, binding: Mapp
     end = time.monotonic() + seconds
     classes = _Classes(programs)
     many = len({*classes.sides[0], *classes.sides[1]})
-    phases = with_witnesses(permitted_phases(NO_RULES, numerics, lambda rule: not rule.recognises))
+    phases = with_witnesses(permitted_phases(NO_RULES, numerics, lambda rule: not rule.recognises), numerics)
     if many > MOST_TERMS:
         words = f"{STRUCTURE}, as {many} terms are too many to search"
     else:
