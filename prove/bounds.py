@@ -164,7 +164,9 @@ def _roundings(count: float, dtype: DType) -> float:
 
 
 def _wide(array: Any) -> Array:
-    return np.asarray(array).astype(np.float64)
+    """The elements in f64, of complex numbers their sizes."""
+    given = np.asarray(array)
+    return (np.abs(given) if given.dtype.kind == "c" else given).astype(np.float64)
 
 
 def _largest(bounds: Sequence[Array]) -> Array:
