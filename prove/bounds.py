@@ -1,15 +1,12 @@
 """Error bounds of single ops: how far two honest evaluations may be apart, by the bounds of the operands (docs/certificates.md).
 
-Rules of Higham, *Accuracy and Stability of Numerical
-Algorithms* (2002), sections 2.2 and 3.1; for sums the square root law of Higham and Mary, *A new approach to probabilistic rounding error
-analysis* (2019), with lambda = 6.
+Rules of Higham, *Accuracy and Stability of Numerical Algorithms* (2002), sections 2.2 and 3.1; for sums the square root law of
+`coset.prove.bound`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -19,11 +16,10 @@ import numpy as np
 from coset.ir.op import Array
 from coset.ir.term import Term
 from coset.ir.types import F32, DType, TensorType
+from coset.prove.bound import NONE, NOTHING, Bound, growth, magnitude, plain_floats, roundoff, smallest
 
 SLACK = 1 + 2.0**-20  # of a bound that is itself computed in f64
 LIBRARY, UNKNOWN, POWER = 4.0, 8.0, 8.0  # roundings of a library's function, of an op that no row speaks of, of a power
-LAMBDA = 6.0  # deviations of a sum's error: farther off is one in 10^8
-MOST_GROWTH = 0.25  # of a sum: beyond, first-order bounds say nothing
 SHARED = 1 << 14  # elements of a bound that is looked at for a common share
 NARROW = 32  # bits of a float: fewer are computed in f32
 FEW = 64  # elements of a product that are looked at first
@@ -65,66 +61,6 @@ INEXACT = ("float", "complex")
 STABLE = frozenset(f"stablehlo.{name}" for name in ("add", "subtract", "multiply", "divide", "sqrt", "convert", "negate", "abs", "maximum",
                                                      "minimum", "clamp", "select", "compare"))  # fmt: skip
 """Ops that round once, as IEEE says, if at all: every correct evaluation has the same bits."""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """`relative` times the size of each element, and `absolute`; infinite: none is known."""
-
-    relative: float = 0.0
-    absolute: Any = 0.0  # a number, or one for each element
-
-    @property
-    def exact(self) -> bool:
-        """Whether it is 0 for every element."""
-        return not self.relative and not np.any(self.absolute)
-
-    @property
-    def plain(self) -> bool:
-        """Whether it is said by numbers."""
-        return np.ndim(self.absolute) == 0
-
-    def united(self, other: Bound) -> Bound:
-        """What is at least as large as both."""
-        return Bound(max(self.relative, other.relative), np.maximum(self.absolute, other.absolute))
-
-    def of(self, value: Array) -> Array:
-        """The bound of each element of `value`."""
-        return np.broadcast_to(np.asarray(self.relative * magnitude(value) + self.absolute, np.float64), np.shape(value))
-
-
-NOTHING, NONE = Bound(), Bound(0.0, np.inf)
-
-
-def magnitude(value: Any) -> Array:
-    """The sizes of the elements in f64, 0 for what is not finite."""
-    array = np.asarray(value)
-    sizes = np.abs(array).astype(np.float64) if array.dtype.kind == "c" else np.abs(array.astype(np.float64))
-    return sizes if np.isfinite(sizes).all() else np.where(np.isfinite(sizes), sizes, 0.0)
-
-
-def plain_floats(value: Any) -> Array:
-    """The same numbers in a type that NumPy knows: f32 for narrower floats."""
-    array = np.asarray(value)
-    return array if array.dtype.kind in "biu" or (array.dtype.kind == "f" and array.dtype.itemsize >= 4) else array.astype(np.float32)
-
-
-@cache
-def roundoff(dtype: DType) -> float:
-    """The distance from 1 to the next number of a float type."""
-    return float(ml_dtypes.finfo(dtype.numpy).eps)  # type: ignore[no-untyped-call]
-
-
-@cache
-def smallest(dtype: DType) -> float:
-    """The smallest subnormal of a float type."""
-    return float(ml_dtypes.finfo(dtype.numpy).smallest_subnormal)  # type: ignore[no-untyped-call]
-
-
-def growth(count: int, eps: float) -> float:
-    """The error of a sum of `count` terms beside the sum of their sizes; infinite where no bound of first order holds."""
-    found = eps * min(float(count), LAMBDA * count**0.5)
-    return found if found <= MOST_GROWTH else np.inf
 
 
 # ---------------------------------------------------------------- one op
@@ -228,7 +164,9 @@ def _roundings(count: float, dtype: DType) -> float:
 
 
 def _wide(array: Any) -> Array:
-    return np.asarray(array).astype(np.float64)
+    """The elements in f64, of complex numbers their sizes."""
+    given = np.asarray(array)
+    return (np.abs(given) if given.dtype.kind == "c" else given).astype(np.float64)
 
 
 def _largest(bounds: Sequence[Array]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from coset.ir.constants import constant_of
 from coset.ir.term import CONSTANT, Term, constant, make, topological
 from coset.ir.types import F32, TensorType
-from coset.prove.bounds import NONE, NOTHING, Bound, magnitude, roundoff
+from coset.prove.bound import NONE, NOTHING, Bound, magnitude, roundoff
 from coset.prove.budget import Budget, TooMuch
 from coset.prove.certificate import Rejected
 from coset.prove.classes import Classes

@@ -13,7 +13,8 @@ import numpy as np
 
 from coset.ir.term import CONSTANT, GET, TUPLE, Term, constant, intern, topological
 from coset.ir.types import TensorType
-from coset.prove.bounds import NONE, NOTHING, STABLE, Bound, bound
+from coset.prove.bound import NONE, NOTHING, Bound
+from coset.prove.bounds import STABLE, bound
 
 SHOWN = 1 << 12  # elements of an operand up to which a kept node's meaning sees them
 

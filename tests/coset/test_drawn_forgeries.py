@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.forgeries import KINDS, drawn, true_ones
 from coset.prove.classes import Classes
-from coset.prove.folded import Folding
+from coset.prove.folded import Folding, refuse_unless
 
 
 def test_no_forgery_with_a_false_claim_is_accepted() -> None:
@@ -31,19 +31,24 @@ def test_the_generator_sees_a_checker_that_believes_what_is_claimed(monkeypatch:
 
 
 WITHOUT: dict[str, tuple[str, ...]] = {
-    "within": ("rounding", "beside_a_large_number"),
-    "_conditioned": ("cancelling",),
-    "both": ("absorbing",),
+    "how near a rounded number is": ("rounding", "beside_a_large_number"),
+    "what cancels": ("cancelling",),
+    "what absorbs, and that a number has one life": ("absorbing",),
 }
 
 
 @pytest.mark.parametrize("check", WITHOUT)
 def test_the_generator_sees_a_checker_without_one_of_its_checks(check: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each condition on constants is needed; what absorbs others is refused by two of them."""
-    if check == "within":
+    """Each condition on constants is needed; what absorbs others is refused by several of them, and so is what is too far away."""
+    monkeypatch.setattr(Folding, "_admitted", lambda _, __, error, ___: error)
+    if check == "how near a rounded number is":
         monkeypatch.setattr("coset.prove.folded.within", lambda *_: True)
-    else:
-        monkeypatch.setattr(Folding, "_conditioned", lambda *_: None)
-    if check == "both":
-        monkeypatch.setattr(Folding, "_is_new", lambda *_: True)
+    if check == "what absorbs, and that a number has one life":
+        monkeypatch.setattr(Folding, "_define", lambda self, _, value, error, *__: self._record(value, error))
+        monkeypatch.setattr("coset.prove.kernel.refuse_unless", _but_for_rounded_numbers)
     assert any(row["answer"] == "UNSOUND" for row in drawn(60, 4, WITHOUT[check]))
+
+
+def _but_for_rounded_numbers(holds: bool, message: str) -> None:
+    if "looks at a number that was rounded" not in message:
+        refuse_unless(holds, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,16 @@ from coset.dialects.hub_terms import broadcast, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, F32, I32, TensorType
+from coset.prove.certificate import Certificate
+from coset.prove.contents import by_content
 from coset.prove.kernel import Rejected, verify
-from coset.prove.second import ACCEPTS
+from coset.prove.second import ACCEPTS, REJECTS, answered
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.steps import COMPUTED, Step
-from tests.prove.forged_certificates import RULES, Forgery, X, Y, claimed, meant, number, numbers, op, program
+from coset.proving.verify import summary
+from coset.rules.library import DEFAULT, load
+from tests.prove.forged_certificates import RULES, Forgery, X, Y, claimed, entries, meant, number, numbers, op, program
 
 A = input_term("a", TensorType(F32, (2, 3)))
 B = input_term("b", TensorType(F32, (3, 4)))
@@ -315,3 +320,47 @@ def test_what_takes_for_ever_is_refused_by_the_operations(what: str) -> None:
         verify(made, used, used, RULES.get, meaning=meaning, fallback=DEFINED, operations=1 << 27)
     if what not in WITHIN:
         assert Forgery(used, used, [Step(COMPUTED, (term,), (term,))]).second().verdict != ACCEPTS
+
+
+# ---------------------------------------------------------------- rules of the user's own
+
+OWN = """# Source: nowhere
+use stablehlo as hlo
+
+rule mine : planted
+  "Not so."
+  for {names}: F[S..]
+  {text}
+  numerics exact
+"""
+SAID: dict[str, tuple[str, Term, Term]] = {
+    "a sign that is lost": ("-x => x", op("negate", X), X),
+    "a magnitude": ("hlo.abs(x) => x", op("abs", X), X),
+    "a square": ("x * x => x", op("multiply", X, X), X),
+    "a sum as its first operand": ("x + y => x", op("add", X, Y), X),
+    "a difference turned": ("x - y => y - x", op("subtract", X, Y), op("subtract", Y, X)),
+    "the larger as the smaller": ("hlo.maximum(x, y) => hlo.minimum(x, y)", op("maximum", X, Y), op("minimum", X, Y)),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_a_rule_of_the_user_s_own_is_named_and_not_shown(what: str, tmp_path: Path) -> None:
+    """Without the file both checkers refuse it; with it, the verdict says whose it is and that nothing is shown of it, whatever the head
+    says."""
+    text, left, right = SAID[what]
+    path = tmp_path / "mine.rules"
+    path.write_text(OWN.format(text=text, names="x, y" if "y" in text else "x"))
+    known = {rule.name: rule for rule in load([*DEFAULT, path]).rules}
+    one, other = (Program((X, Y), (("y0", root),)) for root in (left, right))
+    made = certificate_of(by_content(one), by_content(other), [Step(known["mine"], (left,), (right,))])
+    listed = [{**made.head["rules"][0], "assurance": "proved", "numerics": "exact"}]
+    claim = Certificate({**made.head, "rules": listed}, made.lines)
+    with pytest.raises(Rejected, match="there is no rule `mine`"):
+        verify(claim, one, other, RULES.get, meaning=meaning, fallback=DEFINED)
+    assert answered(claim.packed(), one, other, entries()).verdict != ACCEPTS
+    renamed = Certificate({**made.head, "rules": [{**listed[0], "name": "double_negate"}]}, made.lines)
+    with pytest.raises(Rejected, match="another one"):
+        verify(renamed, one, other, known.get, meaning=meaning, fallback=DEFINED)
+    assert answered(renamed.packed(), one, other, entries()).verdict == REJECTS
+    said = summary(verify(claim, one, other, known.get, meaning=meaning, fallback=DEFINED), known)
+    assert said["own"] == {"mine": "not shown"} and said["assurance"] == "assumed"
