@@ -1,11 +1,13 @@
 """What ops mean, attacked as rules are: each definition beside the runtimes that compute its op, on adversarial inputs.
 
-    nice -n 10 python -m benchmarks.definition_attack [OP ..] [--budget 900] [--seed 1] [--instances 40]
+    nice -n 10 python -m benchmarks.definition_attack [OP ..] [--budget 900] [--seed 1] [--instances 40] [--entries] [--kept]
 
-Nodes of every op are drawn (forms of all versions, types, ranks, empty dims, attributes of every sign, operands given or not), computed by
-the definitions and by ONNX Runtime without optimization and ONNX's reference, and compared as docs/numerics.md has it. A runtime
-lives in a process that is started again when it dies. What is found is kept at once, a line an op, in
-`benchmarks/results/definition_attack.jsonl`, under a hash of the definitions and of these sources: another run goes on where this one was.
+Nodes of every ONNX op that is defined in the rule language, and those of com.microsoft, are drawn (forms of all versions, types, ranks,
+empty dims, attributes of every sign, operands given or not), computed by the definitions, by ONNX Runtime without optimization and by
+ONNX's reference, and compared as docs/numerics.md has it; so are terms of CHLO and the hub's elementwise ops with XLA, and our own
+kernels with NumPy and torch. A runtime lives in a process that is started again when it dies. What is found is kept at once, a line an op,
+in `benchmarks/results/definition_attack.jsonl`, under a hash of the definitions and of these sources: another run goes on where this one
+was; `--kept` says what is there.
 Exit code 1 if there is a difference of which docs/undefined.md does not speak.
 """
 
