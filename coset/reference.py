@@ -53,8 +53,9 @@ def against_reference(
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs, those of `draw`. `amplified`: how many roundings of
     an input one operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs.
     `plain` runs the same program, op by op, by the library that `run` is made of: where that library itself gains an infinity (its sums
-    overflow in another order) or loses a NaN (its convolutions do not multiply padding), the result need only be what it is there, and the
-    report says so under `apart`; where the program comes so near to the largest number that the order of its sums decides (`near_overflow`),
+    overflow in another order) or loses a NaN (its convolutions do not multiply padding), the result need only be what it is there, and
+    the report says so under `apart`; where the program comes so near to the largest number that the order of its sums decides
+    (`near_overflow`),
     infinities are not judged, nor is what roundings explain where they move most of an output (a variance that is infinite in one order
     and not in another).
     `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were kept cannot be moved.
