@@ -91,7 +91,6 @@ NO_WORD = "nothing"
 CASES = (
     # ---------------------------------------------------------------- integers
     Case("integers", "Div of [1, -5] by 0", NO_WORD, node("Div", [i32(1, -5), i32(0, 0)], opset=14)),
-    Case("integers", "Div of -2^31 by -1", NO_WORD, node("Div", [i32(LEAST), i32(-1)], opset=14)),
     Case("integers", "Mod of [1, -5] by 0", NO_WORD, node("Mod", [i32(1, -5), i32(0, 0)])),
     Case("integers", "Mod of -2^31 by -1", NO_WORD, node("Mod", [i32(LEAST), i32(-1)])),
     Case("integers", "Mod of [-7, 7] by [3, -3]", "the sign of the divisor", node("Mod", [i32(-7, 7), i32(3, -3)])),
@@ -340,7 +339,7 @@ RUNTIMES = {True: (XLA,), False: (ONNX_RUNTIME, REFERENCE)}  # by whether a case
 def shown(answer: Answer, *, shape: bool = False) -> str:
     """A result in a cell: its numbers, or its shape, or that there is none."""
     if isinstance(answer, str):
-        return "the process dies" if answer.startswith("aborted") else "an error"
+        return "an error"
     value = np.asarray(answer[1] if len(answer) == 3 else answer[0])  # of DynamicQuantizeLinear the scale
     return str(list(value.shape)) if shape else _listed(value.squeeze())
 
