@@ -31,6 +31,8 @@ PRECISE = {"log_plus_one": "log", "exponential_minus_one": "exponential", "erfc"
 
 WHOLE = frozenset({"floor", "ceil", "round_nearest_even", "round_nearest_afz", "remainder"})  # what they are the rest of is exact
 
+SUMS = frozenset({"reduce", "reduce_window", "dot_general", "convolution"})
+
 
 def lost_precision(pair: tuple[Term, Term], inputs: Mapping[str, Array], numbers: tuple[Numbers, Numbers]) -> str:
     """What the right side of an instance stores with fewer digits than the left one; empty where nothing is. Decided on `inputs`, which
@@ -82,6 +84,8 @@ def _is_cut(term: Term) -> bool:
 def _about_the_mean(term: Term, value: Array, least: int) -> bool:
     """Whether values are differences from the mean along some of their axes that have at least so many elements."""
     if _base(term) != "subtract" or not np.isfinite(value).all() or not np.any(value):
+        return False
+    if not any(_base(each) in SUMS for each in topological([term])):  # numbers that happen to have no sum
         return False
     largest = np.abs(value).max()
     chosen = (axes for count in range(1, value.ndim + 1) for axes in itertools.combinations(range(value.ndim), count))
