@@ -105,9 +105,9 @@ def _scores(query: Term, key: Term, bias: Term | None, masked: Term | None, scal
 
 
 def _root(scale: float | None, size: Dim, dtype: DType) -> Term:
-    """The square root of the scale (default: 1 / sqrt(head size)) as a scalar of `dtype`."""
+    """The square root of the scale (default: 1 / sqrt(head size)) as a scalar of `dtype`: NaN of one below 0, as ONNX's evaluator has it."""
     if scale is not None:
-        return splat(math.sqrt(scale), dtype, ())
+        return splat(math.sqrt(scale) if scale >= 0 else math.nan, dtype, ())
     if isinstance(size, int):
         return splat(1 / math.sqrt(math.sqrt(size)) if size else math.inf, dtype, ())
     return make("stablehlo.rsqrt", (a.sqrt(a.counted(size, dtype)),))

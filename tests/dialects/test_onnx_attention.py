@@ -106,6 +106,13 @@ def test_the_raw_scores_are_raw() -> None:
     np.testing.assert_allclose(ours(model, [q, k, v])[3], q @ np.swapaxes(k, 2, 3), rtol=1e-5)
 
 
+def test_a_scale_below_zero_has_no_root() -> None:
+    """As in ONNX's evaluator; ONNX Runtime does not load such a node."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, 1, 3, 2)).astype(np.float32) for _ in range(3))
+    assert np.isnan(ours(model_of("Attention", [q, k, v], {"scale": -1.0}), [q, k, v])[0]).all()
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_rotary_embedding(seed: int) -> None:
     rng = np.random.default_rng(seed)
