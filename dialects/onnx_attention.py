@@ -105,7 +105,7 @@ def _scores(query: Term, key: Term, bias: Term | None, masked: Term | None, scal
 
 
 def _root(scale: float | None, size: Dim, dtype: DType) -> Term:
-    """The square root of the scale (default: 1 / sqrt(head size)) as a scalar of `dtype`: NaN of one below 0, as ONNX's evaluator has it."""
+    """The square root of the scale (default: 1 / sqrt(head size)) as a scalar of `dtype`: NaN of one below 0, as in ONNX's evaluator."""
     if scale is not None:
         return splat(math.sqrt(scale) if scale >= 0 else math.nan, dtype, ())
     if isinstance(size, int):
