@@ -76,7 +76,7 @@ def _exactly(
         return None
     if _whole(one.value):
         sure = (np.asarray(one.bound) == 0) & (np.asarray(other.bound) == 0)
-        return _first(np.asarray(one.value != other.value) & sure, "the sides are not equal")
+        return _first(_apart(one.value, other.value) & sure, "the sides are not equal")
     a, b = one.value, other.value
     finite = np.isfinite(a) & np.isfinite(b)
     bounds = _bounds(one.bound + other.bound, a, finite, np.finfo(np.float64).eps)
@@ -168,13 +168,18 @@ def _whole(array: Array) -> bool:
     return array.dtype.kind in _WHOLE or array.dtype.name in ("int4", "uint4", "int2", "uint2")
 
 
+def _apart(left: Array, right: Array) -> Array:
+    """Where elements that are equal or not differ; what is not even equal to itself (a string may be any object) is equal to its like."""
+    return np.asarray((left != right) & ((left == left) | (right == right)))
+
+
 def _wide(array: Array) -> Array:
     return array if array.dtype.kind == "c" else array.astype(np.float64)
 
 
 def _unequal(numerics: Numerics, left: Array, right: Array) -> Array:
     if _whole(left):
-        return np.asarray(left != right)
+        return _apart(left, right)
     if left.dtype.kind == "c":
         parts = [(left.real, right.real), (left.imag, right.imag)]
         return np.logical_or(*(_unequal(numerics, np.asarray(a), np.asarray(b)) for a, b in parts))
