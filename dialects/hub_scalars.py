@@ -136,7 +136,8 @@ def power(a: Array, b: Array) -> object:
         # NumPy takes one exponent for all elements (of stride 0, or rank 0) for a square or a root, which round and treat -inf otherwise
         shape = np.broadcast_shapes(np.shape(a), np.shape(b))
         bases, exponents = (np.array(np.broadcast_to(x, shape)).reshape(-1) for x in (a, b))
-        return np.power(bases, exponents).reshape(shape)
+        found = np.power(bases, exponents)
+        return np.where(exponents == 1, bases, found).reshape(shape)  # its vectorized kernels round the first power of some numbers, too
     exponent, square = np.where(b < 0, 0, b).astype(np.uint64), np.asarray(a)
     result = np.ones_like(a)
     while np.any(exponent):  # by squaring: at most 64 rounds

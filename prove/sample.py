@@ -24,7 +24,7 @@ from coset.prove.exact_evaluation import Numbers
 from coset.prove.flat import shapeless
 from coset.prove.precision import bits, lost_precision
 from coset.prove.promise import Difference, difference_of, exact_difference
-from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid
+from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid, has_nan
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
 from coset.rules.definition import evaluate_defined
@@ -280,7 +280,9 @@ class Situation:
     def _difference(self, pair: tuple[Term, Term], inputs: Mapping[str, Array], left: Array, right: Array, kind: str) -> Difference | None:
         numerics = self.rule.numerics
         exactly = numerics.word in ("reassociates", "real")
-        if not exactly or kind == STORED or left.shape != right.shape or left.dtype != right.dtype:
+        # what is undefined is no NaN in a type that has none
+        stored = kind == STORED and not (numerics.word == "real" and not has_nan(left.dtype))
+        if not exactly or stored or left.shape != right.shape or left.dtype != right.dtype:
             found = difference_of(numerics, left, right, pair, inputs)
             if found is not None or not exactly:
                 return found

@@ -107,6 +107,12 @@ def _plain(generator: np.random.Generator, dtype: DType, size: tuple[int, ...], 
     return np.where(generator.random(size) < 0.4, generator.choice(thresholds, size), chosen) if thresholds else chosen
 
 
+def has_nan(dtype: Any) -> bool:
+    """Whether a float type of NumPy's or ml_dtypes' has a NaN."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(np.asarray(np.nan).astype(dtype).astype(np.float64))) if np.dtype(dtype).kind in "fV" else True
+
+
 def fitted(values: Array, fact: str) -> Array:
     """`values` made such as a rule asks for: `nonnegative` (with both zeros and NaN), `positive` (with NaN), `finite`; else as they are."""
     if fact == "finite":

@@ -213,3 +213,9 @@ def test_certificates_say_every_function(op: Any) -> None:
         for function in case.term.regions:
             again = decode_function(encode_function(function))
             assert again == function, text_of(Program((), tuple((f"y{i}", term) for i, term in enumerate(function.results))))
+
+
+def test_the_first_power_is_the_number_itself() -> None:
+    """NumPy's vectorized kernels round the first power of some large numbers."""
+    x = (np.random.default_rng(0).normal(size=4096) * 10.0 ** np.random.default_rng(1).integers(-30, 30, 4096)).astype(np.float32)
+    assert np.array_equal(np.asarray(power(x, np.ones_like(x))), x)
