@@ -69,7 +69,9 @@ def _moved(before: Mapping[Term, Array], after: Mapping[Term, Array], right: Ter
         if _base(term) not in WHOLE and not _is_cut(term):
             continue
         for operand in term.operands:
-            if operand in after and _computes(operand) and not any(_same(seen, after[operand]) for seen in before.values()):
+            if operand not in after or operand in before or not _computes(operand) or not np.isfinite(after[operand]).any():
+                continue
+            if not any(_same(seen, after[operand]) for seen in before.values()):
                 return f"the right side moves something into `{_base(term)}`, which is exact as it stands"
     if any(_about_the_mean(*each, 3) for each in before.items()) and not any(_about_the_mean(*each, 2) for each in after.items()):
         return "the right side opens a variance about the mean, which is made for its precision"
