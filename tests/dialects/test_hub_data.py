@@ -17,6 +17,7 @@ from coset.ir.dims import multiply, symbol
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import get_op
+from coset.ir.quantized import quantized
 from coset.ir.term import input_term, make
 from coset.ir.types import (
     BF16,
