@@ -34,7 +34,6 @@ from coset.ir.types import (
     TokenType,
     TupleType,
     Type,
-    quantized,
     tensor,
 )
 
