@@ -130,9 +130,15 @@ def _converted(x: Term, source: DType, target: DType, plain: bool) -> Term:
     """The conversion from `source` to `target` of the wide `x`, which rounds unless it is `plain`."""
     if _type(target) == target and target.kind not in WIDE:
         return _cast(x, target)
-    if LOSSLESS(source, target) or (plain and source.kind in ("float", "int", "uint")):
+    if _keeps(source, target) or (plain and source.kind in ("float", "int", "uint")):
         return _cast(x, _type(target))
     return _cast(_cast(x, target), _type(target))
+
+
+def _keeps(source: DType, target: DType) -> bool:
+    """Whether a type holds every value of another one: to the rules it does not of floats of 8 bits, which f32 and f64 do hold."""
+    narrow = source.kind == "float" and source.bits <= 8 and target.name in ("f32", "f64")
+    return narrow or bool(LOSSLESS(source, target))
 
 
 def _cast(x: Term, dtype: DType) -> Term:
