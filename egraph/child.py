@@ -83,7 +83,7 @@ def _listen(search: Search, receiver: multiprocessing.connection.Connection, tol
     with _interrupts() as interrupted:
         while True:
             if interrupted():
-                return Outcome(best, INTERRUPT, "the search was interrupted: what it had found until then is compared and written")
+                return Outcome(best, "interrupt", "the search was interrupted: what it had found until then is compared and written")
             left = deadline - time.monotonic() - (0.0 if best is None else DECODING * best.enodes)
             if not receiver.poll(min(max(0.0, left), ASKED_EVERY)):
                 if left > 0:
@@ -126,9 +126,6 @@ def _death(best: Snapshot | None, code: int, words: str) -> Outcome:
     else:
         what = last or f"it ended with exit code {code}"
     return Outcome(best, "died", f"the process that searched is gone; {what}")
-
-
-INTERRUPT = "interrupt"  # why a search stopped
 
 
 @contextmanager

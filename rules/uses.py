@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -30,8 +31,13 @@ def numbers(rule: Rule) -> list[int | float | Decimal]:
         *(value for side in (rule.compiled.left, rule.compiled.right) for own in side for _, value in own.items),
     ]
     widths = {id(beside) for whole in wholes for part in parts(whole) if _of_a_type(part) for beside in part.arguments}
-    found = [part.value for whole in wholes for part in parts(whole) if isinstance(part, Literal) and id(part) not in widths]
-    return list(dict.fromkeys(n for n in found if isinstance(n, int | float | Decimal) and not isinstance(n, bool)))
+    return _stated(part for whole in wholes for part in parts(whole) if id(part) not in widths)
+
+
+def _stated(found: Iterable[Any]) -> list[int | float | Decimal]:
+    """The numbers among parts of expressions, each once."""
+    values = (part.value for part in found if isinstance(part, Literal))
+    return list(dict.fromkeys(n for n in values if isinstance(n, int | float | Decimal) and not isinstance(n, bool)))
 
 
 def _of_a_type(part: Any) -> bool:
@@ -44,8 +50,7 @@ def bounds(rule: Rule, name: str, word: str) -> list[Any]:
     if word not in ("int", "float"):
         return []
     told = [part for part in rule.compiled.conditions if any(isinstance(each, Ref) and each.name == name for each in parts(part))]
-    near = [each.value for whole in told for each in parts(whole) if isinstance(each, Literal)]
-    stated = dict.fromkeys([n for n in near if isinstance(n, int | float | Decimal) and not isinstance(n, bool)] + numbers(rule))
+    stated = dict.fromkeys([*_stated(part for whole in told for part in parts(whole)), *numbers(rule)])
     if word == "float":
         return [beside for n in stated for beside in (float(n), float(n) + 0.5, float(n) - 0.5, 2 * float(n))]
     return [int(n) + step for n in stated if math.isfinite(n) and n == int(n) for step in (0, 1, -1)]
