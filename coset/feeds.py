@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from coset.ir import dims
@@ -17,6 +18,7 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
+from coset.whole_numbers import plain_integers
 
 Feed = dict[str, np.ndarray[Any, Any]]
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
@@ -27,12 +29,13 @@ MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
+SMALL = 9  # the largest of small integers
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, wide)."""
+    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, infinite, wide)."""
 
     name: str
     feed: Feed
@@ -89,12 +92,36 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     yield from found
 
 
+OTHER_SIZES = "normal, of other sizes"
+
+
+def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
+    """What `draw` makes, and its normal inputs again with the numbers of the dims that are not `given` the other way round, where these
+    differ: what holds of one order of sizes only is no program."""
+
+    def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
+        yield from draw(program, binding, seed)
+        free = [name for name in binding if name not in given and name not in BATCH_NAMES]
+        turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
+        if turned == dict(binding):
+            return
+        try:
+            first = next(draw(program, turned, seed), None)
+        except CosetError:  # they are too many numbers then
+            return
+        if first is not None:
+            yield Case(OTHER_SIZES, first.feed)
+
+    return drawn
+
+
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """Inputs of growing nastiness. Integers stay small, so that what is an index into a table stays in it; where the tables are seen, all
-    of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
-    tables = _tables(program, binding)
+    """Inputs of growing nastiness. Integers that are read as anything but numbers are 0 and 1, so that what is an index into a table stays
+    in it; where the tables are seen, all of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits
+    too."""
+    tables, plain = _tables(program, binding), plain_integers(program)
     _refuse_vast(program, binding)
-    for name in ("normal", "second", "negative", "zeros", "huge", "nan", "wide"):
+    for name in ("normal", "second", "negative", "zeros", "huge", "nan", "infinite", "wide"):
         rng = np.random.default_rng([seed, *name.encode()])
         feed: Feed = {}
         floats = wider = False
@@ -106,8 +133,14 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
             floats = floats or type.dtype.kind in ("float", "complex")
             span = _span(type.dtype, tables.get(called, ())) if name == "wide" else None
             wider = wider or span is not None
-            feed[called] = _draw(rng, name, type.dtype, shape) if span is None else _spread(span, type.dtype, shape, seed)
-        if wider or name in ("normal", "second", "zeros") or (floats and name != "wide"):
+            if span is not None:
+                feed[called] = _spread(span, type.dtype, shape, seed)
+            elif called in plain:
+                feed[called] = _number(rng, name, type.dtype, shape)
+            else:
+                feed[called] = _draw(rng, name, type.dtype, shape)
+        special = floats or (plain and name in ("negative", "huge"))
+        if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
             yield Case(name, feed)
 
 
@@ -198,6 +231,20 @@ def _spread(span: tuple[int, int], dtype: DType, shape: Sequence[int], seed: int
     return order[(seed * count + np.arange(count)) % len(order)].reshape(shape).astype(dtype.numpy)
 
 
+def _number(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Integers that may have any value: small ones, of both signs where the type has them, or those at the ends of its range."""
+    ends = ml_dtypes.iinfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    low, high = int(ends.min), int(ends.max)
+    if case == "zeros":
+        return np.zeros(shape, dtype.numpy)
+    if case == "huge":
+        chosen = np.array([low, low + 1, high - 1, high, high // 2, high // 3, 0, 1], object)
+        return np.asarray(rng.choice(chosen, shape)).astype(dtype.numpy)
+    drawn = rng.integers(-SMALL, SMALL + 1, shape)
+    drawn = -np.abs(drawn) if case == "negative" else drawn
+    return np.clip(drawn if low else np.abs(drawn), low, high).astype(dtype.numpy)
+
+
 def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     if dtype.kind == "bool":
         return np.zeros(shape, np.bool_) if case == "zeros" else rng.integers(0, 2, shape).astype(np.bool_)
@@ -214,12 +261,13 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
         values = values * _huge(dtype)
     elif case == "nan" and values.size:
         values.reshape(-1)[rng.integers(values.size)] = np.nan
+    elif case == "infinite" and values.size:
+        for infinity in (np.inf, -np.inf)[: max(1, min(2, values.size // 2))]:
+            values.reshape(-1)[rng.integers(values.size)] = infinity
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(dtype.numpy)
 
 
 def _huge(dtype: DType) -> float:
     # the fourth root of the largest number: squares and products of two stay finite, so that only sums of many can overflow
-    import ml_dtypes
-
     return float(ml_dtypes.finfo(dtype.numpy).max) ** 0.25 if dtype.kind == "float" else 1e9  # type: ignore[no-untyped-call]

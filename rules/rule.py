@@ -39,7 +39,9 @@ class Numerics:
     bound: str = ""
 
     def permitted(self, level: str) -> bool:
-        """True when a search that allows promises down to `level` may use the rule."""
+        """True when a search that allows promises down to `level` may use the rule: `exact` is every bit, the signs of zeros among them."""
+        if level == "exact" and self.exceptions:
+            return False
         return NUMERICS_ORDER.index(self.word) <= NUMERICS_ORDER.index(level)
 
     def __str__(self) -> str:

@@ -14,7 +14,8 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import Draw, bindings
+from coset.feeds import bindings
+from coset.infinities import EXCHANGED
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -25,14 +26,13 @@ from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
-from coset.proving.inputs import plain
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.rule import Numerics
 from coset.task import permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -86,13 +86,18 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
     seconds["compare"] = compared - read
-    if not report.ok:
-        return _refuted(asked, pair, (report, 0, plain), seconds)
+    exchanged = asked.numerics != "exact" and report.problems == {EXCHANGED}  # which rules that say so may do
+    if not report.ok and not exchanged:
+        return _refuted(asked, pair, report, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, own, before, pair, report.binding)
     except Uncertified as error:
         seconds["prove"] = time.perf_counter() - compared
+        if exchanged:
+            return _refuted(asked, pair, report, seconds)
+        if asked.numerics == "exact" and not (bits := pair.compared(exact=True)).ok:
+            return _refuted(asked, pair, bits, seconds)
         identity = None if asked.numerics == "exact" else _identity(before, in_order(before, after, names))
         if identity is not None:
             said = {"numerics": "reassociates", "points": identity.points, "error": identity.error, "reason": error.message}
@@ -125,10 +130,10 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _refuted(asked: Proving, pair: Pair, shown: tuple[CheckReport, int, Draw], seconds: dict[str, float]) -> dict[str, Any]:
+def _refuted(asked: Proving, pair: Pair, report: CheckReport, seconds: dict[str, float]) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
-    found = pair.refuted(*shown, asked.counterexample)
+    found = pair.refuted(report, asked.counterexample)
     return _refuted_by(found, {**seconds, "locate": time.perf_counter() - started})
 
 
@@ -174,6 +179,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     steps = [*sized, *show(second, goals)]
     certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
     verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
-    if NUMERICS_ORDER.index(verdict["numerics"]) > NUMERICS_ORDER.index(asked.numerics):  # by definitions, or by constants that round
-        raise Uncertified(f"the steps that were found promise `{verdict['numerics']}` only")
+    promised = Numerics(verdict["numerics"], frozenset(verdict["exceptions"]))
+    if not promised.permitted(asked.numerics):  # by definitions, or by constants that round
+        raise Uncertified(f"the steps that were found promise `{promised}` only")
     return certificate, verdict

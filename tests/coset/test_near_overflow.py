@@ -25,7 +25,10 @@ def _program(power: int) -> Program:
 
 def _infinite(program: Program, feed: Feed) -> Feed:
     """The values, and an infinity where they are large."""
-    return {name: np.where(np.abs(value) > 1e15, np.inf, value).astype(value.dtype) for name, value in values_of(program, feed).items()}
+    return {
+        name: np.where(np.isfinite(value) & (np.abs(value) > 1e15), np.inf, value).astype(value.dtype)
+        for name, value in values_of(program, feed).items()
+    }
 
 
 def test_a_sum_that_may_overflow_in_another_order_is_not_judged() -> None:
