@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
-from coset.feeds import OTHER_SIZES, Case, Draw, Feed, cases, trials, with_other_sizes
+from coset.feeds import INFINITE, OTHER_SIZES, Case, Draw, Feed, cases, trials, with_other_sizes
 from coset.infinities import LOST, Exact, exact_outputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
@@ -279,7 +279,8 @@ def difference(
 ) -> Difference:  # fmt: skip
     """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). What is no tensor must be
     equal; so must anything that is no float. Where the output is not finite the other one has the same infinity or NaN, or what is
-    `beyond`, as the `exceptions` of the rules that were used allow (`problem_at_infinities`)."""
+    `beyond`, as the `exceptions` of the rules that were used allow (`problem_at_infinities`); `INFINITE` among them allows what rules may
+    make of infinite inputs."""
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
         same = _equal_values(expected, got)
         return Difference(case, name, 0.0 if same else np.inf, 0.0, 0.0, "" if same else "another value")
@@ -290,15 +291,18 @@ def difference(
         same = bool(np.array_equal(expected, got))
         return Difference(case, name, 0.0 if same else 1.0, 0.0, 0.0, "" if same else "another value")
     left, right = wide(expected), wide(got)
-    finite = np.isfinite(left)
+    judged = np.ones(left.shape, bool)
+    if case == INFINITE and not exact and exceptions & {"nonfinite", INFINITE}:  # behind an exchange there may be anything, by a tanh, say
+        judged = ~(np.isnan(left) | np.isnan(right))
+    finite = np.isfinite(left) & judged
     if exact:
         same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(_signs(left[finite]), _signs(right[finite])))
     problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
-    if not problem and not exact and not finite.all():
+    if not problem and not exact and not np.isfinite(left).all():
         if left.dtype.kind == "c":  # its parts are exchanged by each product
-            problem = LOST if not np.isnan(right[np.isnan(left)]).all() else ""
+            problem = LOST if not np.isnan(right[np.isnan(left) & judged]).all() else ""
         else:
-            problem = problem_at_infinities(expected, got, beyond, exceptions)
+            problem = problem_at_infinities(expected, got, beyond, exceptions, judged)
     with np.errstate(invalid="ignore", over="ignore"):
         step = np.abs(left[finite] - right[finite])
         scale = float(np.max(np.abs(left[finite]), initial=0.0))

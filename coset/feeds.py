@@ -18,6 +18,7 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
+from coset.noise import weight_bytes
 from coset.whole_numbers import plain_integers
 
 Feed = dict[str, np.ndarray[Any, Any]]
@@ -29,6 +30,9 @@ MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
+INFINITE, OTHER_SIZES = "infinite", "normal, of other sizes"  # names of cases
+ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * half / 2 for half in range(1, 5) for sign in (1, -1))])
+FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
 SMALL = 9  # the largest of small integers
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
@@ -62,8 +66,10 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
         yield dict(given)
         return
 
+    batches = _batches(program)
+
     def sizes(candidate: int) -> dict[str, int]:
-        return {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+        return {**given, **{name: 1 if name in batches else candidate for name in free}}
 
     small = [found for found in map(sizes, DIM_CANDIDATES) if sum(_drawn_bytes(program, found).values()) <= _most_drawn()]
     yield from small or [sizes(DIM_CANDIDATES[0])]
@@ -84,7 +90,7 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     """
     found = bindings(program, given)
     first = next(found)
-    free = [name for name in program.symbols() if name not in given and name not in BATCH_NAMES]
+    free = [name for name in program.symbols() if name not in given and name not in _batches(program)]
     apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
     if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
         yield apart
@@ -92,7 +98,10 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     yield from found
 
 
-OTHER_SIZES = "normal, of other sizes"
+def _batches(program: Program) -> set[str]:
+    """The dims that are called as those of a batch are, and lead the others of an input."""
+    shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None and len(type.shape) > 1]
+    return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
 
 
 def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
@@ -101,7 +110,7 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
 
     def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
         yield from draw(program, binding, seed)
-        free = [name for name in binding if name not in given and name not in BATCH_NAMES]
+        free = [name for name in binding if name not in given and name not in _batches(program)]
         turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
         if turned == dict(binding):
             return
@@ -121,8 +130,9 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
     too."""
     tables, plain = _tables(program, binding), plain_integers(program)
     _refuse_vast(program, binding)
-    for name in ("normal", "second", "negative", "zeros", "huge", "nan", "infinite", "wide"):
-        rng = np.random.default_rng([seed, *name.encode()])
+    again = [f"second {number}" for number in range(2, _turns(program, binding) + 1)]
+    for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, "wide"):
+        rng, name = np.random.default_rng([seed, *called_so.encode()]), called_so.partition(" ")[0]
         feed: Feed = {}
         floats = wider = False
         for term in program.inputs:
@@ -141,7 +151,15 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
                 feed[called] = _draw(rng, name, type.dtype, shape)
         special = floats or (plain and name in ("negative", "huge"))
         if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
-            yield Case(name, feed)
+            yield Case(called_so, feed)
+
+
+def _turns(program: Program, binding: Mapping[str, int]) -> int:
+    """How many cases of whole and half numbers there are: several where inputs have few elements, so that numbers of several inputs come
+    together, and running the program takes no time."""
+    bytes = _drawn_bytes(program, binding)
+    few = max(bytes.values(), default=0) <= FEW * DRAWN_BYTES and weight_bytes(program) <= LIGHT
+    return min(MOST_TURNS, 2 * FEW * DRAWN_BYTES // max(1, min(bytes.values()))) if few and bytes else 1
 
 
 def _refuse_vast(program: Program, binding: Mapping[str, int]) -> None:
@@ -255,13 +273,16 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
     values = rng.standard_normal(shape)
     if case == "negative":
         values = -np.abs(values)
+    elif case == "second":
+        # few numbers: many are equal, and zeros of both signs are among them
+        values = rng.choice(ONES if values.size < FEW and rng.integers(0, 2) else HALVES, shape)
     elif case == "zeros":
-        values = np.zeros(shape)
+        values = np.where(rng.integers(0, 2, shape) == 1, -0.0, 0.0)
     elif case == "huge":
         values = values * _huge(dtype)
     elif case == "nan" and values.size:
         values.reshape(-1)[rng.integers(values.size)] = np.nan
-    elif case == "infinite" and values.size:
+    elif case == INFINITE and values.size:
         for infinity in (np.inf, -np.inf)[: max(1, min(2, values.size // 2))]:
             values.reshape(-1)[rng.integers(values.size)] = infinity
     with np.errstate(over="ignore"):

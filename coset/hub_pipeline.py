@@ -186,9 +186,11 @@ def _renamed(original: Program, written: Program, feed: Feed) -> Feed:
     return {str(theirs.attribute("name")): feed[ours.attribute("name")] for ours, theirs in names}
 
 
-def compare_files(first: str, second: str, given: Mapping[str, int], *, exact: bool = False) -> CheckReport:
+def compare_files(
+    first: str, second: str, given: Mapping[str, int], *, exact: bool = False, exceptions: AbstractSet[str] = frozenset()
+) -> CheckReport:
     """The program in `second`, run by ONNX Runtime or evaluated, beside the evaluator's values of that in `first`. Inputs and outputs
-    correspond by their order. Where it is to be `exact` every bit counts.
+    correspond by their order. Where it is to be `exact` every bit counts; `exceptions` as those of `difference`.
 
     Raises:
         CosetError: a file cannot be read, or the programs have different numbers of inputs or outputs.
@@ -198,14 +200,14 @@ def compare_files(first: str, second: str, given: Mapping[str, int], *, exact: b
         if len(ours) != len(theirs):
             raise CosetError(f"`{first}` has {len(ours)} {what}, but `{second}` has {len(theirs)}")
     if is_stablehlo(second):
-        return against_reference(original, lambda feed: values_in_order(original, other, feed), given, exact=exact)
+        return against_reference(original, lambda feed: values_in_order(original, other, feed), given, exact=exact, exceptions=exceptions)
     session = Session(second, level="off")
 
     def run(feed: Feed) -> Feed:
         results = session.run(_renamed(original, other, feed))
         return {ours: results[theirs] for (ours, _), (theirs, _) in zip(original.outputs, other.outputs, strict=True)}
 
-    return against_reference(original, run, given, exact=exact)
+    return against_reference(original, run, given, exact=exact, exceptions=exceptions)
 
 
 def _interpret(original: Program, written: Program, report: CheckReport) -> None:

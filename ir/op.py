@@ -50,10 +50,10 @@ class Op:
     operations as a dim; None means one for each element of the result. `signatures(name, operand types, attributes, count)` are those of
     the payload functions, of which a term has `count`; an op without it has none. `functions` are their roles where there is a fixed number
     of them, each with the attribute whose word may stand for it (unless it says `region`). `traits`: elementwise, commutative,
-    associative, extreme (the larger or smaller operand), movement (moves elements, computes none), foreign (kept in the form of
-    the graph that it came from), effect (ordered by tokens), distributed (the value depends on other processes), leaf. `joint` is
-    the meaning of a distributed op on all processes at once, in the order of their numbers: replica by replica, and there
-    partition by partition; its `meaning` is that of a process that is alone.
+    associative, movement (moves elements, computes none), foreign (kept in the form of the graph that it came from),
+    effect (ordered by tokens), distributed (the value depends on other processes), leaf. `joint` is the meaning of a distributed
+    op on all processes at once, in the order of their numbers: replica by replica, and there partition by partition; its `meaning`
+    is that of a process that is alone.
     """
 
     name: str

@@ -23,9 +23,7 @@ ATTRIBUTE_KINDS = (
     "constant", "function", "any",
 )  # fmt: skip
 SUGAR = ("splat", "bcast", "swap_last", "sum", "max", "min", "prod", "host", "get", "scalar", "full")
-# elementwise ops of so many operands; of the commutative ones an extreme of two equal zeros is the first or the second, the others are
-# symmetric to the last bit
-OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2, "symmetric": 2, "extreme": 2}
+OP_TRAITS = {"unary": 1, "binary": 2, "ternary": 3, "commutative": 2}  # elementwise ops of so many operands
 
 
 # An element type without zeros and signs (a scale of others) keeps no law of arithmetic: x + 0, -(-x) and x - y are NaN in it. Definitions
@@ -230,18 +228,12 @@ def ops_with(trait: str, dialects: Iterable[str]) -> list[Op]:
     """The ops of the dialects in use that an op variable with this trait ranges over, by name."""
     count, used = OP_TRAITS[trait], set(dialects)
     fits = (op for op in _ranged() if op.dialect in used)
-    return [op for op in fits if len(op.operands) == count and _is(op, trait)]
-
-
-def _is(op: Op, trait: str) -> bool:
-    if trait == "symmetric":
-        return op.has("commutative") and not op.has("extreme")
-    return trait not in ("commutative", "extreme") or op.has(trait)
+    return [op for op in fits if len(op.operands) == count and (trait != "commutative" or op.has("commutative"))]
 
 
 def ranged_over() -> str:
     """The ops that op variables can range over now, with what decides which: what is kept of rules belongs to them."""
-    return " ".join(f"{op.name}/{len(op.operands)}{'c' * op.has('commutative')}{'e' * op.has('extreme')}" for op in _ranged())
+    return " ".join(f"{op.name}/{len(op.operands)}{'c' * op.has('commutative')}" for op in _ranged())
 
 
 def _ranged() -> Iterator[Op]:
