@@ -96,7 +96,7 @@ def _is_exact(values: Array, right: Array, dtype: np.dtype[Any]) -> Array:
         finite = np.isfinite(stored)
         scale = float(np.max(np.abs(stored), initial=0.0, where=finite))
         near = finite & (np.abs(right - stored) <= FAR * scale)
-    return np.asarray(_same(stored, right) | near | (finite & ~np.isfinite(right)))
+    return np.asarray(_same(stored, right) | near | (np.isfinite(values) & ~np.isfinite(right)))
 
 
 def _same(left: Array, right: Array) -> Array:
