@@ -149,8 +149,8 @@ def scaled(path: Path, factor: float, *, above: float | None = None) -> Path:
 def test_a_runtime_that_changes_the_original_too_may_change_the_result_likewise(
     above: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An optimizer that doubles what is huge: what it makes of the result must be what it makes of the original. One that doubles everything
-    is not taken."""
+    """An optimizer that doubles what is huge: what it makes of the result must be what it makes of the original. One that doubles
+    everything is not taken."""
     original, wrong = scaled(tmp_path / "original.onnx", 1.0), scaled(tmp_path / "wrong.onnx", 3.0)
     doubled = {path: scaled(tmp_path / f"doubled-{path.name}", 2 * factor, above=above) for path, factor in ((original, 1.0), (wrong, 3.0))}
     told = check.Session.told
