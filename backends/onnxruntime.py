@@ -43,6 +43,10 @@ _FOREIGN = {  # element types that the binding does not give back as arrays; tho
 }  # fmt: skip
 
 
+class NotLoaded(CosetError):
+    """A model that ONNX Runtime does not load."""
+
+
 class Unending(CosetError):
     """A run that was stopped, as it came to no end."""
 
@@ -108,7 +112,7 @@ class Session:
                 source, options, providers=["CPUExecutionProvider"], disabled_optimizers=set(disabled)
             )
         except Exception as error:  # the binding raises a dozen classes of its own and RuntimeError
-            raise CosetError(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
+            raise NotLoaded(f"ONNX Runtime does not load {name}: {_first_line(error)}") from None
         self.inputs = tuple(value.name for value in self._session.get_inputs())
         self.defaults = tuple(value.name for value in self._session.get_overridable_initializers())
         self.outputs = tuple(value.name for value in self._session.get_outputs())

@@ -26,6 +26,8 @@ from coset.targets.running import Running
 NOISE_FACTOR = 32.0
 # ... and the least that reassociating sums costs: a few roundings of the largest element of the output
 ROUNDINGS = 64.0
+# of a type of few digits so many would be half of the element, or more: then this share, and a few roundings at least
+SHARE, FEWEST = 2.0**-4, 4.0
 # No noise excuses more than this share of the largest element that the output has on this case or on the normal one: where the original is
 # so ill conditioned that its own roundings move it further, an optimized program that differs as much would still look wrong to its user
 MOST_NOISE = 0.1
@@ -69,6 +71,7 @@ class CheckReport:
     apart: str = ""  # how the original itself is another at the options of this run; then it was compared with that
     measured: str = "inputs and constants"  # which were moved by one rounding error to measure the noise of the original
     feeds: dict[str, Feed] = field(default_factory=dict, repr=False)  # the inputs by case
+    by: str = ""  # what ran both, where it is not what will run the result
 
     @property
     def ok(self) -> bool:
@@ -103,6 +106,7 @@ class CheckReport:
             "max_rel": max((d.max_rel for d in self.differences if d.case in ("normal", "second")), default=0.0),
             "tolerance": worst.tolerance if worst else 0.0,
             "method": self.method,
+            "by": self.by,
             "problem": worst.problem if worst and not worst.ok else "",
             "ok": self.ok,
         }
@@ -315,8 +319,14 @@ def difference(
     allowed = NOISE_FACTOR * float(noise if noise is not None else 0.0)
     if usual is not None:
         allowed = min(allowed, MOST_NOISE * max(scale, usual))
-    tolerance = allowed + ROUNDINGS * (roundoff(expected.dtype) * scale + flushed(expected.dtype))
+    tolerance = allowed + reassociated(expected.dtype) * scale + ROUNDINGS * flushed(expected.dtype)
     return Difference(case, name, max_abs, max_abs / scale if scale else 0.0, tolerance, problem)
+
+
+def reassociated(dtype: np.dtype[Any]) -> float:
+    """What share of the largest element another order of sums may cost."""
+    step = roundoff(dtype)
+    return min(ROUNDINGS * step, max(SHARE, FEWEST * step))
 
 
 def flushed(dtype: np.dtype[Any]) -> float:

@@ -88,6 +88,9 @@ class Flow(Protocol):
     def comparison(self, task: Task, folder: Path) -> Compare:
         """How results are compared with the original, which may be put into `folder`."""
 
+    def runs(self, compare: Compare) -> bool:
+        """Whether what compares runs results as they will be run."""
+
     def count(self, program: Program) -> int:
         """How many nodes a program has in the format that is written."""
 
@@ -312,6 +315,9 @@ def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) 
     """
     sessions = task.job.target.sessions
     if made.wanted is None or sessions is None:
+        return None
+    if not flow.runs(compare):
+        flow.write(made.program, path, None)
         return None
     task.job.progress("comparing as it will be run")
     return running.settle(

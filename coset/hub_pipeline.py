@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from coset import running
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import NotLoaded, Session
 from coset.backends.stablehlo_interpreter import Interpreter
 from coset.check import CheckReport, difference
+from coset.evaluated import compared
 from coset.extract.cost import Printable
 from coset.feeds import Feed, bindings
 from coset.flow import Compare, Flow
@@ -35,7 +36,7 @@ from coset.lowering.onnx import printable as onnx_printable
 from coset.lowering.primitive import primitive
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.lowering.stablehlo_ops import has_form
-from coset.reference import against_reference, expected_values, is_stablehlo, read_program, values_of
+from coset.reference import against_reference, expected_values, is_stablehlo, read_program, renamed, values_in_order
 from coset.targets.running import Running
 from coset.task import Job, Task, phases_for
 
@@ -71,6 +72,10 @@ class _HubFlow:
 
     def chosen(self, _: Program, __: float) -> None:
         """The result carries no options."""
+
+    def runs(self, compare: Compare) -> bool:
+        """No options are chosen."""
+        return True
 
     def count(self, program: Program) -> int:
         """The ops of a program, without its leaves and what names results."""
@@ -175,17 +180,6 @@ def _why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) ->
 # ---------------------------------------------------------------- running
 
 
-def values_in_order(original: Program, written: Program, feed: Feed) -> Feed:
-    """The outputs of `written`, whose inputs and outputs are those of `original` in the same order, under the names of `original`."""
-    values = values_of(written, _renamed(original, written, feed))
-    return dict(zip((name for name, _ in original.outputs), values.values(), strict=True))
-
-
-def _renamed(original: Program, written: Program, feed: Feed) -> Feed:
-    names = zip(original.inputs, written.inputs, strict=True)
-    return {str(theirs.attribute("name")): feed[ours.attribute("name")] for ours, theirs in names}
-
-
 def compare_files(
     first: str, second: str, given: Mapping[str, int], *, exact: bool = False, exceptions: AbstractSet[str] = frozenset()
 ) -> CheckReport:
@@ -201,10 +195,13 @@ def compare_files(
             raise CosetError(f"`{first}` has {len(ours)} {what}, but `{second}` has {len(theirs)}")
     if is_stablehlo(second):
         return against_reference(original, lambda feed: values_in_order(original, other, feed), given, exact=exact, exceptions=exceptions)
-    session = Session(second, level="off")
+    try:
+        session = Session(second, level="off")
+    except NotLoaded:
+        return compared(original, other, given, exact=exact, exceptions=exceptions)
 
     def run(feed: Feed) -> Feed:
-        results = session.run(_renamed(original, other, feed))
+        results = session.run(renamed(original, other, feed))
         return {ours: results[theirs] for (ours, _), (theirs, _) in zip(original.outputs, other.outputs, strict=True)}
 
     return against_reference(original, run, given, exact=exact, exceptions=exceptions)
@@ -218,7 +215,7 @@ def _interpret(original: Program, written: Program, report: CheckReport) -> None
     numbers = _numbers(written, [case.feed[term.attribute("name")] for term in original.inputs])
     with Interpreter() as interpreter:
         try:
-            results = interpreter.run(print_stablehlo(written, binding=numbers), list(_renamed(original, written, case.feed).values()))
+            results = interpreter.run(print_stablehlo(written, binding=numbers), list(renamed(original, written, case.feed).values()))
         except CosetError:
             return  # the evaluator has compared it; what the interpreter does not know is no mistake of the program
     name = f"{case.name}, interpreted"

@@ -12,10 +12,11 @@ from typing import Any
 from coset import running
 from coset.admission import Admission
 from coset.answer import save_bytes
-from coset.backends.onnxruntime import Session
+from coset.backends.onnxruntime import NotLoaded, Session
 from coset.check import Oracle
 from coset.draft import Draft, draft_for
 from coset.egraph.limits import Limits
+from coset.evaluated import Evaluated
 from coset.extract.cost import Printable
 from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
@@ -196,12 +197,21 @@ class _Onnx:
         write(program, path, metadata=metadata, graphs=self.graphs, lasting=False)  # it lasts when it is moved to its name
 
     def comparison(self, task: Task, folder: Path) -> Compare:
-        outputs = Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+        try:
+            outputs: Compare = Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+        except NotLoaded as error:
+            if self.job.keep:
+                raise
+            self.job.progress(f"{error.message}; the evaluator compares")
+            return Evaluated(import_model(self.job.model), self.job.dims)
         if not self.job.keep:
             return outputs
         from coset.keeping import KeptValues  # which few ask for
 
         return KeptValues.of(outputs, task, folder)
+
+    def runs(self, compare: Compare) -> bool:
+        return not isinstance(compare, Evaluated)
 
     def count(self, program: Program) -> int:
         return count_nodes(program, self.graphs)

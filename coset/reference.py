@@ -186,3 +186,15 @@ def values_of(program: Program, feed: Feed) -> Feed:
     with np.errstate(all="ignore"):
         values = evaluate_program(program, feed, fallback=fallback_for(program.source))
     return {name: np.asarray(value) for (name, _), value in zip(program.outputs, values, strict=False)}
+
+
+def values_in_order(original: Program, written: Program, feed: Feed) -> Feed:
+    """The outputs of `written`, whose inputs and outputs are those of `original` in the same order, under the names of `original`."""
+    values = values_of(written, renamed(original, written, feed))
+    return dict(zip((name for name, _ in original.outputs), values.values(), strict=True))
+
+
+def renamed(original: Program, written: Program, feed: Feed) -> Feed:
+    """Inputs of `original` under the names that `written` has for them, in the same order."""
+    names = zip(original.inputs, written.inputs, strict=True)
+    return {str(theirs.attribute("name")): feed[ours.attribute("name")] for ours, theirs in names}

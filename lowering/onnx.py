@@ -17,7 +17,7 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import PARAMETER, Term, get, input_term, make, rebuild
+from coset.ir.term import GET, OPAQUE, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.live import Steps
 from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto, since_of
@@ -187,6 +187,13 @@ def part_model(inputs: Sequence[Term], outputs: Sequence[tuple[str, Term]], sour
     return model
 
 
+def functions_of(source: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The domains and names of the functions that a program's ONNX model has of its own."""
+    header = onnx.ModelProto()
+    header.ParseFromString(source["model"] if source.get("format") == "onnx" else b"")
+    return {(function.domain, function.name) for function in header.functions}
+
+
 def run_reference(model: bytes, feed: Mapping[str, Any]) -> list[Any]:
     """The outputs of a serialized model by ONNX's own evaluator in Python: slow, but it has every op of the standard.
 
@@ -248,6 +255,19 @@ def _header(program: Program) -> Model:
     return model
 
 
+def _told_types(program: Program, graph: Graph, outputs: set[str]) -> list[Any]:
+    """The types of what nodes of domains without a standard give, as far as they are known: nobody who reads the model can infer them."""
+    found = []
+    for term in program.terms():
+        maker = term.operands[0] if term.op is GET else term
+        if maker.op is not OPAQUE or not isinstance(term.type, TensorType) or term.type.shape is None:
+            continue
+        name = graph.names.get(term)
+        if name and name not in outputs and maker.attribute("domain"):
+            found.append(onnx.ValueInfoProto(name=name, type=_type_proto(term.type)))
+    return found
+
+
 def _type_proto(type: Type) -> Any:
     proto = onnx.TypeProto()
     if isinstance(type, ForeignType):
@@ -272,6 +292,7 @@ def _split(program: Program, *, small: int, graphs: Graphs | None = None) -> tup
         new = {name: weights.pop(name) for name in list(weights) if name not in listed}
         model.graph.node.extend(_constant_nodes(new, graph.opset, taken))
     model.graph.node.extend(graph.nodes)
+    model.graph.value_info.extend(_told_types(program, graph, {value.name for value in model.graph.output}))
     _import_domains(model, {node.domain for node in graph.nodes})
     large = {}
     for name, constant in weights.items():

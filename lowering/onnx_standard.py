@@ -16,6 +16,14 @@ from coset.ir.types import Type
 
 Printable = Callable[[str, Mapping[str, Any], Sequence[Type]], str | None]
 DEFAULT_DOMAINS = ("", "ai.onnx")
+RUNTIMES_OWN = (
+    "com.microsoft",
+    "com.ms",
+    "ai.onnx.ml",
+    "ai.onnx.preview",
+    "ai.onnx.training",
+    "ai.onnx.contrib",
+)  # how other domains begin
 RUNTIMES = ("ort",)  # dialects that are written in a runtime's own domain
 
 
@@ -24,13 +32,18 @@ def standard_only(printable: Printable) -> Printable:
 
     def why_not(name: str, attributes: Mapping[str, Any], types: Sequence[Type]) -> str | None:
         domain = attributes.get("domain", "") if name in ("onnx.node", "builtin.opaque") else ""
-        if domain not in DEFAULT_DOMAINS:
+        if domain not in DEFAULT_DOMAINS and not is_users_own(domain):
             return f"`{domain}.{attributes['name']}` is no op of the standard's own domain"
         if name.partition(".")[0] in RUNTIMES:
             return f"`{name}` is a runtime's own, and no definition of it has a form here"
         return printable(name, attributes, types)
 
     return why_not
+
+
+def is_users_own(domain: str) -> bool:
+    """True for a domain that is neither the standard's nor a runtime's: whoever runs the model has its ops."""
+    return domain not in DEFAULT_DOMAINS and not domain.startswith(RUNTIMES_OWN)
 
 
 def without_runtimes(program: Program) -> Program:
@@ -50,8 +63,8 @@ def _imports_less(program: Program) -> Program:
     """The program with a header that imports the default domain only."""
     header = onnx.ModelProto()
     header.ParseFromString(program.source["model"])
-    kept = [each for each in header.opset_import if each.domain in DEFAULT_DOMAINS]
+    kept = [each for each in header.opset_import if each.domain in DEFAULT_DOMAINS or is_users_own(each.domain)]
     del header.opset_import[:]
     header.opset_import.extend(kept)
-    opsets = {domain: version for domain, version in program.source["opsets"].items() if domain in DEFAULT_DOMAINS}
+    opsets = {each.domain: program.source["opsets"][each.domain] for each in kept if each.domain in program.source["opsets"]}
     return replace(program, source={**program.source, "model": header.SerializeToString(), "opsets": opsets})
