@@ -14,7 +14,7 @@ from coset.dialects.onnx_bodies import CAPTURE, all_names, bodies, captured_name
 from coset.dialects.onnx_graphs import CAPTURED
 from coset.dialects.onnx_kept import KEPT
 from coset.frontends import onnx_values as values
-from coset.frontends.onnx_checked import RUNTIME, check_node, form_for, is_newer, schema_of
+from coset.frontends.onnx_checked import RUNTIME, check_node, defaults_of, form_for, is_newer, schema_of
 from coset.frontends.onnx_facts import Bounded, Facts, Fixed, Impossible, Undecided, read, wrong_rank
 from coset.frontends.onnx_inner import Rewrite, rewritten
 from coset.frontends.onnx_nodes import Attributes, attributes_of, draws, ordered, random_functions, used_names
@@ -45,7 +45,8 @@ def import_model(
     inputs that need not be given), `listed` (the same for initializers before IR version 4, which are constants), `reserved` (names
     inside bodies), `introduces` (symbol -> the term whose result has that dim), `most` (symbol -> number that it is never above in a
     run that does not fail), `positive` (symbols that are at least 1 in such a run), `external` (the source had external data), `folder`,
-    `values` (the term of each name), `nodes` (value name -> the name of the node that computes it, where it has one).
+    `values` (the term of each name), `nodes` (value name -> the name of the node that computes it, where it has one), `unused` (how many
+    initializers nothing reads).
 
     Raises:
         CosetError: the file cannot be read, is no valid model, its data lies outside its folder, or it has no value to `keep`.
@@ -108,7 +109,7 @@ class _Importer:
             "names": self.names, "defaults": defaults, "listed": self.listed, "reserved": frozenset(self.reserved),
             "introduces": self.introduces, "likely": self.likely, "most": dict(self.facts.most), "external": self.external,
             "positive": frozenset(self.positive), "folder": self.opened.folder, "values": self.scope,
-            "nodes": {name: node.name for node in self.graph.node if node.name for name in node.output},
+            "nodes": {name: node.name for node in self.graph.node if node.name for name in node.output}, "unused": len(self.pending),
         }  # fmt: skip
         return Program(inputs, outputs, self.token, source)
 
@@ -411,6 +412,9 @@ class _Importer:
         question = onnx.NodeProto()
         question.ParseFromString(payload)
         question.op_type, question.domain = node.op_type, domain
+        said = {attribute.name for attribute in question.attribute}
+        defaults = defaults_of(node.op_type, self.opsets.get(domain, 1), domain) if seen is not None else ()
+        question.attribute.extend(each for each in defaults if each.name not in said)
         formal = len(operands) - captures
         inputs = [f"i{index}" if index < formal else f"{CAPTURE}{index - formal}" for index in range(len(operands))]
         del question.input[:]

@@ -29,6 +29,15 @@ def schema_of(name: str, opset: int, domain: str) -> Any | None:
 
 
 @lru_cache(maxsize=4096)
+def defaults_of(name: str, opset: int, domain: str) -> tuple[Any, ...]:
+    """The attributes that a node of an op has where it says nothing else. ONNX's inference of shapes has defaults of its own in places (of
+    STFT, in 1.23)."""
+    schema = schema_of(name, opset, domain)
+    found = () if schema is None else schema.attributes.values()
+    return tuple(each.default_value for each in found if each.default_value.name)
+
+
+@lru_cache(maxsize=4096)
 def form_for(name: str, opset: int, domain: str) -> Form | None:
     """What an op of a standard domain asks of its nodes, where that is known."""
     schema = schema_of(name, opset, domain)
