@@ -44,10 +44,10 @@ from coset.prove.kernel import Rejected, Verdict, verify
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
 from coset.proving.steps import APART, COMPUTED, MEANING, ROUNDED, Step, Uncertified, hashed_value
-from coset.rules.applied import decided, matched, right_sides
+from coset.rules.applied import matched, right_sides
 from coset.rules.definition import evaluate_defined
 from coset.rules.library import load
-from coset.rules.rule import Rule
+from coset.rules.rule import Rule, decided
 
 assert coset.dialects  # ops are registered
 

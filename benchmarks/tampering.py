@@ -35,7 +35,8 @@ from benchmarks.edits import Sites
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.pipeline import optimize
-from coset.prove.certificate import Certificate, read_certificate
+from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.contents import by_content, digest
 from coset.prove.kernel import Rejected, verify
 from coset.proving.meanings import DEFINED, meaning
@@ -216,7 +217,7 @@ def claimed(case: Case, sites: Sites, draw: random.Random, folder: Path) -> dict
 
 def damaged_bytes(certificate: Certificate, kind: str, draw: random.Random) -> bytes:
     """The file of a certificate with damaged bytes."""
-    data = bytearray(certificate.packed())
+    data = bytearray(packed(certificate))
     text = gzip.decompress(bytes(data))
     place = draw.randrange(len(text))
     if kind == "cut off":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coset.dialects.hub_checks import get_axes, get_axis, get_dims, get_dtype, may_be_equal, require_class, tensors
+from coset.dialects.hub_checks import get_axes, get_axis, get_dims, get_dtype, may_be_equal, require_class, tensor_of, tensors
 from coset.dialects.hub_indexing import as_positions, gather_shape, gathered
 from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_tensors import Binding, broadcasted, convolved_over, padded, sliced
@@ -19,7 +19,7 @@ from coset.dialects.hub_types import convolution
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import CosetError, require
-from coset.ir.op import Array, Attributes, tensor_of
+from coset.ir.op import Array, Attributes
 from coset.ir.types import TensorType, Type
 
 if TYPE_CHECKING:

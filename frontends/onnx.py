@@ -25,8 +25,8 @@ from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type,
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
-from coset.ir.errors import like
 from coset.ir.program import Program, spelled
+from coset.ir.suggestions import like
 from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 

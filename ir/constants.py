@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from coset.ir.errors import CosetError
 from coset.ir.types import DType, TensorType, dtype_of
 
-PIECE = 1 << 20  # bytes that are read at a time
+LARGE = 1 << 20  # bytes of an array that is copied in blocks
 BLOCK = 64  # elements on a side of what is copied at once
 INLINE_ELEMENTS = 16  # small constants are values: their elements are part of their key, and rules may look at them
 
@@ -78,32 +77,6 @@ class Constant:
             raise self.span.unreadable(error) from None
         return np.asarray(flat).view(self.type.dtype.numpy).reshape(shape)
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """The bytes of the elements, row-major, some at a time. Of a file they are read and not mapped, which for whole files takes a third
-        of the time, and no pages of this process.
-
-        Raises:
-            CosetError: as `array`.
-        """
-        if self._array is not None or self.span is None or not self.span.length:
-            flat = np.ascontiguousarray(self.array()).reshape(-1)
-            if flat.size:
-                yield flat.view(np.uint8).data
-            return
-        left = self.span.length
-        try:
-            self.span.check()
-            with self.span.path.open("rb", buffering=0) as file:
-                file.seek(self.span.offset)
-                while left:
-                    piece = file.read(min(left, PIECE))
-                    if not piece:
-                        raise ValueError("it has become shorter")
-                    left -= len(piece)
-                    yield piece
-        except (OSError, ValueError) as error:
-            raise self.span.unreadable(error) from None
-
     @property
     def bytes(self) -> int:
         """Bytes of storage."""
@@ -149,7 +122,7 @@ def _in_order(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return value
     steps = [abs(step) if dim > 1 else sys.maxsize for step, dim in zip(value.strides, value.shape, strict=True)]
     nearest = steps.index(min(steps))
-    if value.nbytes < PIECE or nearest == value.ndim - 1:
+    if value.nbytes < LARGE or nearest == value.ndim - 1:
         return value.copy()
     result = np.empty(value.shape, value.dtype)
     for first in range(0, value.shape[nearest], BLOCK):

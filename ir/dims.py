@@ -253,73 +253,56 @@ def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
     return value
 
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][\w.:/@]*)|(//|[-+*(),%]))")
+_TOKEN = re.compile(r"\d+|[A-Za-z_][\w.:/@]*|[-+*(),]")
 
 
 def parse(text: str) -> Dim:
-    """The dim that `str` printed: + - * // % floordiv mod max min, parentheses, numbers and symbols.
+    """The dim that `str` writes as `text`.
 
     Raises:
-        CosetError: the text is no such expression.
+        CosetError: no dim is written so.
     """
-    tokens: list[str] = []
-    position = 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None:
-            raise CosetError(f"`{text}` is not a dim expression")
-        tokens.append(match.group(0).strip())
-        position = match.end()
-    dim, rest = _parse_sum(tokens, text)
-    if rest:
-        raise CosetError(f"`{text}` is not a dim expression: `{rest[0]}` is left over")
-    return dim
+    tokens = _TOKEN.findall(text)[::-1]
+    try:
+        found = _read_sum(tokens)
+    except (IndexError, KeyError):
+        found = 0
+    if tokens or str(found) != text:
+        raise CosetError(f"`{text}` is no dim as it is written")
+    return found
 
 
-def _parse_sum(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    left, tokens = _parse_product(tokens, text)
-    while tokens and tokens[0] in "+-":
-        sign = tokens[0]
-        right, tokens = _parse_product(tokens[1:], text)
-        left = add(left, right) if sign == "+" else subtract(left, right)
-    return left, tokens
+def _read_sum(tokens: list[str]) -> Dim:
+    """What the last tokens say, which are taken away."""
+    total: Dim = 0
+    while True:
+        sign = {"-": -1, "+": 1}.get(tokens[-1])
+        if sign is not None:
+            tokens.pop()
+        total = add(total, multiply(sign or 1, _read_product(tokens)))
+        if not tokens or tokens[-1] in "),":
+            return total
 
 
-def _parse_product(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    left, tokens = _parse_atom(tokens, text)
-    operators = {"*": multiply, "//": floordiv, "%": mod}
-    while tokens and tokens[0] in operators:
-        apply = operators[tokens[0]]
-        right, tokens = _parse_atom(tokens[1:], text)
-        left = apply(left, right)
-    return left, tokens
-
-
-def _parse_atom(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    if not tokens:
-        raise CosetError(f"`{text}` is not a dim expression: it ends too early")
-    head, rest = tokens[0], tokens[1:]
-    if head == "-":
-        dim, rest = _parse_atom(rest, text)
-        return multiply(-1, dim), rest
-    if head == "(":
-        dim, rest = _parse_sum(rest, text)
-    elif head.isdigit():
-        return int(head), rest
-    elif rest and rest[0] == "(" and head in FUNCTIONS:
-        first, rest = _parse_sum(rest[1:], text)
-        if not rest or rest[0] != ",":
-            raise CosetError(f"`{text}`: {head} takes two arguments")
-        second, rest = _parse_sum(rest[1:], text)
-        dim = FUNCTIONS[head](first, second)
-    elif re.match(r"[A-Za-z_]", head):
-        return symbol(head), rest
-    else:
-        raise CosetError(f"`{text}` is not a dim expression: unexpected `{head}`")
-    if not rest or rest[0] != ")":
-        raise CosetError(f"`{text}` is not a dim expression: a `)` is missing")
-    return dim, rest[1:]
+def _read_product(tokens: list[str]) -> Dim:
+    total: Dim = 1
+    while True:
+        head = tokens.pop()
+        factor: Dim
+        if head.isdigit():
+            factor = int(head)
+        elif tokens and tokens[-1] == "(":
+            arguments = [(tokens.pop(), _read_sum(tokens))[1] for _ in range(2)]
+            tokens.pop()
+            factor = FUNCTIONS[head](*arguments)
+        else:
+            factor = symbol(head)
+        if isinstance(factor, Poly) and len(factor.terms) > 1:  # a product of sums may be as long as their numbers of terms multiply to
+            raise CosetError(f"`{factor}` is written as a factor")
+        total = multiply(total, factor)
+        if not tokens or tokens[-1] != "*":
+            return total
+        tokens.pop()
 
 
 def size(shape: Iterable[int]) -> int:

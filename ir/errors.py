@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -59,18 +58,6 @@ class TypeRuleError(CosetError):
 
 class MissingExtra(CosetError):
     """An optional tool that is not installed; the message says which extra brings it."""
-
-
-def like(name: str, known: Iterable[str]) -> str:
-    """A question after those of the names `known` that `name` may be meant for; "" where none is like it."""
-    from difflib import get_close_matches  # for errors only
-
-    return meant(get_close_matches(name, list(known), n=3))
-
-
-def meant(names: Sequence[str]) -> str:
-    """A question after `names`; "" where there are none."""
-    return f"do you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
 def require(condition: bool, message: str) -> None:

@@ -66,17 +66,6 @@ F64, F32, F16, BF16 = (DTYPES[n] for n in ("f64", "f32", "f16", "bf16"))
 I64, I32, I8, U8, BOOL = (DTYPES[n] for n in ("i64", "i32", "i8", "u8", "bool"))
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values()}
 
-CLASSES = {
-    "float": frozenset(d for d in DTYPES.values() if d.kind == "float"),
-    "int": frozenset(d for d in DTYPES.values() if d.kind in ("int", "uint")),
-    "signed": frozenset(d for d in DTYPES.values() if d.kind == "int"),
-    "unsigned": frozenset(d for d in DTYPES.values() if d.kind == "uint"),
-    "bool": frozenset({BOOL}),
-    "complex": frozenset(d for d in DTYPES.values() if d.kind == "complex"),
-    "number": frozenset(d for d in DTYPES.values() if d.kind in ("float", "int", "uint", "complex")),
-    "any": frozenset(DTYPES.values()),
-}  # dtype classes of the rule language, by name
-
 
 @dataclass(frozen=True, repr=False)
 class QuantizedType(DType):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from coset.rules.algebra import Call, Ref, parts
+from coset.rules.algebra import Call, Ref
+from coset.rules.parts import parts
 from coset.rules.rule import Rule
 
 

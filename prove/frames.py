@@ -14,8 +14,9 @@ from typing import Any
 import networkx as nx
 
 from coset.prove.frame_sorts import PLAIN, Axis, Plain, Row, Sort, Sorts, Unnatural
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.rule import Rule
 

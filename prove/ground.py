@@ -19,10 +19,11 @@ from coset.rules import syntax
 from coset.rules.compile import type_pattern
 from coset.rules.definition import Definition, evaluate_defined, expand
 from coset.rules.elaborate import numerics_of
+from coset.rules.equation import NUMERICS_ORDER, Numerics
 from coset.rules.ground import given, instance
 from coset.rules.literals import array, bindings, type_of
 from coset.rules.names import collect
-from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
 

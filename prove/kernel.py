@@ -21,8 +21,8 @@ from coset.prove.contents import all_terms, by_content, digest, inner_symbols, o
 from coset.prove.facing import Facing, facing
 from coset.prove.folded import CONSTANTS, Folding, computes, leaves_of, refuse_unless, within
 from coset.prove.laws import support
-from coset.rules.applied import decided, matched, right_sides
-from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
+from coset.rules.applied import matched, right_sides, said
+from coset.rules.equation import NUMERICS_ORDER, Equation, Numerics
 
 __all__ = ["CONSTANTS", "Meaning", "Rejected", "Use", "Verdict", "computes", "text_hash", "verify", "within"]
 
@@ -74,22 +74,14 @@ class Verdict:
     unread: Sequence[str]
     reordered: Sequence[str]
 
-    @property
-    def promises(self) -> dict[str, list[str]]:
-        """What rules and definitions promise and except, each with their names."""
-        found: dict[str, list[str]] = {}
-        for name, use in sorted(self.used.items()):
-            found.setdefault(str(use.numerics), []).append(name)
-        return dict(sorted(found.items()))
 
-
-def text_hash(rule: Rule) -> str:
+def text_hash(rule: Equation) -> str:
     """The hash that a certificate names a rule's text by."""
     return hashlib.sha256(rule.text.encode()).hexdigest()
 
 
 def verify(
-    certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None], *,
+    certificate: Certificate, before: Program, after: Program, find: Callable[[str], Equation | None], *,
     meaning: Callable[[Term], Meaning | None], fallback: Callable[[Term, Sequence[Any]], Any], names: Mapping[str, str] | None = None,
     operations: int = OPERATIONS,
 ) -> Verdict:  # fmt: skip
@@ -111,7 +103,7 @@ class _Checker:
     certificate: Certificate
     before: Program
     after: Program
-    find: Callable[[str], Rule | None]
+    find: Callable[[str], Equation | None]
     meaning: Callable[[Term], Meaning | None]
     fallback: Callable[[Term, Sequence[Any]], Any]
     names: Mapping[str, str]
@@ -147,7 +139,7 @@ class _Checker:
         self._joined()
         return self._verdict(steps, found)
 
-    def _rules(self, listed: Any) -> list[Rule]:
+    def _rules(self, listed: Any) -> list[Equation]:
         if not isinstance(listed, list):
             raise Rejected("the certificate lists no rules")
         found = []
@@ -216,7 +208,7 @@ class _Checker:
                 shown = support(given[name], fact, self._known_members, self.classes.find)
                 refuse_unless(shown is not None, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
                 self.folding.looked |= {term for pair in shown or () for term in pair if term.op is CONSTANT}
-        decision = decided(rule, left, given)
+        decision = said(rule, left, given)
         refuse_unless(decision is not None, f"`{rule.name}` does not hold of these terms")
         assert decision is not None
         right = right_sides(rule, decision, given)

@@ -13,8 +13,9 @@ from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import Frames, frames_of
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild, parts
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 

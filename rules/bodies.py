@@ -10,10 +10,10 @@ from coset.ir.term import PARAMETER, TUPLE, Region, make
 from coset.ir.types import Type
 from coset.rules import syntax
 from coset.rules.algebra import Function, Scope, Unbound
+from coset.rules.equation import Kind
 from coset.rules.expansion import Guide, expanded
 from coset.rules.names import Names
 from coset.rules.payloads import FUNCTION
-from coset.rules.rule import Kind
 from coset.rules.scalar import Undefined
 
 

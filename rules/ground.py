@@ -9,14 +9,16 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate, match
+from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate
 from coset.rules.compile import type_pattern
+from coset.rules.equation import Kind, TypePattern
 from coset.rules.instance import Instance
 from coset.rules.literals import Bindings, bindings, type_of
 from coset.rules.names import Names
 from coset.rules.pattern import Application, Variable, applications
-from coset.rules.rule import Kind, Rule, TypePattern
+from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
+from coset.rules.solving import match
 from coset.rules.syntax import RuleError
 
 

@@ -20,8 +20,9 @@ from coset.rules import cache
 from coset.rules.codec import compact
 from coset.rules.definition import definition_of
 from coset.rules.elaborated import CODEC, KeptRule, edge_words, lines_of
+from coset.rules.equation import Numerics
 from coset.rules.parsed import UNREADABLE
-from coset.rules.rule import Numerics, Rule
+from coset.rules.rule import Rule
 
 Phases = tuple[tuple[str, tuple[Rule, ...]], ...]
 

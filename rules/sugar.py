@@ -8,8 +8,9 @@ from coset.ir.errors import Place
 from coset.ir.op import get_op
 from coset.ir.types import I64, DType, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice, parts
+from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice
 from coset.rules.draft import Context, Draft, Hole, Node, type_of
+from coset.rules.parts import parts
 from coset.rules.syntax import RuleError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
 from coset.rules.arithmetic import as_list
 from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, inlined, type_of
+from coset.rules.equation import Kind
 from coset.rules.names import SUGAR, Names, imply
-from coset.rules.rule import Kind
 from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError

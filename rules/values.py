@@ -12,12 +12,12 @@ from coset.ir.op import find_op
 from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Function, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.equation import Kind
 from coset.rules.functions import FUNCTIONS
 from coset.rules.names import SUGAR, Names, imply
 from coset.rules.native import KINDS as NATIVE_KINDS
 from coset.rules.native import PREFIX, all_natives, find_native
 from coset.rules.payloads import FUNCTION
-from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
 
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}

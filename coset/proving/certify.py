@@ -44,8 +44,8 @@ from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
-from coset.rules.applied import decided, matched, right_sides
-from coset.rules.rule import Rule
+from coset.rules.applied import matched, right_sides
+from coset.rules.rule import Rule, decided
 
 
 def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:

@@ -20,6 +20,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
 from coset.own_rules import OwnRules, own_rules, warn
 from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content, dims_by_content
 from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
@@ -32,7 +33,7 @@ from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 from coset.task import permitted_phases, with_witnesses
 
 assert coset.dialects  # imported so that every op and definition is registered
@@ -117,7 +118,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         }
     seconds["prove"] = time.perf_counter() - compared
     if asked.certificate is not None:
-        save_bytes(asked.certificate, certificate.packed())
+        save_bytes(asked.certificate, packed(certificate))
     steps = verdict["steps"]
     return {
         "answer": PROVED, "method": "steps" if steps else "the same terms", **verdict,

@@ -12,6 +12,7 @@ from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.program import Program
+from coset.ir.stored import pieces
 from coset.ir.term import INPUT, Region, Term, intern
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.second.answer import Refused
@@ -280,7 +281,7 @@ def _key(value: Constant) -> str:
     small = dims.size(shape) <= INLINE
     digest.update((f"{value.type.dtype.name}{shape}" if small else str(value.type)).encode())
     if dims.size(shape):
-        for piece in value.pieces():
+        for piece in pieces(value):
             digest.update(piece)
     return digest.hexdigest() if small else f"bytes {digest.hexdigest()}"
 

@@ -13,7 +13,8 @@ from onnx_runs import factors
 
 import coset.dialects
 from coset.ir.evaluate import evaluate
-from coset.ir.op import all_ops, get_op
+from coset.ir.op import get_op
+from coset.ir.registry import all_ops
 from coset.ir.term import absent, input_term, make
 from coset.ir.types import TensorType, TupleType, dtype_of
 from coset.rules.definition import evaluate_defined

@@ -17,7 +17,8 @@ from coset.dialects.onnx_sugar import sugar
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import TypeRuleError, require
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Op, all_ops
+from coset.ir.op import Op
+from coset.ir.registry import all_ops
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import F32, I64, TensorType
 from coset.rules.definition import definition_of, is_defined
