@@ -14,9 +14,11 @@ from google.protobuf.message import DecodeError, EncodeError  # type: ignore[imp
 
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.frontends.onnx_wire import MARK, Malformed, skeleton
-from coset.ir.constants import Constant, FileSpan, constant_of
+from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import size
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
+from coset.ir.span import FileSpan
 from coset.ir.stored import constant_in_file
 from coset.ir.types import DType, TensorType
 

@@ -49,7 +49,7 @@ class Program:
             spelled = set(self.symbols())
             for term in topological((*self.roots, *found.values())):
                 shapes = [dim for type in tensors_in(term.type) for dim in type.shape or ()]
-                spoken.update(symbols_of(term), *map(dims.symbols, shapes))
+                spoken.update(symbols_in(term.type), symbols_of(term))
                 if term.op is INPUT or term.op.has("foreign"):
                     spelled.update(name for dim in shapes if (name := dims.alone(dim)) is not None)
             more = {name: introduces[name] for name in sorted(spoken - spelled - set(found)) if name in introduces}
@@ -74,21 +74,28 @@ class Program:
 
 
 def spelled(terms: Sequence[Term]) -> set[str]:
-    """The symbols in the shapes of `terms`."""
-    return {name for term in terms for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
+    """The symbols in the types of `terms`."""
+    return {name for term in terms for name in symbols_in(term.type)}
 
 
 def symbols_of(term: Term) -> set[str]:
     """The symbols in the attributes of `term`."""
-    found: set[str] = set()
-    stack = [value for _, value in term.attributes]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, tuple):
-            stack += value
-        elif isinstance(value, dims.Poly):
-            found |= dims.symbols(value)
-    return found
+    return {name for _, value in term.attributes for name in symbols_in(value)}
+
+
+def symbols_in(value: Any) -> Iterator[str]:
+    """The dim symbols of a type or an attribute's value."""
+    if isinstance(value, dims.Poly):
+        yield from sorted(dims.symbols(value))
+    elif isinstance(value, TensorType):
+        for dim in value.shape or ():
+            yield from symbols_in(dim)
+    elif isinstance(value, TupleType):
+        for item in value.items:
+            yield from symbols_in(item)
+    elif type(value) is tuple:
+        for item in value:
+            yield from symbols_in(item)
 
 
 def tensors_in(type: Type) -> list[TensorType]:

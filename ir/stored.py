@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from coset.ir.constants import Constant, FileSpan, constant_of
+from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
+from coset.ir.span import FileSpan
 from coset.ir.types import TensorType
 
 PIECE = 1 << 20  # bytes that are read at a time

@@ -17,12 +17,12 @@ from coset.ir.term import Term
 from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
-from coset.rules.arithmetic import Oracle, asking
+from coset.rules.arithmetic import Oracle
 from coset.rules.instance import Instance, symbols_of
-from coset.rules.noted import noting
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
+from coset.rules.watched import asking, noting
 
 MOST_ANSWERS = 1024  # of one instance
 Answers = dict[tuple[str, Poly], bool]

@@ -14,8 +14,8 @@ from coset.ir.op import Op
 from coset.ir.term import Region
 from coset.ir.types import TensorType, Type
 from coset.rules.arithmetic import Undecided, as_list
-from coset.rules.functions import FUNCTIONS
 from coset.rules.judged import JUDGED, judged
+from coset.rules.operations import OPERATIONS
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
 if TYPE_CHECKING:  # the checker of certificates needs no syntax
@@ -32,18 +32,12 @@ class Literal:
 
     value: Any
 
-    def __str__(self) -> str:
-        return f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
-
 
 @dataclass(frozen=True)
 class Ref:
     """A variable of the index algebra: a dim, a pack, a dtype, an attribute."""
 
     name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -52,18 +46,12 @@ class Splice:
 
     value: "Expression | None"
 
-    def __str__(self) -> str:
-        return f"{self.value or ''}.."
-
 
 @dataclass(frozen=True)
 class Listing:
     """A list with spliced lists in it."""
 
     items: tuple["Expression | Splice", ...]
-
-    def __str__(self) -> str:
-        return f"[{', '.join(map(str, self.items))}]"
 
 
 @dataclass(frozen=True)
@@ -72,9 +60,6 @@ class Call:
 
     function: str
     arguments: tuple["Expression", ...]
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
 @dataclass(frozen=True)
@@ -86,16 +71,10 @@ class Comprehension:
     lists: tuple["Expression", ...]
     condition: "Expression"
 
-    def __str__(self) -> str:
-        return f"[{self.item} for {', '.join(self.names)} in {', '.join(map(str, self.lists))} if {self.condition}]"
-
 
 @dataclass(frozen=True)
 class Wild:
     """`_`: any value."""
-
-    def __str__(self) -> str:
-        return "_"
 
 
 @dataclass(frozen=True)
@@ -105,9 +84,6 @@ class TypeOf:
     kind: str
     key: Any
 
-    def __str__(self) -> str:
-        return f"type({self.kind} {self.key})"
-
 
 @dataclass(frozen=True)
 class Scalar:
@@ -115,9 +91,6 @@ class Scalar:
 
     value: "Expression"
     dtype: "Expression"
-
-    def __str__(self) -> str:
-        return f"scalar({self.value}: {self.dtype})"
 
 
 @dataclass(frozen=True)
@@ -129,9 +102,6 @@ class Function:
     free: tuple[Ref, ...]
     dialects: tuple[tuple[str, str], ...]
     ops: tuple[tuple[str, Op], ...]
-
-    def __str__(self) -> str:
-        return self.written.text
 
 
 Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar, Function]
@@ -193,15 +163,16 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             return evaluate(_branch(expression, scope), scope)
         if expression.function in JUDGED:
             return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
-        function: Any = FUNCTIONS.get(expression.function)
-        if function is None and expression.function in SCALAR_FUNCTIONS:
+        compute = OPERATIONS.get(expression.function)
+        if compute is None and expression.function in SCALAR_FUNCTIONS:
             return evaluate_scalar(expression, scope)
-        if function is None:
+        if compute is None:
             from coset.rules.native import find_native  # the user's own functions: few rules call one
 
-            function = find_native(expression.function)
-        assert function is not None, f"there is no function {expression.function}"
-        return function.compute(*(evaluate(argument, scope) for argument in expression.arguments))
+            native = find_native(expression.function)
+            assert native is not None, f"there is no function {expression.function}"
+            compute = native.compute
+        return compute(*(evaluate(argument, scope) for argument in expression.arguments))
     if isinstance(expression, Comprehension):
         return _comprehension(expression, scope)
     if isinstance(expression, TypeOf):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.term import PARAMETER, TUPLE, Region, make
 from coset.ir.types import Type
 from coset.rules import syntax

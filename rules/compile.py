@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from coset.ir.errors import Place
 from coset.ir.op import Op
+from coset.ir.place import Place
 from coset.ir.term import TUPLE
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref

@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from coset.ir.errors import Place
 from coset.ir.op import get_op
+from coset.ir.place import Place
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec, compact

@@ -6,17 +6,20 @@ rests on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import DType, Type
 from coset.rules import payloads
 from coset.rules.algebra import Expression, Function, Listing, Scope, evaluate
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
+
+if TYPE_CHECKING:
+    from coset.ir.place import Place
 
 NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
 # what a promise may except: of `exact` the sign of a zero; of `reassociates` that a NaN and an infinity are exchanged, that one which a
@@ -65,9 +68,6 @@ class TypePattern:
     dtype: Expression
     dims: Listing
 
-    def __str__(self) -> str:
-        return f"{self.dtype}{self.dims}"
-
 
 @dataclass(frozen=True)
 class Attributes:
@@ -92,10 +92,6 @@ class Compiled:
     order: tuple[int, ...]  # the applications of the right side, each after those whose types it reads
     left_order: tuple[int, ...]  # the same of the left side: the order in which an instance is built
     result: tuple[TypePattern, ...]  # the declared results of a definition
-
-    def changed(self, **parts: Any) -> Compiled:
-        """The same with other values of some parts, read whole where it is kept for later."""
-        return Compiled(**({each.name: getattr(self, each.name) for each in fields(Compiled)} | parts))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

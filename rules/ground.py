@@ -12,6 +12,7 @@ from coset.rules import payloads, syntax
 from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate
 from coset.rules.compile import type_pattern
 from coset.rules.equation import Kind, TypePattern
+from coset.rules.expression_text import text
 from coset.rules.instance import Instance
 from coset.rules.literals import Bindings, bindings, type_of
 from coset.rules.names import Names
@@ -74,7 +75,7 @@ def _declared(rule: Rule, scope: Scope) -> str:
             except Undefined:
                 fits = False
             if not fits:
-                return f"`{name}` is {scope.variables[name]}, declared {rule.compiled.types[rule.variables.index(name)]}"
+                return f"`{name}` is {scope.variables[name]}, declared {text(rule.compiled.types[rule.variables.index(name)])}"
         if len(late) == len(equations):
             break  # `decide` judges what these bind
         equations = late

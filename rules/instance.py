@@ -24,7 +24,6 @@ from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound,
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
 from coset.rules.equation import Attributes
-from coset.rules.noted import noting
 from coset.rules.parts import parts
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
@@ -33,6 +32,7 @@ from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
 from coset.rules.uses import bounds, spread_only
+from coset.rules.watched import noting
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
 ROW = 4096  # elements of a row that has all combinations of some numbers

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 from coset.ir.dtype_classes import CLASSES
-from coset.ir.errors import Place
 from coset.ir.op import Op, find_op
+from coset.ir.place import Place
 from coset.ir.registry import loaded_ops
 from coset.ir.types import DTYPES, DType
 from coset.rules import syntax

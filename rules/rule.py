@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.term import AttributeItems, Term, exact_key
 from coset.ir.types import QuantizedType, TensorType, TupleType, Type
 from coset.rules.algebra import Expression, Ref, Scope
 from coset.rules.applied import arguments
-from coset.rules.arithmetic import equal, questioned
-from coset.rules.equation import NUMERICS_ORDER, Decision, Equation, Numerics, RuleTypeError, right_side
+from coset.rules.arithmetic import equal
+from coset.rules.equation import NUMERICS_ORDER, Compiled, Decision, Equation, Numerics, RuleTypeError, right_side
+from coset.rules.expression_text import text
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
 from coset.rules.solving import in_classes, match, solve
+from coset.rules.watched import questioned
 
 if TYPE_CHECKING:  # a search needs no syntax
     from coset.rules import syntax
@@ -178,7 +180,7 @@ class Rule(Equation):
             for declared, type in zip(self.compiled.result, actual, strict=True)
         )
         if not fits:
-            declared = ", ".join(map(str, self.compiled.result))
+            declared = ", ".join(map(text, self.compiled.result))
             raise RuleTypeError(f"`{self.family}` declares {declared} but its meaning is {root}", place=self.place)
 
     def _same_type(self, left: Type, right: Type) -> bool:
@@ -203,6 +205,11 @@ class Rule(Equation):
             place=self.place,
             help="both sides of a rule have one type",
         )
+
+
+def with_parts(compiled: Compiled, **parts: Any) -> Compiled:
+    """The same with other values of some parts, read whole where it is kept for later."""
+    return Compiled(**({each.name: getattr(compiled, each.name) for each in fields(Compiled)} | parts))
 
 
 def ops_in(pattern: Pattern) -> frozenset[str]:

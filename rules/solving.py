@@ -11,7 +11,7 @@ from typing import Any
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Poly
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.term import Region
 from coset.rules.algebra import (
     Call,
@@ -31,7 +31,7 @@ from coset.rules.algebra import (
 from coset.rules.applied import parted
 from coset.rules.arithmetic import as_list, same
 from coset.rules.equation import Kind, RuleTypeError
-from coset.rules.functions import FUNCTIONS
+from coset.rules.operations import OPERATIONS
 from coset.rules.scalar import Undefined, element_of, scalar_constant
 
 SOLVED = ("+", "-", "%", "negate")  # what `match` reads from right to left
@@ -101,10 +101,10 @@ def _solve(call: Call, value: Any, scope: Scope) -> bool:
     first, second = call.arguments
     if call.function == "%":  # the canonical representative: x % n == v is solved by x = v
         bound = evaluate(second, scope)
-        return same(FUNCTIONS["%"].compute(value, bound), value) and match(first, value, scope)
+        return same(OPERATIONS["%"](value, bound), value) and match(first, value, scope)
     try:
         known = evaluate(second, scope)
-        return match(first, FUNCTIONS["-" if call.function == "+" else "+"].compute(value, known), scope)
+        return match(first, OPERATIONS["-" if call.function == "+" else "+"](value, known), scope)
     except Unbound:
         known = evaluate(first, scope)
     rest = dims.subtract(value, known) if call.function == "+" else dims.subtract(known, value)

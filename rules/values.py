@@ -7,8 +7,8 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
-from coset.ir.errors import Place
 from coset.ir.op import find_op
+from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Function, Listing, Literal, Ref, Splice, TypeOf, Wild
