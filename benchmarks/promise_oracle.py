@@ -17,11 +17,12 @@ import ml_dtypes
 import numpy as np
 
 from coset.dialects.expansion import expanded
+from coset.ir.builtin import absent
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, Term, absent, get, input_term, make, rebuild, topological
+from coset.ir.term import CONSTANT, Term, get, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, TupleType
 from coset.rules.applied import built
 from coset.rules.definition import evaluate_defined

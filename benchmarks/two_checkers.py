@@ -39,9 +39,10 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, intern, make
 from coset.pipeline import optimize
 from coset.prove import second
+from coset.prove.certificate import Rejected
 from coset.prove.certificate_file import packed as packed_certificate
 from coset.prove.certificate_file import read_certificate
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.prove.second import programs, reading
 from coset.prove.second.classes import Contents, below
 from coset.proving.meanings import DEFINED, meaning

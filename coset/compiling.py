@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from coset.backends.torch_package import INSTALL
 from coset.backends.tuning_profile import reading
 from coset.egraph.limits import Limits
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 from coset.ir.suggestions import like
 from coset.lower import Check, Lowering, lower
 from coset.own_rules import not_shown_lines

@@ -21,11 +21,12 @@ from coset.dialects.hub_tensors import numbers
 from coset.dialects.hub_terms import reshape, splat
 from coset.dialects.stablehlo_regions import result_flops
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.evaluate import Fallback, region_function
 from coset.ir.op import Array, Attribute, Attributes, Op, Signature, register
-from coset.ir.term import DIMS, TUPLE, Region, Term, constant, get, make
+from coset.ir.term import TUPLE, Region, Term, constant, get, make
 from coset.ir.types import I64, TensorType, Type, tensor
 from coset.rules.definition import evaluate_defined
 

@@ -7,6 +7,7 @@ value. The operands rule; a value that contradicts `shape` is refused. Each op's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +73,7 @@ def dynamic_reshape_type(name: str, operands: Sequence[Type], attributes: Attrib
 def dynamic_reshape(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """The same elements in row-major order."""
     shape = known_shape(term, _ints(arrays[1]), binding)
-    if dims.size(shape) != arrays[0].size:
+    if prod(shape) != arrays[0].size:
         raise CosetError(f"`{term.op.name}` cannot give {arrays[0].shape} the shape {shape}: the number of elements differs")
     return arrays[0].reshape(shape)
 

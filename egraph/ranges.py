@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.term import AttributeItems, Term, absent, input_term, make
+from coset.ir.term import AttributeItems, Term, input_term, make
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads
 from coset.rules.applied import built

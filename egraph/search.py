@@ -42,7 +42,7 @@ from coset.ir.term import AttributeItems, Term, topological
 from coset.ir.types import TupleType
 from coset.rules import payloads
 from coset.rules.equation import RuleTypeError
-from coset.rules.judged import provide
+from coset.rules.judges import provide
 from coset.rules.rule import Rule
 
 WAITING = 10_000  # matches, above which those that were refused are dropped

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import mul
 from typing import Union
 
 from coset.ir.errors import CosetError, UnboundDim
@@ -217,13 +216,6 @@ def alone(dim: Dim) -> str | None:
     return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else None
 
 
-def factors(dim: Dim) -> frozenset[str] | None:
-    """The names of the symbols that `dim` is a product of, with a positive number or without; None where it is no such product."""
-    ((monomial, coefficient),) = dim.terms if isinstance(dim, Poly) and len(dim.terms) == 1 else (((), dim),)
-    plain = isinstance(coefficient, int) and coefficient > 0 and not any(atom.args for atom in monomial)
-    return frozenset(atom.name for atom in monomial) if plain else None
-
-
 def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
     """`dim` with every symbol of `binding` replaced; the result is canonical again."""
     if isinstance(dim, int):
@@ -251,60 +243,3 @@ def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
         names = tuple(sorted(symbols(value)))
         raise UnboundDim(f"dim `{dim}` needs a value for {', '.join(names)}", names)
     return value
-
-
-_TOKEN = re.compile(r"\d+|[A-Za-z_][\w.:/@]*|[-+*(),]")
-
-
-def parse(text: str) -> Dim:
-    """The dim that `str` writes as `text`.
-
-    Raises:
-        CosetError: no dim is written so.
-    """
-    tokens = _TOKEN.findall(text)[::-1]
-    try:
-        found = _read_sum(tokens)
-    except (IndexError, KeyError):
-        found = 0
-    if tokens or str(found) != text:
-        raise CosetError(f"`{text}` is no dim as it is written")
-    return found
-
-
-def _read_sum(tokens: list[str]) -> Dim:
-    """What the last tokens say, which are taken away."""
-    total: Dim = 0
-    while True:
-        sign = {"-": -1, "+": 1}.get(tokens[-1])
-        if sign is not None:
-            tokens.pop()
-        total = add(total, multiply(sign or 1, _read_product(tokens)))
-        if not tokens or tokens[-1] in "),":
-            return total
-
-
-def _read_product(tokens: list[str]) -> Dim:
-    total: Dim = 1
-    while True:
-        head = tokens.pop()
-        factor: Dim
-        if head.isdigit():
-            factor = int(head)
-        elif tokens and tokens[-1] == "(":
-            arguments = [(tokens.pop(), _read_sum(tokens))[1] for _ in range(2)]
-            tokens.pop()
-            factor = FUNCTIONS[head](*arguments)
-        else:
-            factor = symbol(head)
-        if isinstance(factor, Poly) and len(factor.terms) > 1:  # a product of sums may be as long as their numbers of terms multiply to
-            raise CosetError(f"`{factor}` is written as a factor")
-        total = multiply(total, factor)
-        if not tokens or tokens[-1] != "*":
-            return total
-        tokens.pop()
-
-
-def size(shape: Iterable[int]) -> int:
-    """The number of elements of a static shape."""
-    return reduce(mul, shape, 1)

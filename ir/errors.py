@@ -38,10 +38,6 @@ class TypeRuleError(CosetError):
     """Operands, attributes or regions that an op's type rule refuses."""
 
 
-class MissingExtra(CosetError):
-    """An optional tool that is not installed; the message says which extra brings it."""
-
-
 def require(condition: bool, message: str) -> None:
     """Raise `TypeRuleError(message)` unless `condition`: the guard that type rules are made of."""
     if not condition:

@@ -10,18 +10,21 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from coset.ir.dim_text import parse
+from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, is_number
 
 LARGEST = 1 << 26  # B of a certificate, unpacked, at most
 MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
+LONGEST_DIM = 300  # letters of a dim
 MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 
 
 def packed(certificate: Certificate) -> bytes:
     """The bytes of the file; the same for the same certificate."""
     rows = (certificate.head, *certificate.lines, {"end": len(certificate.lines)})
-    texts = (json.dumps(row, separators=(",", ":")) for row in rows)
+    texts = (json.dumps(row, separators=(",", ":"), default=_as_text) for row in rows)
     return gzip.compress("".join(text + "\n" for text in texts).encode(), 9, mtime=0)
 
 
@@ -63,7 +66,7 @@ def _read(text: bytes) -> Line:
     if not isinstance(line, dict):
         raise ValueError("a line is no object")
     if b"\\u" in text:
-        json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
+        json.dumps(line, ensure_ascii=False, default=_as_text).encode()  # half a letter, which no message could say
     return line
 
 
@@ -71,7 +74,23 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("an object has a key twice")
-    return found
+    dim = found.get("dim")
+    return {"dim": _dim(dim)} if len(found) == 1 and isinstance(dim, str) else found
+
+
+def _dim(text: str) -> Poly:
+    if len(text) > LONGEST_DIM:
+        raise ValueError("a dim is too long")
+    try:
+        return parse(text)
+    except CosetError as error:
+        raise ValueError(error.message) from None
+
+
+def _as_text(value: object) -> str:
+    """What JSON has for a value of a line that is none of its own: a dim."""
+    assert isinstance(value, Poly), value
+    return str(value)
 
 
 def _no_number(text: str) -> Any:

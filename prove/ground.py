@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import TensorType, TupleType
 from coset.prove.promise import difference_of
 from coset.prove.sample import results, sides

@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 
 from coset.dialects.expansion import expanded
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, Term, absent, constant, get, input_term, topological
+from coset.ir.term import CONSTANT, Term, constant, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers

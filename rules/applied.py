@@ -7,7 +7,7 @@ from typing import Any
 
 from coset.ir.constants import Constant
 from coset.ir.term import AttributeItems, Region, Term, exact_key
-from coset.ir.types import QuantizedType, TensorType, TupleType, Type
+from coset.ir.types import DType, TensorType, TupleType, Type
 from coset.rules import payloads
 from coset.rules.algebra import (
     Call,
@@ -99,7 +99,7 @@ def _holds(rule: Equation, attributes: Sequence[AttributeItems], variable_types:
         if not all(name in named and _fits(expression, named.pop(name), scope) for name, expression in expected.items):
             return False
         if expected.rest is not None:
-            if any(isinstance(value, QuantizedType) and value.axis is not None for value in named.values()):
+            if any(isinstance(value, DType) and value.along is not None for value in named.values()):
                 return False  # scales along a dim: the op computes something else at each place, and the rule does not say where it is
             if exact_key(values[expected.rest]) != exact_key(tuple(sorted(named.items()))):
                 return False

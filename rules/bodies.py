@@ -12,8 +12,7 @@ from coset.rules import syntax
 from coset.rules.algebra import Function, Scope, Unbound
 from coset.rules.equation import Kind
 from coset.rules.expansion import Guide, expanded
-from coset.rules.names import Names
-from coset.rules.payloads import FUNCTION
+from coset.rules.names import FUNCTION, Names
 from coset.rules.scalar import Undefined
 
 

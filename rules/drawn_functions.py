@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from coset.ir.builtin import OPAQUE
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import Op, Signature
-from coset.ir.term import OPAQUE, PARAMETER, Region, Term, check_regions, constant, get, make
+from coset.ir.term import PARAMETER, Region, Term, check_regions, constant, get, make
 from coset.ir.types import TensorType, Type
 from coset.rules.algebra import Expression, Function, Literal, Ref, Scope, Unbound, region_of
 from coset.rules.equation import Attributes

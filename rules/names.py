@@ -19,6 +19,7 @@ from coset.rules.functions import FUNCTIONS
 from coset.rules.syntax import RuleError
 
 # Element types that need no declaration; every other dtype variable is declared with its class, `G: float`.
+FUNCTION = "function"  # the kind of names that stand for payload functions
 CONVENTIONAL = {"T": "any", "F": "float", "I": "int"}
 ATTRIBUTE_KINDS = (
     "int", "float", "bool", "string", "ints", "floats", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from coset.ir.place import Place
 from coset.ir.term import AttributeItems, Term, exact_key
-from coset.ir.types import QuantizedType, TensorType, TupleType, Type
+from coset.ir.types import DType, TensorType, TupleType, Type
 from coset.rules.algebra import Expression, Ref, Scope
 from coset.rules.applied import arguments
 from coset.rules.arithmetic import equal
@@ -155,7 +155,7 @@ class Rule(Equation):
                 equations.append((expression, named.pop(name)))
             if expected.rest is not None:
                 rest = tuple(sorted(named.items()))
-                if any(isinstance(value, QuantizedType) and value.axis is not None for value in named.values()):
+                if any(isinstance(value, DType) and value.along is not None for value in named.values()):
                     return False  # scales along a dim: the op computes something else at each place, and the rule does not say where it is
                 known = scope.values.setdefault(expected.rest, rest)
                 if known is not rest and exact_key(known) != exact_key(rest):

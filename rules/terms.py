@@ -18,7 +18,7 @@ from coset.rules.arithmetic import as_list
 from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, inlined, type_of
 from coset.rules.equation import Kind
 from coset.rules.expression_text import text
-from coset.rules.names import SUGAR, Names, imply
+from coset.rules.names import FUNCTION, SUGAR, Names, imply
 from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
@@ -244,7 +244,7 @@ class Drafter:
         return inlined(region, [self.term(argument, None) for argument in call.plain], call.place)
 
     def application(self, call: syntax.Invocation, context: Context | None) -> Node:
-        if self.names.kinds.get(call.name, Kind("")).word == payloads.FUNCTION:
+        if self.names.kinds.get(call.name, Kind("")).word == FUNCTION:
             return self.called(call)
         arguments: list[syntax.Expression] = []
         for argument in call.arguments:

@@ -20,7 +20,7 @@ from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, Rejected
 from coset.prove.contents import (
     by_content,
     digest,
@@ -33,7 +33,7 @@ from coset.prove.contents import (
     resized,
     set_apart,
 )
-from coset.prove.kernel import Rejected, text_hash, verify
+from coset.prove.kernel import text_hash, verify
 from coset.prove.writing import alike_of, term_line
 from coset.proving.alike import by_values, drawn
 from coset.proving.apart import with_own_constants

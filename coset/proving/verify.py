@@ -11,8 +11,9 @@ from typing import Any
 import coset.dialects
 from coset.ir.op import find_op
 from coset.own_rules import own_rules, warn
+from coset.prove.certificate import Rejected
 from coset.prove.certificate_file import read_certificate
-from coset.prove.kernel import ASSURANCES, FOLDED, Rejected, Use, Verdict, verify
+from coset.prove.kernel import ASSURANCES, FOLDED, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
 from coset.rules.definition import definition_of, is_defined

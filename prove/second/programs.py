@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from coset.ir import dims
@@ -278,9 +279,9 @@ def _key(value: Constant) -> str:
             text = item if isinstance(item, bytes) else str(item).encode()
             digest.update(len(text).to_bytes(8, "little") + text)
         return digest.hexdigest()
-    small = dims.size(shape) <= INLINE
+    small = prod(shape) <= INLINE
     digest.update((f"{value.type.dtype.name}{shape}" if small else str(value.type)).encode())
-    if dims.size(shape):
+    if prod(shape):
         for piece in pieces(value):
             digest.update(piece)
     return digest.hexdigest() if small else f"bytes {digest.hexdigest()}"

@@ -19,10 +19,11 @@ from coset.dialects.mlir_text import TEXT_OF_DTYPE, dense_text, type_text
 from coset.frontends.stablehlo import import_stablehlo
 from coset.frontends.stablehlo_module import new_context
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, Term
+from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
 from coset.lowering.stablehlo import print_stablehlo
 

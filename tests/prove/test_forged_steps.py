@@ -14,10 +14,10 @@ from coset.dialects.hub_terms import broadcast, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, F32, I32, TensorType
-from coset.prove.certificate import Certificate
+from coset.prove.certificate import Certificate, Rejected
 from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS, answered
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning

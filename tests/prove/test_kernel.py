@@ -19,10 +19,10 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make, rebuild, topological
 from coset.ir.types import F32, TensorType
-from coset.prove.certificate import Certificate, decode
+from coset.prove.certificate import Certificate, Rejected, decode
 from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.contents import by_content, digest
-from coset.prove.kernel import Rejected, Verdict, verify
+from coset.prove.kernel import Verdict, verify
 from coset.prove.writing import encode
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
