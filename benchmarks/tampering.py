@@ -145,8 +145,6 @@ def _damaged(value: dict[str, Any], draw: random.Random) -> None:
     if "dim" in value:
         squared = multiply(symbol("batch"), symbol("batch"))
         value["dim"] = draw.choice([add(value["dim"], 1), multiply(2, value["dim"]), symbol("n"), squared])
-            [add(value["dim"], 1), multiply(2, value["dim"]), symbol("n"), multiply(symbol("batch"), symbol("batch"))]
-        )
     elif "float" in value:
         value["float"] = draw.choice(["0x1.8p+1", "nan", "-" + value["float"]])
     else:

@@ -195,7 +195,8 @@ class Folding:
             return
         moved = len(leaves) == 1 and not computes(term) and all(map(self._is_new, leaves))
         refuse_unless(moved, "the value stands for a rounded number already")
-        self._record(*leaves, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
+        for leaf in leaves:
+            self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
 
     def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool, leaves: set[Term]) -> None:
         """Take a rounded constant for what it is computed as, from others."""
