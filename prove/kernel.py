@@ -112,7 +112,7 @@ class _Checker:
 
     def run(self) -> Verdict:
         head = self.certificate.head
-        if head.keys() != HEAD or head["format"] != FORMAT or not is_number(head["version"], VERSION):
+        if not isinstance(head, dict) or head.keys() != HEAD or head["format"] != FORMAT or not is_number(head["version"], VERSION):
             raise Rejected("the head says something else", help="names of inputs and outputs are given by --map AFTER_NAME=BEFORE_NAME")
         for key, program in (("before", self.before), ("after", self.after)):
             if head[key] != digest(program):

@@ -35,7 +35,7 @@ def test_turned_arrays_have_the_elements_of_their_copies(monkeypatch: pytest.Mon
 
 def test_a_large_one_is_copied_in_blocks() -> None:
     array = np.arange(3_000_000, dtype=np.float32).reshape(1000, 3000).T
-    assert array.nbytes > constants.PIECE
+    assert array.nbytes > constants.LARGE
     assert constant_of(array).key == constant_of(array.copy()).key
 
 

@@ -365,3 +365,34 @@ def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
         assert "make it again with `coset optimize --certificate`" in str(refused.value.help)
     with pytest.raises(CosetError, match="no certificate"):
         read_certificate(tmp_path / "absent")
+
+
+RAW: list[Any] = [
+    None, [], 3, "line", {}, {1: 2}, {"term": None}, {"term": {}}, {"term": ["stablehlo.negate", [0.0], {}]},
+    {"term": ["stablehlo.negate", [True], {}]}, {"term": ["stablehlo.negate", (0,), {}]}, {"term": ["stablehlo.negate", [-1], {}]},
+    {"term": ["stablehlo.transpose", [1], {"permutation": [1, False]}]}, {"term": ["stablehlo.transpose", [1], {"permutation": [1.0, 0]}]},
+    {"term": ["stablehlo.transpose", [1], {"permutation": (1, 0)}]}, {"term": ["stablehlo.transpose", [1], {"permutation": {"dim": "n"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [{"dim": "n"}], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [N], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [{"dim": 3}], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [3], "dimension": 0, "dtype": F32}]},
+    {"computed": 1.0}, {"computed": [1]}, {"computed": True}, {"rounded": [1, 2.0]}, {"rounded": (1, 2)}, {"dims": {}}, {"dims": [(1, 2)]},
+    {"apart": [1]}, {"meaning": "1"}, {"rule": 0.0, "left": [0], "right": [0]}, {"rule": True, "left": [0], "right": [0]},
+    {"rule": 0, "left": (0,), "right": [0]}, {"rule": 0, "left": [0], "right": [0], "more": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", RAW, ids=repr)
+def test_the_checker_rests_on_nothing_that_the_reader_of_files_looks_at(line: Any) -> None:
+    """Lines that no file can give, or that its reader refuses, are refused by themselves, at their place."""
+    before, after, certificate = example()
+    check(certificate, before, after)
+    with pytest.raises(Rejected, match="line 2:"):
+        check(Certificate(certificate.head, [line, *certificate.lines]), before, after)
+
+
+@pytest.mark.parametrize("head", [None, [], {}, {"format": 1}], ids=repr)
+def test_nor_is_a_head_taken_that_says_nothing(head: Any) -> None:
+    before, after, certificate = example()
+    with pytest.raises(Rejected):
+        check(Certificate(head, certificate.lines), before, after)
