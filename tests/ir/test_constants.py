@@ -18,7 +18,7 @@ from coset.ir.types import F32, TensorType
 
 def test_turned_arrays_have_the_elements_of_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn orders of axes, steps and spread axes; blocks of every size."""
-    monkeypatch.setattr(constants, "PIECE", 0)
+    monkeypatch.setattr(constants, "LARGE", 0)
     draw = np.random.default_rng(0)
     for _ in range(300):
         monkeypatch.setattr(constants, "BLOCK", int(draw.integers(1, 9)))
