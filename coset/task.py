@@ -292,7 +292,7 @@ def _solve(
 
 def wanted_roots(task: Task) -> tuple[Term, ...]:
     """What is searched: the program's roots, and what its dim symbols are read from."""
-    return (*task.program.roots, *task.program.sources().values())
+    return (*task.program.roots, *task.program.sources.values())
 
 
 def refuse_idle(target: Target, solved: Solved) -> None:

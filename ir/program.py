@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from coset.ir import dims
@@ -36,11 +37,12 @@ class Program:
 
     def unread(self) -> tuple[Term, ...]:
         """The inputs that no output depends on, neither on their values nor on dims that only they have."""
-        needed = [term for term in topological((*self.roots, *self.sources().values())) if term.op is INPUT]
+        needed = [term for term in topological((*self.roots, *self.sources.values())) if term.op is INPUT]
         known = spelled(needed)
         return tuple(term for term in self.inputs if term not in needed and spelled([term]) <= known)
 
-    def sources(self) -> dict[str, Term]:
+    @cached_property
+    def sources(self) -> Mapping[str, Term]:
         """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
         introduces: Mapping[str, Term] = self.source.get("introduces", {})
         found: dict[str, Term] = {}
@@ -48,10 +50,10 @@ class Program:
             spoken: set[str] = set()
             spelled = set(self.symbols())
             for term in topological((*self.roots, *found.values())):
-                shapes = [dim for type in tensors_in(term.type) for dim in type.shape or ()]
                 spoken.update(symbols_in(term.type), symbols_of(term))
                 if term.op is INPUT or term.op.has("foreign"):
-                    spelled.update(name for dim in shapes if (name := dims.alone(dim)) is not None)
+                    shapes = [type.shape or () for type in tensors_in(term.type)]
+                    spelled.update(name for shape in shapes for dim in shape if (name := dims.alone(dim)) is not None)
             more = {name: introduces[name] for name in sorted(spoken - spelled - set(found)) if name in introduces}
             if not more:
                 break
@@ -60,7 +62,7 @@ class Program:
 
     def with_sources(self, terms: Sequence[Term]) -> "Program":
         """The same program with `terms` in place of its `sources`, in their order."""
-        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources(), terms, strict=True))}
+        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources, terms, strict=True))}
         return replace(self, source={**self.source, "introduces": introduces})
 
     def with_roots(self, roots: tuple[Term, ...]) -> "Program":
@@ -88,14 +90,13 @@ def symbols_in(value: Any) -> Iterator[str]:
     if isinstance(value, dims.Poly):
         yield from sorted(dims.symbols(value))
     elif isinstance(value, TensorType):
-        for dim in value.shape or ():
-            yield from symbols_in(dim)
+        yield from symbols_in(value.shape or ())
     elif isinstance(value, TupleType):
-        for item in value.items:
-            yield from symbols_in(item)
+        yield from symbols_in(value.items)
     elif type(value) is tuple:
         for item in value:
-            yield from symbols_in(item)
+            if not isinstance(item, int):
+                yield from symbols_in(item)
 
 
 def tensors_in(type: Type) -> list[TensorType]:

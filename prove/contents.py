@@ -47,7 +47,7 @@ def by_content(program: Program) -> Program:
 
 def _mapped(program: Program, change: Callable[[Term], Term]) -> Program:
     """The program with what `change` makes of each of its terms."""
-    sources = tuple(program.sources().values())
+    sources = tuple(program.sources.values())
     count, total = len(program.roots), len(program.roots) + len(sources)
     ends = rewritten((*program.roots, *sources, *program.inputs), change)
     return replace(program.with_sources(ends[count:total]).with_roots(ends[:count]), inputs=ends[total:])
@@ -212,7 +212,7 @@ def _free(name: str, given: set[str]) -> Dim:
 
 def all_terms(program: Program) -> list[Term]:
     """The terms that a program's roots need, and then those that only its dims need."""
-    return list(topological((*program.roots, *program.sources().values())))
+    return list(topological((*program.roots, *program.sources.values())))
 
 
 def gives_dims(term: Term) -> bool:

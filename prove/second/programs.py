@@ -36,7 +36,7 @@ INLINE = 16  # elements of a constant whose key is over the elements alone
 
 def ordered(program: Program) -> list[Term]:
     """The terms of a program in the order of their numbers."""
-    sources = program.sources()
+    sources = program.sources
     return below([*program.roots, *(sources[name] for name in sorted(sources))])
 
 
