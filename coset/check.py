@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from coset.backends.onnxruntime import Session, Unending
-from coset.feeds import Case, Draw, Feed, cases, trials
+from coset.feeds import INFINITE, OTHER_SIZES, Case, Draw, Feed, cases, trials, with_other_sizes
+from coset.infinities import LOST, Exact, exact_outputs, problem_at_infinities
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
@@ -30,6 +32,7 @@ MOST_NOISE = 0.1
 WAITING = {"session.intra_op.allow_spinning": "0"}  # threads sleep between nodes: spinning took two fifths of a comparison's processor time
 UNOPTIMIZED = Running("off")
 MEASURED = ("", "inputs", "inputs and constants", "inputs, constants and results")  # what was moved, after each measurement
+EXTREME = ("huge", "nan", INFINITE)  # cases on which a level of the runtime may be another program than without it
 SHAKEN_BYTES = 512 << 20  # of weights, up to which the constants are moved too
 
 
@@ -65,11 +68,17 @@ class CheckReport:
     reasons: list[str] = field(default_factory=list)  # why they are, where it is known
     apart: str = ""  # how the original itself is another at the options of this run; then it was compared with that
     measured: str = "inputs and constants"  # which were moved by one rounding error to measure the noise of the original
+    feeds: dict[str, Feed] = field(default_factory=dict, repr=False)  # the inputs by case
 
     @property
     def ok(self) -> bool:
         """True when at least one case ran and every output of every case is within its tolerance."""
         return bool(self.cases) and all(difference.ok for difference in self.differences)
+
+    @property
+    def problems(self) -> set[str]:
+        """What is wrong with the outputs that differ; empty words for one that is only too far off."""
+        return {difference.problem for difference in self.differences if not difference.ok}
 
     @property
     def worst(self) -> Difference | None:
@@ -99,13 +108,25 @@ class CheckReport:
         }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
-    """One case with the original's outputs, and how far rounding errors were seen to move each."""
+    """One case with the original's outputs, how far rounding errors were seen to move each, and the exact outputs, once they are asked
+    for."""
 
     case: Case
     outputs: Feed
     noise: dict[str, float]
+    exact: Feed | None = None
+
+    def exactly(self, program: Program, name: str) -> Exact:
+        """What gives the exact values of an output."""
+
+        def values() -> Any:
+            if self.exact is None:
+                self.exact = exact_outputs(program, self.case.feed)
+            return self.exact.get(name)
+
+        return values
 
 
 class Oracle:
@@ -115,8 +136,9 @@ class Oracle:
     moved results of every node, which tells what other sums inside the nodes may do.
     """
 
-    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0, draw: Draw = cases) -> None:
-        """Find numbers for the free dims that the original runs with, and its outputs on the inputs that `draw` makes of `seed`.
+    def __init__(self, model: Any, program: Program, given: Mapping[str, int], *, seed: int = 0, draw: Draw | None = None) -> None:
+        """Find numbers for the free dims that the original runs with, and its outputs on the inputs that `draw` makes of `seed` (None: the
+        usual ones, also with other numbers for dims that are not `given`).
 
         Raises:
             CosetError: the original does not load or does not run on any drawn input.
@@ -124,7 +146,7 @@ class Oracle:
         self.skipped: list[str] = []
         self.runs: list[Run] = []
         self.binding: dict[str, int] = {}
-        self._model, self._program, self._seed, self._draw = model, program, seed, draw
+        self._model, self._program, self._seed, self._draw = model, program, seed, draw or with_other_sizes(cases, given)
         self._measures = [self._move_inputs, self._move_constants, self._move_results]  # of noise, the cheapest first
         refusal = self._run(model, program, given)
         usual = next((run for run in self.runs if run.case.name == "normal"), self.runs[0] if self.runs else None)
@@ -147,6 +169,8 @@ class Oracle:
                 except Unending:
                     raise  # with other numbers it would hardly be faster
                 except CosetError as error:
+                    if case.name == OTHER_SIZES:
+                        continue  # they are a choice of ours
                     refusal = error.message
                     self.skipped.append(case.name)
                     if case.name == "normal":
@@ -157,10 +181,13 @@ class Oracle:
                 break
         return refusal
 
-    def compare(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
-        """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal). It is run without optimization,
-        or as `running` says. Where the runtime's own optimizer makes another program of the original too (a NaN that its pooling drops),
-        the result need only be that one: the report says so under `apart`.
+    def compare(
+        self, model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()
+    ) -> CheckReport:
+        """Run `model` on every case and compare; with `exact` every bit counts (all NaNs being equal), else `exceptions` are those of the
+        rules that it rests on. It is run without optimization, or as `running` says. Where the runtime's own optimizer changes the original
+        too on inputs that are huge or not finite (a NaN that its pooling drops), the result need only be that: the report says so under
+        `apart`. What it changes on ordinary inputs is a fault of that level.
 
         Most programs stay within a few roundings of their outputs. Only for one that does not is the original's own noise measured, which
         takes as long as all the rest.
@@ -169,29 +196,39 @@ class Oracle:
         results = [session.run(run.case.feed) for run in self.runs]
         del session  # before the original is loaded again
         while True:
-            report = self._report(results, exact=exact)
+            report = self._report(results, exact=exact, exceptions=exceptions)
             if report.ok or exact or not self._measures:
-                return report if report.ok or running is None else self._beside(report, results, running)
+                ordinary = any(not each.ok and each.case not in EXTREME for each in report.differences)
+                return report if report.ok or running is None or ordinary else self._beside(report, results, running, exceptions)
             self._measures.pop(0)()
 
-    def _beside(self, report: CheckReport, results: Sequence[Feed], running: Running) -> CheckReport:
+    def _beside(self, report: CheckReport, results: Sequence[Feed], running: Running, exceptions: AbstractSet[str]) -> CheckReport:
         """`results` against the original run with the same options, or `report` where they differ from that too."""
         session = _session(self._model, running)
         own = [replace(run, outputs=session.run(run.case.feed)) for run in self.runs]
-        again = self._report(results, own, exact=False)
+        again = self._report(results, own, exact=False, exceptions=exceptions)
         return replace(again, apart=str(report.worst)) if again.ok else report
 
-    def _report(self, results: Sequence[Feed], runs: Sequence[Run] | None = None, *, exact: bool) -> CheckReport:
+    def _report(
+        self, results: Sequence[Feed], runs: Sequence[Run] | None = None, *, exact: bool, exceptions: AbstractSet[str]
+    ) -> CheckReport:
         report = CheckReport(self.binding, [], [], list(self.skipped), measured=MEASURED[len(MEASURED) - 1 - len(self._measures)])
         for run, found in zip(self.runs if runs is None else runs, results, strict=True):
             case, outputs = run.case, run.outputs
             report.cases.append(case.name)
+            report.feeds[case.name] = case.feed
             if list(found) != list(outputs):
                 report.differences.append(Difference(case.name, "", np.inf, np.inf, 0.0, f"outputs are {list(found)}, not {list(outputs)}"))
                 continue
             for name, expected in outputs.items():
                 usual = self._usual.get(name)
-                report.differences.append(difference(case.name, name, expected, found[name], run.noise[name], exact=exact, usual=usual))
+                beyond = run.exactly(self._program, name)
+                report.differences.append(
+                    difference(
+                        case.name, name, expected, found[name], run.noise[name], exact=exact, usual=usual, beyond=beyond,
+                        exceptions=exceptions,
+                    )
+                )  # fmt: skip
         return report
 
     def _move_inputs(self) -> None:
@@ -239,12 +276,14 @@ def _listen(run: Run, session: Session, feed: Feed) -> None:
         run.noise[name] = max(run.noise[name], largest_step(value, run.outputs[name]))
 
 
-LOST = "a NaN is lost"  # the problem of a difference
-
-
-def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool, usual: float | None = None) -> Difference:
+def difference(
+    case: str, name: str, expected: Any, got: Any, noise: Any, *, exact: bool, usual: float | None = None, beyond: Exact | None = None,
+    exceptions: AbstractSet[str] = frozenset(),
+) -> Difference:  # fmt: skip
     """Compare one output, whose largest element is of the size `usual` on normal inputs (None: not known). What is no tensor must be
-    equal; so must anything that is no float."""
+    equal; so must anything that is no float. Where the output is not finite the other one has the same infinity or NaN, or what is
+    `beyond`, as the `exceptions` of the rules that were used allow (`problem_at_infinities`); `INFINITE` among them allows what rules may
+    make of infinite inputs."""
     if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
         same = _equal_values(expected, got)
         return Difference(case, name, 0.0 if same else np.inf, 0.0, 0.0, "" if same else "another value")
@@ -255,13 +294,18 @@ def difference(case: str, name: str, expected: Any, got: Any, noise: Any, *, exa
         same = bool(np.array_equal(expected, got))
         return Difference(case, name, 0.0 if same else 1.0, 0.0, 0.0, "" if same else "another value")
     left, right = wide(expected), wide(got)
-    finite = np.isfinite(left)
+    judged = np.ones(left.shape, bool)
+    if case == INFINITE and not exact and exceptions & {"nonfinite", INFINITE}:  # behind an exchange there may be anything, by a tanh, say
+        judged = ~(np.isnan(left) | np.isnan(right))
+    finite = np.isfinite(left) & judged
     if exact:
         same = bool(np.array_equal(left, right, equal_nan=True) and np.array_equal(_signs(left[finite]), _signs(right[finite])))
-    # where the original is not finite its value says nothing about rounding; but what was finite must stay so, and NaN stay NaN
     problem = "a new NaN or infinity" if not np.isfinite(right[finite]).all() else ""
-    if case == "nan" and np.isnan(left).any() and not np.isnan(right[np.isnan(left)]).all():
-        problem = LOST
+    if not problem and not exact and not np.isfinite(left).all():
+        if left.dtype.kind == "c":  # its parts are exchanged by each product
+            problem = LOST if not np.isnan(right[np.isnan(left) & judged]).all() else ""
+        else:
+            problem = problem_at_infinities(expected, got, beyond, exceptions, judged)
     with np.errstate(invalid="ignore", over="ignore"):
         step = np.abs(left[finite] - right[finite])
         scale = float(np.max(np.abs(left[finite]), initial=0.0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from coset.check import CheckReport, breaking_rule, difference
 from coset.fault import Made, first_fault
-from coset.feeds import Case, cases
+from coset.feeds import Case
 from coset.flow import Refused
 from coset.ir.program import Program
 from coset.lowering.kernel import Plan
@@ -36,7 +36,7 @@ def refusal(original: Program, task: Task, report: CheckReport, candidate: Candi
     message = f"the package differs from the model ({what}); it is not handed out"
     if candidate.plan is None:
         return Refused(message, rule=None, check=report, help=f"restrict --numerics, or {OTHER}; please report the model")
-    case = next(case for case in cases(original, report.binding) if case.name == worst.case)
+    case = Case(worst.case, report.feeds[worst.case])
     task.job.progress("looking for the kernel at fault")
     fault = first_fault(candidate.program, candidate.plan, case, report.binding, candidate.made, amplified=amplified, plain=candidate.plain)
     if fault is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from coset.ir import dims
@@ -17,6 +18,8 @@ from coset.ir.evaluate import describe
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
+from coset.noise import weight_bytes
+from coset.whole_numbers import plain_integers
 
 Feed = dict[str, np.ndarray[Any, Any]]
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
@@ -27,12 +30,16 @@ MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
 DRAWN_BYTES = 8  # for each element: numbers are drawn as f64
 SHARE = 4  # of the machine's memory inputs may take one in so many
 APART = 8  # between the numbers of two dims that are to differ
+INFINITE, OTHER_SIZES = "infinite", "normal, of other sizes"  # names of cases
+ONES, HALVES = np.array([0.0, -0.0, 1.0, -1.0]), np.array([0.0, -0.0, *(sign * half / 2 for half in range(1, 5) for sign in (1, -1))])
+FEW, LIGHT, MOST_TURNS = 64, 1 << 16, 12  # elements of inputs, bytes of weights, cases
+SMALL = 9  # the largest of small integers
 BATCH_NAMES = ("batch", "b", "n", "batch_size", "N", "B")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, wide)."""
+    """One set of inputs and what is special about it (normal, negative, zeros, huge, nan, infinite, wide)."""
 
     name: str
     feed: Feed
@@ -59,8 +66,10 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
         yield dict(given)
         return
 
+    batches = _batches(program)
+
     def sizes(candidate: int) -> dict[str, int]:
-        return {**given, **{name: 1 if name in BATCH_NAMES else candidate for name in free}}
+        return {**given, **{name: 1 if name in batches else candidate for name in free}}
 
     small = [found for found in map(sizes, DIM_CANDIDATES) if sum(_drawn_bytes(program, found).values()) <= _most_drawn()]
     yield from small or [sizes(DIM_CANDIDATES[0])]
@@ -81,7 +90,7 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     """
     found = bindings(program, given)
     first = next(found)
-    free = [name for name in program.symbols() if name not in given and name not in BATCH_NAMES]
+    free = [name for name in program.symbols() if name not in given and name not in _batches(program)]
     apart = {**first, **{name: first[name] + APART * place for place, name in enumerate(free)}}
     if len(free) > 1 and sum(_drawn_bytes(program, apart).values()) <= _most_drawn():
         yield apart
@@ -89,13 +98,41 @@ def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int
     yield from found
 
 
+def _batches(program: Program) -> set[str]:
+    """The dims that are called as those of a batch are, and lead the others of an input."""
+    shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None and len(type.shape) > 1]
+    return {name for shape in shapes if (name := dims.alone(shape[0])) in BATCH_NAMES and name is not None}
+
+
+def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
+    """What `draw` makes, and its normal inputs again with the numbers of the dims that are not `given` the other way round, where these
+    differ: what holds of one order of sizes only is no program."""
+
+    def drawn(program: Program, binding: Mapping[str, int], seed: int) -> Iterator[Case]:
+        yield from draw(program, binding, seed)
+        free = [name for name in binding if name not in given and name not in _batches(program)]
+        turned = {**binding, **{name: binding[other] for name, other in zip(free, reversed(free), strict=True)}}
+        if turned == dict(binding):
+            return
+        try:
+            first = next(draw(program, turned, seed), None)
+        except CosetError:  # they are too many numbers then
+            return
+        if first is not None:
+            yield Case(OTHER_SIZES, first.feed)
+
+    return drawn
+
+
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """Inputs of growing nastiness. Integers stay small, so that what is an index into a table stays in it; where the tables are seen, all
-    of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
-    tables = _tables(program, binding)
+    """Inputs of growing nastiness. Integers that are read as anything but numbers are 0 and 1, so that what is an index into a table stays
+    in it; where the tables are seen, all of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits
+    too."""
+    tables, plain = _tables(program, binding), plain_integers(program)
     _refuse_vast(program, binding)
-    for name in ("normal", "second", "negative", "zeros", "huge", "nan", "wide"):
-        rng = np.random.default_rng([seed, *name.encode()])
+    again = [f"second {number}" for number in range(2, _turns(program, binding) + 1)]
+    for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, "wide"):
+        rng, name = np.random.default_rng([seed, *called_so.encode()]), called_so.partition(" ")[0]
         feed: Feed = {}
         floats = wider = False
         for term in program.inputs:
@@ -106,9 +143,23 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
             floats = floats or type.dtype.kind in ("float", "complex")
             span = _span(type.dtype, tables.get(called, ())) if name == "wide" else None
             wider = wider or span is not None
-            feed[called] = _draw(rng, name, type.dtype, shape) if span is None else _spread(span, type.dtype, shape, seed)
-        if wider or name in ("normal", "second", "zeros") or (floats and name != "wide"):
-            yield Case(name, feed)
+            if span is not None:
+                feed[called] = _spread(span, type.dtype, shape, seed)
+            elif called in plain:
+                feed[called] = _number(rng, name, type.dtype, shape)
+            else:
+                feed[called] = _draw(rng, name, type.dtype, shape)
+        special = floats or (plain and name in ("negative", "huge"))
+        if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
+            yield Case(called_so, feed)
+
+
+def _turns(program: Program, binding: Mapping[str, int]) -> int:
+    """How many cases of whole and half numbers there are: several where inputs have few elements, so that numbers of several inputs come
+    together, and running the program takes no time."""
+    bytes = _drawn_bytes(program, binding)
+    few = max(bytes.values(), default=0) <= FEW * DRAWN_BYTES and weight_bytes(program) <= LIGHT
+    return min(MOST_TURNS, 2 * FEW * DRAWN_BYTES // max(1, min(bytes.values()))) if few and bytes else 1
 
 
 def _refuse_vast(program: Program, binding: Mapping[str, int]) -> None:
@@ -198,6 +249,20 @@ def _spread(span: tuple[int, int], dtype: DType, shape: Sequence[int], seed: int
     return order[(seed * count + np.arange(count)) % len(order)].reshape(shape).astype(dtype.numpy)
 
 
+def _number(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Integers that may have any value: small ones, of both signs where the type has them, or those at the ends of its range."""
+    ends = ml_dtypes.iinfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    low, high = int(ends.min), int(ends.max)
+    if case == "zeros":
+        return np.zeros(shape, dtype.numpy)
+    if case == "huge":
+        chosen = np.array([low, low + 1, high - 1, high, high // 2, high // 3, 0, 1], object)
+        return np.asarray(rng.choice(chosen, shape)).astype(dtype.numpy)
+    drawn = rng.integers(-SMALL, SMALL + 1, shape)
+    drawn = -np.abs(drawn) if case == "negative" else drawn
+    return np.clip(drawn if low else np.abs(drawn), low, high).astype(dtype.numpy)
+
+
 def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     if dtype.kind == "bool":
         return np.zeros(shape, np.bool_) if case == "zeros" else rng.integers(0, 2, shape).astype(np.bool_)
@@ -208,18 +273,22 @@ def _draw(rng: np.random.Generator, case: str, dtype: DType, shape: Sequence[int
     values = rng.standard_normal(shape)
     if case == "negative":
         values = -np.abs(values)
+    elif case == "second":
+        # few numbers: many are equal, and zeros of both signs are among them
+        values = rng.choice(ONES if values.size < FEW and rng.integers(0, 2) else HALVES, shape)
     elif case == "zeros":
-        values = np.zeros(shape)
+        values = np.where(rng.integers(0, 2, shape) == 1, -0.0, 0.0)
     elif case == "huge":
         values = values * _huge(dtype)
     elif case == "nan" and values.size:
         values.reshape(-1)[rng.integers(values.size)] = np.nan
+    elif case == INFINITE and values.size:
+        for infinity in (np.inf, -np.inf)[: max(1, min(2, values.size // 2))]:
+            values.reshape(-1)[rng.integers(values.size)] = infinity
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(dtype.numpy)
 
 
 def _huge(dtype: DType) -> float:
     # the fourth root of the largest number: squares and products of two stay finite, so that only sums of many can overflow
-    import ml_dtypes
-
     return float(ml_dtypes.finfo(dtype.numpy).max) ** 0.25 if dtype.kind == "float" else 1e9  # type: ignore[no-untyped-call]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ from coset.rules.rule import Rule
 from coset.targets.running import Running
 from coset.targets.target import Target
 from coset.task import Searched, Task, finish, keeps_every_bit, refuse_idle, solve_task, wanted_roots, with_witnesses
-from coset.usage import Usage, used_rules
+from coset.usage import Usage, exceptions_of, used_rules
 from coset.weights import Scales, scales_of
 
 LEFT_OUT = 3  # rules without which a program is tried again
@@ -57,7 +58,9 @@ class Refused(CosetError):
 class Compare(Protocol):
     """The model at a path beside the original, on the original's cases."""
 
-    def __call__(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport: ...
+    def __call__(
+        self, model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()
+    ) -> CheckReport: ...
 
 
 class Flow(Protocol):
@@ -124,14 +127,14 @@ def run_flow(flow: Flow, path: Path, started: float) -> tuple[Program, dict[str,
             begun = time.perf_counter()
             progress("comparing with the original")
             compare = compare or flow.comparison(task, folder)
-            check, exact = compare(path, exact=made.exact), made.exact
+            check, exact = compare(path, exact=made.exact, exceptions=made.exceptions), made.exact
             if exact and not check.ok and not _keeps_bits(task, flow, compare, folder / flow.attempt):
-                check, exact = compare(path, exact=False), False
+                check, exact = compare(path, exact=False, exceptions=made.exceptions), False
             if check.ok:
                 scales = scales or scales_of(task.program, check.binding)
                 check = scales.compare(check, made.program)
             if check.ok:
-                settled = _settled(task, flow, compare, made.program, path, made.wanted)
+                settled = _settled(task, flow, compare, made, path)
             else:
                 heavy = None if scales is None else scales.compare
                 family = _broken_by(task, flow, compare, check, folder / flow.attempt, len(left_out), exact=exact, heavy=heavy)
@@ -191,6 +194,11 @@ class _Made:
     seconds: Seconds
     known: Searched
 
+    @property
+    def exceptions(self) -> frozenset[str]:
+        """What the rules that it rests on except."""
+        return exceptions_of(self.usage)
+
 
 def _make(task: Task, flow: Flow, path: Path, *, prices: Target | None = None, known: Searched | None = None) -> _Made:
     started = time.perf_counter()
@@ -240,8 +248,8 @@ def _raced(
             continue
         roots.add(other.program.roots)
         flow.write(other.program, place, options)
-        compared = compare(place, exact=other.exact)
-        same = compared.ok and (options is None or compare(place, exact=False, running=options).ok)
+        compared = compare(place, exact=other.exact, exceptions=other.exceptions)
+        same = compared.ok and (options is None or compare(place, exact=False, running=options, exceptions=other.exceptions).ok)
         call = flow.timed(place, options, task) if same else None
         if call is not None:
             tried[index] = (other, compared, place)
@@ -298,20 +306,20 @@ def _ours(rule: Rule) -> bool:
     return Path(rule.place.file).resolve().parent in (LIBRARY, DIALECTS)
 
 
-def _settled(task: Task, flow: Flow, compare: Compare, program: Program, path: Path, wanted: Running | None) -> running.Settled | None:
-    """The options with which `program`, written at `path` with those `wanted`, is handed out; written again where they are others.
+def _settled(task: Task, flow: Flow, compare: Compare, made: _Made, path: Path) -> running.Settled | None:
+    """The options with which what was made, written at `path` with those `wanted`, is handed out; written again where they are others.
 
     The runtime's optimizer rounds where it likes: that is held to the tolerance, also where the rules keep every bit.
     """
     sessions = task.job.target.sessions
-    if wanted is None or sessions is None:
+    if made.wanted is None or sessions is None:
         return None
     task.job.progress("comparing as it will be run")
     return running.settle(
-        wanted,
+        made.wanted,
         sessions.levels,
-        lambda options: compare(path, exact=False, running=options),
-        lambda options: flow.write(program, path, options),
+        lambda options: compare(path, exact=False, running=options, exceptions=made.exceptions),
+        lambda options: flow.write(made.program, path, options),
     )
 
 
@@ -329,7 +337,8 @@ def _culprit(task: Task, flow: Flow, compare: Compare, attempt: Path, *, exact: 
         solved, _ = solve_task(task, kept, flow.printable(task))
         optimized, folded = finish(task, solved)
         flow.write(optimized, attempt, None)
-        found = compare(attempt, exact=exact and _exact(flow, folded, used_rules(solved)))
+        usage = used_rules(solved)
+        found = compare(attempt, exact=exact and _exact(flow, folded, usage), exceptions=exceptions_of(usage))
         return found.ok and (heavy is None or heavy(found, optimized).ok)
 
     return breaking_rule([rule.name for phase in task.phases for rule in phase.rules], passes)

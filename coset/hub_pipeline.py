@@ -8,6 +8,7 @@ ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,12 +115,13 @@ class StableHloOut(_HubFlow):
     def comparison(self, _: Task, __: Path) -> Compare:
         """The text is imported again."""
 
-        def compare(model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+        def compare(model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()) -> CheckReport:
             assert running is None
             written = import_stablehlo(model)
             report = against_reference(
-                self.original, lambda feed: values_in_order(self.original, written, feed), self.job.dims, exact=exact
-            )
+                self.original, lambda feed: values_in_order(self.original, written, feed), self.job.dims, exact=exact,
+                exceptions=exceptions,
+            )  # fmt: skip
             _interpret(self.original, written, report)
             return report
 
@@ -151,9 +153,9 @@ class OnnxOut(_HubFlow):
     def comparison(self, _: Task, __: Path) -> Compare:
         """Run by ONNX Runtime, without its optimizer."""
 
-        def compare(model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+        def compare(model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()) -> CheckReport:
             assert running is None
-            return against_reference(self.original, Session(model, level="off").run, self.job.dims, exact=exact)
+            return against_reference(self.original, Session(model, level="off").run, self.job.dims, exact=exact, exceptions=exceptions)
 
         return compare
 
@@ -184,9 +186,11 @@ def _renamed(original: Program, written: Program, feed: Feed) -> Feed:
     return {str(theirs.attribute("name")): feed[ours.attribute("name")] for ours, theirs in names}
 
 
-def compare_files(first: str, second: str, given: Mapping[str, int]) -> CheckReport:
+def compare_files(
+    first: str, second: str, given: Mapping[str, int], *, exact: bool = False, exceptions: AbstractSet[str] = frozenset()
+) -> CheckReport:
     """The program in `second`, run by ONNX Runtime or evaluated, beside the evaluator's values of that in `first`. Inputs and outputs
-    correspond by their order.
+    correspond by their order. Where it is to be `exact` every bit counts; `exceptions` as those of `difference`.
 
     Raises:
         CosetError: a file cannot be read, or the programs have different numbers of inputs or outputs.
@@ -196,14 +200,14 @@ def compare_files(first: str, second: str, given: Mapping[str, int]) -> CheckRep
         if len(ours) != len(theirs):
             raise CosetError(f"`{first}` has {len(ours)} {what}, but `{second}` has {len(theirs)}")
     if is_stablehlo(second):
-        return against_reference(original, lambda feed: values_in_order(original, other, feed), given)
+        return against_reference(original, lambda feed: values_in_order(original, other, feed), given, exact=exact, exceptions=exceptions)
     session = Session(second, level="off")
 
     def run(feed: Feed) -> Feed:
         results = session.run(_renamed(original, other, feed))
         return {ours: results[theirs] for (ours, _), (theirs, _) in zip(original.outputs, other.outputs, strict=True)}
 
-    return against_reference(original, run, given)
+    return against_reference(original, run, given, exact=exact, exceptions=exceptions)
 
 
 def _interpret(original: Program, written: Program, report: CheckReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,16 @@ class KeptValues:
         write(shown, folder / SHOWN)
         return KeptValues(task, outputs, Oracle(folder / SHOWN, shown, task.job.dims))
 
-    def __call__(self, model: Any, *, exact: bool, running: Running | None = None) -> CheckReport:
+    def __call__(
+        self, model: Any, *, exact: bool, running: Running | None = None, exceptions: AbstractSet[str] = frozenset()
+    ) -> CheckReport:
         """The comparison of the outputs where they differ, else that of the outputs and the kept values."""
-        report = self.outputs(model, exact=exact, running=running)
+        report = self.outputs(model, exact=exact, running=running, exceptions=exceptions)
         if not report.ok:
             return report
         copy = Path(model).with_name(f"copy-{SHOWN}")
         try:
             copy_with_outputs(Path(model), outputs_of(self.task.program, unlisted(self.task.program)), copy)
-            return self.values.compare(copy, exact=exact, running=running)
+            return self.values.compare(copy, exact=exact, running=running, exceptions=exceptions)
         finally:
             copy.unlink(missing_ok=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from coset.check import LOST, CheckReport, difference, largest
+from coset.check import CheckReport, Run, difference, largest
 from coset.feeds import Case, Draw, Feed, cases, trials
 from coset.fold import fallback_for
 from coset.frontends.onnx import import_model
 from coset.frontends.stablehlo import import_stablehlo
+from coset.infinities import LOST
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
@@ -48,7 +51,7 @@ def read_program(model: Any) -> Program:
 def against_reference(
     program: Program, run: Callable[[Feed], Feed], given: Mapping[str, int], *, amplified: float = 1.0, sums: float = 1.0,
     exact: bool = False, seed: int = 0, plain: Callable[[Feed], Feed] | None = None, opened: Program | None = None, overlooks: str = "",
-    draw: Draw = cases,
+    draw: Draw = cases, exceptions: AbstractSet[str] = frozenset(),
 ) -> CheckReport:  # fmt: skip
     """`run` beside the evaluator's values of `program` on drawn and adversarial inputs, those of `draw`. `amplified`: how many roundings of
     an input one operand of a product may be off, `sums`: how many of a result its sum; `exact`: every bit counts; `seed`: of the inputs.
@@ -58,6 +61,7 @@ def against_reference(
     (`near_overflow`), infinities are not judged, nor is what roundings explain where they move most of an output (a variance that is
     infinite in one order and not in another). `opened`: the program in ops of the algebra, whose noise is taken: what nodes read that were
     kept cannot be moved. `overlooks`: why a NaN may be lost by `run`, which the report says under `apart` where one is.
+    `exceptions`: those of the rules that `run` rests on.
 
     Raises:
         CosetError: the evaluator runs the program on no drawn input.
@@ -68,24 +72,26 @@ def against_reference(
         usual: dict[str, float] = {}  # the largest element of each output on the first inputs
         for case, expected, noise in expected_values(program, binding, report, seed, opened or program, draw=draw):
             report.cases.append(case.name)
-            results = run(case.feed)
+            report.feeds[case.name] = case.feed
+            results, own_run = run(case.feed), Run(case, expected, {})
             usual = usual or {name: largest(value) for name, value in expected.items()}
             roundings: Feed | None = None  # the noise of what ops compute, which is measured where the rest does not explain a difference
             beside: tuple[Feed, str | None] | None = None  # what plain code gives, and what is near overflow: asked for once a case
             for name, value in expected.items():
-                found = difference(case.name, name, value, results[name], noise[name] * amplified, exact=exact)
+                judge = partial(difference, case.name, name, beyond=own_run.exactly(program, name), exceptions=exceptions)
+                found = judge(value, results[name], noise[name] * amplified, exact=exact)
                 explained = False  # whether roundings explain it, if not as much of the output may be noise
                 if not (found.ok or found.problem or exact):
                     roundings = roundings or noise_of_results(opened or program, case.feed)
                     more = np.maximum(noise[name] * amplified, roundings[name] * sums)
-                    found = difference(case.name, name, value, results[name], more, exact=False, usual=usual[name])
-                    explained = not found.ok and difference(case.name, name, value, results[name], more, exact=False).ok
+                    found = judge(value, results[name], more, exact=False, usual=usual[name])
+                    explained = not found.ok and judge(value, results[name], more, exact=False).ok
                 if not found.ok and (found.problem or explained) and plain is not None and not exact:
                     beside = beside or (plain(case.feed), near_overflow(program, case.feed))
                     own, near = beside
                     judged = found  # a finite difference is never excused by what plain code gives
                     if not explained:
-                        judged = difference(case.name, name, own[name], results[name], noise[name] * amplified, exact=exact)
+                        judged = judge(own[name], results[name], noise[name] * amplified, exact=exact)
                     if not judged.ok and near is not None:
                         apart = apart or f"{found}; {near} may overflow in another order"
                         continue

@@ -13,8 +13,9 @@ from coset.check import CheckReport
 from coset.feeds import cases
 from coset.frontends.onnx_tensors import open_model
 from coset.ir.errors import CosetError
+from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.targets.running import KEY, Running, parse_running
+from coset.targets.running import AS_STORED, KEY, Running, parse_running
 from coset.targets.target import Target
 from coset.task import Task
 
@@ -45,7 +46,8 @@ def chosen(target: Target, program: Program, seconds: float) -> Running | None:
     known = not program.symbols() and not any(term.op.has("foreign") or term.regions for term in program.terms())
     alone = known and seconds < sessions.alone.value
     disabled = sessions.disabled.keys() - (frozenset() if _stacks(program) else sessions.stacked)
-    return Running(sessions.levels[0], tuple(sorted(disabled)), 1 if alone else None)
+    dequantizes = any(describe(term).rpartition(".")[2] == "DequantizeLinear" for term in program.terms())
+    return Running(sessions.levels[0], tuple(sorted(disabled)), 1 if alone else None, ((AS_STORED, "1"),) if dequantizes else ())
 
 
 def _stacks(program: Program) -> bool:

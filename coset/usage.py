@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from coset.regionwise import Solved
-from coset.rules.rule import Rule
+from coset.rules.equation import EXCEPTIONS
+from coset.rules.rule import Rule, permitted
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,14 @@ class Usage:
             "name": self.rule.name, "count": self.count, "numerics": promise, "assurance": self.rule.assurance,
             "range": dict(self.rule.grades),
         }  # fmt: skip
+
+
+def exceptions_of(usage: Iterable[Usage]) -> frozenset[str]:
+    """What a result that rests on these rules excepts; a word weaker than `reassociates` says nothing of infinities and NaN."""
+    found: set[str] = set()
+    for each in usage:
+        found |= each.rule.numerics.exceptions if permitted(each.rule.numerics, "reassociates") else set(EXCEPTIONS)
+    return frozenset(found)
 
 
 def used_rules(solved: Solved) -> list[Usage]:

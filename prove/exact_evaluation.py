@@ -17,8 +17,8 @@ import numpy as np
 from coset.dialects.expansion import expanded
 from coset.ir.constants import Constant, constant_of
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, Region, Term, constant, make, topological
-from coset.ir.types import DTYPES, DType, TensorType, TupleType, dtype_of
+from coset.ir.term import CONSTANT, GET, Region, Term, constant, make, rebuild, topological
+from coset.ir.types import DTYPES, DType, TensorType, TupleType, Type, dtype_of
 from coset.prove.error_bound import evaluate_bounded
 from coset.rules.functions import FUNCTIONS
 
@@ -68,25 +68,27 @@ def _wide_array(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind not in "biuO" and dtype_of(array.dtype).kind == "float" else array
 
 
-def widened(roots: Sequence[Term], numbers: Numbers, *, real: bool = False) -> list[Term]:
+def widened(roots: Sequence[Term], numbers: Numbers, *, real: bool = False, around: bool = False) -> list[Term]:
     """`roots` with definitions opened, f64 in the place of every float type, and conversions that round as ops of their own, unless all
-    numbers are `real`.
+    numbers are `real`. Opaque nodes have no exact evaluation: it goes `around` them, which compute in their own types, where it may.
 
     Raises:
-        Narrow: an op draws numbers, or a type is no plain number.
+        Narrow: an op draws numbers, a type is no plain number, or a node is opaque.
     """
     results: set[Term] = set()
     opened = expanded(roots, lambda _: False, results)
-    return _widened(opened, _Sense(numbers, real, results - set(roots)))
+    return _widened(opened, _Sense(numbers, real, results - set(roots), around))
 
 
 @dataclass(frozen=True)
 class _Sense:
-    """What counts: the exact numbers of constants, whether all numbers are real, and the results of ops that were opened."""
+    """What counts: the exact numbers of constants, whether all numbers are real, the results of ops that were opened, and whether opaque
+    nodes compute in their own types."""
 
     numbers: Numbers
     real: bool
     results: Set[Term]
+    around: bool
 
 
 def _widened(roots: Sequence[Term], sense: _Sense) -> list[Term]:
@@ -97,8 +99,12 @@ def _widened(roots: Sequence[Term], sense: _Sense) -> list[Term]:
 
 
 def _wide(term: Term, operands: Sequence[Term], sense: _Sense) -> Term:
-    if term.op.name in _REFUSED or term.op.has("foreign"):
+    opaque = term.op.has("foreign")
+    if term.op.name in _REFUSED or (opaque and not sense.around):
         raise Narrow(term.op.name)
+    if opaque:
+        own = [_narrowed(x, operand.type) for x, operand in zip(operands, term.operands, strict=True)]
+        return _plain(rebuild(term, own))
     if term.op is CONSTANT:
         return _number(term, sense.numbers)
     if term.op.name == "stablehlo.convert":
@@ -109,7 +115,18 @@ def _wide(term: Term, operands: Sequence[Term], sense: _Sense) -> Term:
         plain = _cast(operands[0], term.operands[0].tensor.dtype)
         return _cast(make(term.op, (plain,), dict(term.attributes)), _type(term.tensor.dtype))
     attributes = {name: _attribute(value) for name, value in term.attributes}
-    return make(term.op, operands, attributes, tuple(_region(region, sense) for region in term.regions))
+    made = make(term.op, operands, attributes, tuple(_region(region, sense) for region in term.regions))
+    return _plain(made) if term.op is GET else made  # a part of what an opaque node gives
+
+
+def _narrowed(x: Term, type: Type) -> Term:
+    """A wide operand in its own type again."""
+    return _cast(x, type.dtype) if isinstance(type, TensorType) else x
+
+
+def _plain(x: Term) -> Term:
+    """A value in the wide type of its kind, where it has one type."""
+    return _cast(x, _type(x.tensor.dtype)) if isinstance(x.type, TensorType) else x
 
 
 def _number(term: Term, numbers: Numbers) -> Term:
@@ -204,10 +221,8 @@ def _left_the_range(term: Term, operands: Sequence[Any], value: Any, *, vanishes
     array = np.asarray(value)
     if name in ("reduce", "reduce_window") and not floats[0].size:
         return False  # the extreme of nothing is infinite and was not computed
-    if not np.isfinite(array).all() and all(np.isfinite(x).all() for x in floats) and name not in _OTHER_POLES:
-        place = _POLES.get(name)
-        if place is None or not (floats[min(place, len(floats) - 1)] == 0).any():
-            return not (np.isnan(array).any() and not np.isinf(array).any() and place is None and name in _UNDEFINED)
+    if overflows(name, array, [(bool(np.isfinite(x).all()), bool((x == 0).any())) for x in floats]):
+        return True
     if name not in _VANISHING or not vanishes:  # a result that is next to nothing differs from others as 0 does
         return False
     small = (np.abs(array) < np.finfo(np.float64).tiny) & np.isfinite(array)
@@ -216,6 +231,17 @@ def _left_the_range(term: Term, operands: Sequence[Any], value: Any, *, vanishes
     shapes = [x for x in floats if x.shape in ((), array.shape)]
     whole = np.logical_and.reduce([np.broadcast_to((x != 0) & np.isfinite(x), array.shape) for x in shapes])
     return bool((small & (whole if name in ("multiply", "divide") else np.isfinite(np.broadcast_to(shapes[0], array.shape)))).any())
+
+
+def overflows(name: str, value: Array, operands: Sequence[tuple[bool, bool]]) -> bool:
+    """Whether a value of the op is infinite only because f64 has no such number. `operands`: of each float one whether all are finite, and
+    whether there is a 0."""
+    if np.isfinite(value).all() or not all(finite for finite, _ in operands) or name in _OTHER_POLES:
+        return False
+    place = _POLES.get(name)
+    if place is not None and operands[min(place, len(operands) - 1)][1]:
+        return False
+    return not (np.isnan(value).any() and not np.isinf(value).any() and place is None and name in _UNDEFINED)
 
 
 _UNDEFINED = frozenset({"sqrt", "asin", "acos", "acosh", "sine", "cosine", "power", "log"})  # NaN of numbers out of their domain

@@ -5,17 +5,17 @@ A judge keeps to its time by itself (`prove/deadline.py`); the system ends the p
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from time import process_time
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import coset.ir.sent
 from coset.ir.errors import CosetError
@@ -50,32 +50,36 @@ def judged(
         return {name: judge(name) for name in names}
     found: dict[str, T] = {}
     waiting = list(reversed(names))
-    with _hired(judge, seconds, min(workers, len(names))) as hired:
-        busy: dict[Connection, str] = {}
+    busy: dict[Connection, tuple[_Worker[T], str]] = {}
+    gc.collect()
+    gc.freeze()  # no worker looks through what it shares with this process, which would copy it
+    try:
         while waiting or busy:
-            for worker in hired:
-                if waiting and worker.pipe not in busy:
-                    busy[worker.pipe] = waiting.pop()
-                    worker.pipe.send(busy[worker.pipe])
+            while waiting and len(busy) < workers:
+                worker = _Worker(judge, waiting[-1], seconds)
+                busy[worker.pipe] = worker, waiting.pop()
             for pipe in wait(list(busy)):
-                worker = next(each for each in hired if each.pipe is pipe)
-                name = busy.pop(worker.pipe)
+                worker, name = busy.pop(cast(Connection, pipe))
                 try:
-                    said = worker.said()
+                    found[name] = worker.said()
                 except Ended as error:
-                    said = ended(name, error)
-                    hired[hired.index(worker)] = _Worker(judge, seconds)
-                found[name] = said
+                    found[name] = ended(name, error)
+                finally:
+                    worker.end()
+    finally:
+        for worker, _ in busy.values():
+            worker.end()
+        gc.unfreeze()
     return found
 
 
 class _Worker(Generic[T]):
-    """A process that is asked for one name after the other."""
+    """A process that judges one name: what it says does not depend on what others were asked before."""
 
-    def __init__(self, judge: Callable[[str], T], seconds: float | None) -> None:
+    def __init__(self, judge: Callable[[str], T], name: str, seconds: float | None) -> None:
         context = multiprocessing.get_context("fork")  # rules are taken along, not sent
         self.pipe, other = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_work, args=(other, judge, seconds, os.getpid()), daemon=True)
+        self.process: BaseProcess = context.Process(target=_work, args=(other, judge, name, seconds, os.getpid()), daemon=True)
         self.process.start()
         other.close()
 
@@ -89,7 +93,7 @@ class _Worker(Generic[T]):
         try:
             answer, error = self.pipe.recv()
         except (EOFError, OSError):
-            self.end()
+            self.process.join()
             code = self.process.exitcode or 0
             how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
             raise Ended(f"its process ended with {how}", late=code == -signal.SIGXCPU) from None
@@ -100,8 +104,6 @@ class _Worker(Generic[T]):
 
     def end(self) -> None:
         """End the process, if it is there."""
-        with suppress(OSError):
-            self.pipe.send(None)  # it is not closed for the worker: those that were forked later hold it too
         self.pipe.close()
         self.process.join(1.0)
         if self.process.is_alive():
@@ -109,34 +111,17 @@ class _Worker(Generic[T]):
             self.process.join()
 
 
-@contextmanager
-def _hired(judge: Callable[[str], T], seconds: float | None, count: int) -> Iterator[list[_Worker[T]]]:
-    hired = [_Worker(judge, seconds) for _ in range(count)]
-    try:
-        yield hired
-    finally:
-        for worker in hired:
-            worker.end()
-
-
-def _work(pipe: Connection, judge: Callable[[str], T], seconds: float | None, parent: int) -> None:
+def _work(pipe: Connection, judge: Callable[[str], T], name: str, seconds: float | None, parent: int) -> None:
     end_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-    while True:
-        try:
-            name = pipe.recv()
-        except EOFError:
-            return
-        if name is None:
-            return
-        if seconds is not None:
-            _limit(seconds)
-        try:
-            pipe.send((judge(name), None))
-        except CosetError as error:
-            pipe.send((None, CosetError(error.message, place=error.place, help=error.help)))
-        except Exception:
-            pipe.send((None, traceback.format_exc()))
+    if seconds is not None:
+        _limit(seconds)
+    try:
+        pipe.send((judge(name), None))
+    except CosetError as error:
+        pipe.send((None, CosetError(error.message, place=error.place, help=error.help)))
+    except Exception:
+        pipe.send((None, traceback.format_exc()))
 
 
 def _limit(seconds: float) -> None:

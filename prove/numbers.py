@@ -34,7 +34,7 @@ _MARKS = (0.87109375, 1.31640625, 2.70703125, 0.41796875)  # exact in f32, round
 _OTHERS = (0.67578125, 1.83984375, 3.36328125, 0.29296875)  # the same: a number of a definition stays what it is where marks are others
 _COMPUTED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "negate": "negate"}
 _ROUNDED = {**_COMPUTED, "sqrt": "sqrt"}  # one operation of numbers of a type: rounded once, it is that of the type (`rules/scalar.py`)
-_MILLISECONDS = 1000
+_STEPS = 5_000_000  # of Z3, about a second
 # what a number is taken for: e to any power, the negative of that, 0, any number, any positive and finite float
 POSITIVE, NEGATIVE, NOTHING, ANY, FINITE = "+", "-", "0", "", "finite"
 Signs = Mapping[str, str]
@@ -296,7 +296,7 @@ def _signs(rule: Rule, name: str) -> tuple[str, ...]:
     def possible(case: Any) -> bool:
         solver = z3.Solver()
         solver.add(*told, case)
-        return not obligations.unsatisfiable(solver, f"`{name}` has this sign", milliseconds=_MILLISECONDS)
+        return not obligations.unsatisfiable(solver, f"`{name}` has this sign", steps=_STEPS)
 
     cases = ((POSITIVE, number > 0), (NEGATIVE, number < 0), (NOTHING, number == 0))
     return tuple(sign for sign, case in cases if possible(case))

@@ -62,27 +62,28 @@ def about(rule: str, instance: Sequence[Term] = ()) -> None:
         _record.rule, _record.instance = rule, instance
 
 
-def unsatisfiable(solver: Any, asked: str, *, milliseconds: int | None = None) -> bool:
-    """Whether Z3 shows that nothing is as the `solver` asserts, with its steps, in the time that is left and in so many `milliseconds`.
+def unsatisfiable(solver: Any, asked: str, *, steps: int) -> bool:
+    """Whether Z3 shows that nothing is as the `solver` asserts, with so many of its `steps` and in the time that is left.
 
-    `asked` says in a few words what is asserted.
+    `asked` says in a few words what is asserted. Z3 takes another way where it was asked other things before, so an entry is judged in a
+    process of its own (`prove/judging.py`).
 
     Raises:
         Late: the time that was set around it is over.
     """
     import z3
 
+    solver.set("rlimit", steps)
     rest = left()
-    own = [limit for limit in (milliseconds, None if rest is None else max(LEAST, round(rest * 1000))) if limit is not None]
-    if own:
-        solver.set("timeout", min(own))
+    if rest is not None:
+        solver.set("timeout", max(LEAST, round(rest * 1000)))
     assertions = solver.sexpr() if _record is not None else ""  # before the answer: behind it come Z3's own lines
     answer = solver.check()
     if _record is not None:
         _write(_record, assertions, asked, str(answer))
     if answer == z3.unknown and rest is not None:
         look()
-        if solver.reason_unknown() == TIMED and min(own) != milliseconds:
+        if solver.reason_unknown() == TIMED:
             raise Late  # on a machine that does other things too its clock is ahead of ours
     return bool(answer == z3.unsat)
 

@@ -57,9 +57,8 @@ def equal(left: Term, right: Term, exceptions: frozenset[str], truths: Sequence[
     parts = zip((a.real, a.imag), (b.real, b.imag), strict=True) if isinstance(a, Complex) else ((a, b),)
     same = z3.And(*(_same(x, y, exceptions) for x, y in parts))
     solver = z3.Solver()
-    solver.set("rlimit", STEPS)
     solver.add(z3.Not(same), *map(translation.element, truths))
-    return obligations.unsatisfiable(solver, "an element of the sides differs bit by bit")
+    return obligations.unsatisfiable(solver, "an element of the sides differs bit by bit", steps=STEPS)
 
 
 def _same(a: Any, b: Any, exceptions: frozenset[str]) -> Any:

@@ -27,7 +27,9 @@ RECOGNISE = ".recognise"  # how the family of a definition that is read from rig
 
 
 def permitted(numerics: Numerics, level: str) -> bool:
-    """True when a search that allows promises down to `level` may use a rule of this promise."""
+    """True when a search that allows promises down to `level` may use a rule of this promise: `exact` is every bit, those of zeros too."""
+    if level == "exact" and numerics.exceptions:
+        return False
     return NUMERICS_ORDER.index(numerics.word) <= NUMERICS_ORDER.index(level)
 
 

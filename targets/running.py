@@ -14,7 +14,9 @@ KEY = "coset.session"
 """The key of an ONNX model's `metadata_props` under which its options lie, as JSON."""
 LEVELS = ("all", "extended", "basic", "off")
 """ONNX Runtime's levels of graph optimization, most first."""
-ENTRIES = frozenset({"session.intra_op.allow_spinning", "session.dynamic_block_base", "session.set_denormal_as_zero"})
+AS_STORED = "session.qdq_matmulnbits_accuracy_level"
+"""How activations in front of weights of few bits are multiplied by ONNX Runtime's optimizer: `1` as they are, by default in 8 bits."""
+ENTRIES = frozenset({"session.intra_op.allow_spinning", "session.dynamic_block_base", "session.set_denormal_as_zero", AS_STORED})
 """Session entries that are taken from a model: a file that someone sent may say how fast it is run, not what is read or written."""
 MOST_THREADS = 1024
 

@@ -98,7 +98,12 @@ def verify(
 @click.argument("first", type=click.Path())
 @click.argument("second", type=click.Path())
 @click.option("--html", type=click.Path(), help="write a page with both graphs side by side")
-@click.option("--numerics", default="reassociates", show_default=True, help="what rules that pair nodes may promise")
+@click.option(
+    "--numerics",
+    default="reassociates",
+    show_default=True,
+    help="what rules that pair nodes may promise; with exact every bit of the outputs counts",
+)
 @click.option("--time-limit", type=click.FloatRange(min=0), default=5.0, show_default=True, help="seconds of search; 0: equal terms only")
 @DIM
 @JSON

@@ -22,7 +22,7 @@ from coset.pipeline import flow_for, suffix
 from coset.regionwise import Part, Solved
 from coset.rules.rule import Rule
 from coset.task import Job, Task, finish, search_roots, solve_task, wanted_roots
-from coset.usage import used_rules
+from coset.usage import exceptions_of, used_rules
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Bisection:
 
     def run(self) -> dict[str, Any]:
         solved = self._solved(None)
-        report, worst = self._outcome(finish(self.task, solved)[0])
+        report, worst = self._outcome(finish(self.task, solved)[0], solved)
         result: dict[str, Any] = {"not_shown": self.job.own().told()}
         result |= {"within": worst is None, "max_abs": _largest(report, "max_abs"), "max_rel": _largest(report, "max_rel")}
         if worst is None:
@@ -104,7 +104,7 @@ class _Bisection:
             solved = self._solved(frozenset(families))
         except CosetError:  # without some definition the target may have no form of the model
             return False
-        return self._outcome(finish(self.task, solved)[0])[1] is not None
+        return self._outcome(finish(self.task, solved)[0], solved)[1] is not None
 
     def _solved(self, families: frozenset[str] | None) -> Solved:
         phases = self.task.phases
@@ -112,10 +112,10 @@ class _Bisection:
             phases = [phase.where(lambda rule: rule.family in families) for phase in phases]
         return solve_task(self.task, phases, self.flow.printable(self.task))[0]
 
-    def _outcome(self, program: Program) -> tuple[CheckReport, Difference | None]:
+    def _outcome(self, program: Program, solved: Solved) -> tuple[CheckReport, Difference | None]:
         self.trials += 1
         self.flow.write(program, self.path, None)
-        report = self.compare(self.path, exact=False)
+        report = self.compare(self.path, exact=False, exceptions=exceptions_of(used_rules(solved)))
         return report, self.bounds.broken_by(report)
 
     def _values(self, families: Collection[str]) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ class _Bisection:
             job.progress(f"trial {self.trials + 1}: {len(faces)} values")
             part = Part(made, 1, range(len(saturation.graph.nodes)), saturation.source)
             solved = Solved(made.terms, made.storable, saturation, entered, (part,))
-            return self._outcome(finish(self.task, solved)[0])[1] is not None
+            return self._outcome(finish(self.task, solved)[0], solved)[1] is not None
 
         if not items or not fails(items):
             return []

@@ -14,7 +14,7 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
-from coset.feeds import Draw, bindings
+from coset.feeds import bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
@@ -26,19 +26,23 @@ from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
 from coset.proving.certify import accepted, certificate_of
 from coset.proving.constants import Goal
-from coset.proving.inputs import plain
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
+from coset.proving.reach import reach_alike
 from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
-from coset.rules.equation import NUMERICS_ORDER
+from coset.rules.equation import Numerics
+from coset.rules.ranges import class_of
+from coset.rules.rule import permitted
 from coset.task import permitted_phases, with_witnesses
+from coset.weights import NARROW
 
 assert coset.dialects  # imported so that every op and definition is registered
 
 FIELD_ELEMENTS = 1 << 20  # of all values of two programs that are computed in finite fields: integers are slow
+EXCHANGING = frozenset({"nonfinite"})  # what steps that are looked for may except: what differs so is refuted where there are none
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
 Progress = Callable[[str], None]
 
@@ -82,13 +86,13 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     pair = Pair((asked.before, asked.after), replace(before, inputs=(*before.inputs, *spare)), after, names, asked.dims)
     seconds = {"read": read - started}
     try:
-        report = pair.compared()
+        report = pair.compared(exceptions=frozenset() if asked.numerics == "exact" else EXCHANGING)
     except Fails as fails:
         return _refuted_by(pair.failed(fails, asked.counterexample), {**seconds, "compare": time.perf_counter() - read})
     compared = time.perf_counter()
     seconds["compare"] = compared - read
     if not report.ok:
-        return _refuted(asked, pair, (report, 0, plain), seconds)
+        return _refuted(asked, pair, report, seconds)
     asked.progress("looking for the steps from one to the other")
     try:
         certificate, verdict = _shown(asked, own, before, pair, report.binding)
@@ -96,8 +100,14 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         seconds["prove"] = time.perf_counter() - compared
         identity = None if asked.numerics == "exact" else _identity(before, in_order(before, after, names))
         if identity is not None:
-            said = {"numerics": "reassociates", "points": identity.points, "error": identity.error, "reason": error.message}
+            said = {
+                "numerics": "reassociates", "exceptions": ["nonfinite"], "points": identity.points, "error": identity.error,
+                "reason": error.message,
+            }  # fmt: skip
             return {"answer": PROVED, "method": "finite fields", **said, "certificate": None, "counterexample": None, "seconds": seconds}
+        strict = pair.compared(exact=asked.numerics == "exact")
+        if not strict.ok:
+            return _refuted(asked, pair, strict, seconds)
         asked.progress("looking for inputs on which they differ")
         try:
             found = pair.hunted(report.binding, asked.seconds)
@@ -126,10 +136,10 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _refuted(asked: Proving, pair: Pair, shown: tuple[CheckReport, int, Draw], seconds: dict[str, float]) -> dict[str, Any]:
+def _refuted(asked: Proving, pair: Pair, report: CheckReport, seconds: dict[str, float]) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("looking for the first node that differs")
-    found = pair.refuted(*shown, asked.counterexample)
+    found = pair.refuted(report, asked.counterexample)
     return _refuted_by(found, {**seconds, "locate": time.perf_counter() - started})
 
 
@@ -138,20 +148,24 @@ def _refuted_by(found: Mapping[str, Any], seconds: Mapping[str, float]) -> dict[
 
 
 def _identity(before: Program, after: Program) -> Identity | None:
-    """At how many points of finite fields two programs agree that are polynomials of their inputs, with the probability that different ones
-    do so; None where they are something else, or too large to compute so. Rounding is not looked at, so all floats must be of one type."""
+    """At how many points of finite fields two programs agree that are polynomials of their inputs, with the probability that different
+    ones do so; None where they are something else, or too large to compute so. Rounding and range are not looked at, so all floats must be
+    of one type, with 8 bits of exponent at least; infinities reach the same outputs (`reach_alike`)."""
     goals = list(zip(before.roots, after.roots, strict=True))
     types = [type for term in topological([*before.roots, *after.roots]) for type in tensors_in(term.type)]
     formats = {type.dtype for type in types if type.dtype.kind not in ("int", "uint", "bool")}
     large = any(type.static is None for type in types) or sum(prod(type.static or ()) for type in types) > FIELD_ELEMENTS
-    if before.effects is not None or large or len(formats) != 1 or any(one.type != other.type for one, other in goals):
+    narrow = any(class_of(dtype) in NARROW for dtype in formats)
+    if before.effects is not None or large or len(formats) != 1 or narrow or any(one.type != other.type for one, other in goals):
         return None
     try:
         found = [identical(one, other) for one, other in goals]
     except (Refused, CosetError):
         return None
     shown = [each for each in found if each is not None and not each.denominator]
-    return Identity(min(each.points for each in shown), sum(each.error for each in shown)) if shown and len(shown) == len(found) else None
+    if not shown or len(shown) != len(found) or not reach_alike(goals):
+        return None
+    return Identity(min(each.points for each in shown), sum(each.error for each in shown))
 
 
 def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
@@ -175,6 +189,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     steps = [*sized, *show(second, goals)]
     certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
     verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
-    if NUMERICS_ORDER.index(verdict["numerics"]) > NUMERICS_ORDER.index(asked.numerics):  # by definitions, or by constants that round
-        raise Uncertified(f"the steps that were found promise `{verdict['numerics']}` only")
+    promised = Numerics(verdict["numerics"], frozenset(verdict["exceptions"]))
+    if not permitted(promised, asked.numerics):  # by definitions, or by constants that round
+        raise Uncertified(f"the steps that were found promise `{promised}` only")
     return certificate, verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, partial
 from io import BytesIO
@@ -15,7 +16,7 @@ import numpy as np
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Draw, Feed, bindings, seeds_for
+from coset.feeds import Draw, Feed, bindings, seeds_for, with_other_sizes
 from coset.fold import fallback_for
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -124,18 +125,25 @@ class Pair:
         except CosetError:
             return False
 
-    def compared(self, seed: int = 0, draw: Draw = plain) -> CheckReport:
-        """Both on the inputs that `seed` draws: by ONNX Runtime where it loads both and they are called alike.
+    def compared(
+        self, seed: int = 0, draw: Draw | None = None, *, exact: bool = False, exceptions: AbstractSet[str] = frozenset()
+    ) -> CheckReport:
+        """Both on the inputs that `seed` draws (by default plain ones, also with other numbers for dims that the user did not give): by
+        ONNX Runtime where it loads both and they are called alike. Where it is to be `exact` every bit counts, else rules with these
+        `exceptions` may have made one of the other.
 
         Raises:
             CosetError: the first runs on none of them.
             Fails: the second has no value on some on which the first has.
         """
+        draw = with_other_sizes(plain, self.dims) if draw is None else draw
         as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
         try:
             if as_called and self.by_runtime:
-                return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed, draw=draw).compare(str(self.files[1]), exact=False)
-            return against_reference(self.before, self._second(), self.sizes, seed=seed, draw=draw)
+                return Oracle(str(self.files[0]), self.before, self.sizes, seed=seed, draw=draw).compare(
+                    str(self.files[1]), exact=exact, exceptions=exceptions
+                )
+            return against_reference(self.before, self._second(), self.sizes, seed=seed, draw=draw, exact=exact, exceptions=exceptions)
         except Unending:
             raise
         except CosetError:
@@ -171,8 +179,8 @@ class Pair:
         written = None if counterexample is None else str(counterexample)
         return {"difference": said, "first_difference": {"unknown": found.reason}, "counterexample": written}
 
-    def hunted(self, binding: Mapping[str, int], seconds: float) -> tuple[CheckReport, int, Draw] | None:
-        """The comparison on further inputs that shows a difference, with what they were drawn by; None where none is found in `seconds`.
+    def hunted(self, binding: Mapping[str, int], seconds: float) -> CheckReport | None:
+        """The comparison on further inputs that shows a difference; None where none is found in `seconds`.
 
         All rows of tables are read. What differs by more than a few roundings is compared again, beside the noise of the original.
 
@@ -202,16 +210,16 @@ class Pair:
                     continue
                 report = self.compared(seed, draw)
                 if not report.ok:
-                    return report, seed, draw
+                    return report
                 break
         return None
 
-    def refuted(self, report: CheckReport, seed: int, draw: Draw, counterexample: Path | None) -> dict[str, Any]:
+    def refuted(self, report: CheckReport, counterexample: Path | None) -> dict[str, Any]:
         """What is said of programs that differ, on the plainest inputs of a report that show it: how far and from which node on. The inputs
         are written to `counterexample`, with both outputs and what both nodes give."""
         shown = next(each for each in report.differences if not each.ok)
         failing = [each.output for each in report.differences if each.case == shown.case and not each.ok]
-        (feed,) = (case.feed for case in draw(self.before, report.binding, seed) if case.name == shown.case)
+        feed = report.feeds[shown.case]
         try:
             names = self.names
             parting = first_difference(self.before, self.after, feed, failing, inputs=names.inputs, outputs=names.outputs)
