@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ import coset.dialects
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Poly
+from coset.ir.errors import CosetError
 from coset.ir.term import Region, Term
 from coset.ir.types import BF16, DTYPES, F32, DType
 from coset.prove.sample import drawn
 from coset.rules.algebra import Call, Listing, Literal, Ref, Scalar, Scope, Splice, Wild
 from coset.rules.applied import _fits, arguments, matched, right_sides, said
 from coset.rules.library import load
-from coset.rules.rule import Rule, decided
+from coset.rules.rule import Rule, decided, with_parts
 from tests.sampled import sampled
 
 assert coset.dialects  # ops are registered
@@ -78,6 +80,24 @@ def test_another_value_of_a_name_shows_nothing_else(share: int) -> None:
                     refused += decision is None
                     assert decision is None or right_sides(rule, decision, given) == right, f"{rule.name}: {name} = {other} for {value}"
     assert refused > 0.95 * tried > 0
+
+
+def test_conditions_and_classes_are_asked_of_what_is_proposed() -> None:
+    """Terms of a rule without its conditions, or of any element type: the values that it proposes there are none of the rule's."""
+    refused = {"conditions": 0, "kinds": 0}
+    for rule in RULES[::6]:
+        every = {name: replace(kind, classes=frozenset(DTYPES.values())) for name, kind in rule.compiled.kinds.items()}
+        for part, value in (("conditions", ()), ("kinds", every)):
+            lenient = rule.changed(compiled=with_parts(rule.compiled, **{part: value}))
+            try:
+                found = list(applications_of(lenient))
+            except CosetError:  # a condition gave a name its value, or both sides their type
+                continue
+            for left, given, _ in found:
+                if decided(rule, left, given) is None:
+                    refused[part] += 1
+                    assert said(rule.changed(proposed=lenient.proposed), left, given) is None, rule.name
+    assert all(count > 3 for count in refused.values())
 
 
 def test_a_name_without_a_value_and_no_values_are_refused() -> None:
