@@ -19,7 +19,7 @@ def parse(text: str) -> Poly:
     tokens = _TOKEN.findall(text)[::-1]
     try:
         found = _read_sum(tokens)
-    except (IndexError, KeyError):
+    except (IndexError, KeyError, ZeroDivisionError):
         found = 0
     if tokens or not isinstance(found, Poly) or str(found) != text:
         raise CosetError(f"`{text}` is no dim as it is written")

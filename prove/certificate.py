@@ -89,7 +89,7 @@ def _several(value: Any, count: int | None = None) -> list[Any]:
 
 def _is_a(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise TypeError("a part of a type is none")
+        raise TypeError("a value is of another kind")
     return value
 
 
