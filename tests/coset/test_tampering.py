@@ -19,7 +19,7 @@ from benchmarks.tampering import Case, drawn
 from coset.cli import run
 from coset.ir.program import Program
 from coset.prove import kernel
-from coset.prove.certificate import Certificate
+from coset.prove.certificate import Certificate, Rejected
 from coset.prove.certificate_file import LARGEST, packed
 from coset.prove.classes import Classes
 from coset.proving.meanings import meaning
@@ -111,7 +111,7 @@ def test_what_is_too_large_is_not_computed(case: Case) -> None:
     count = numbered(case.before, case.after)
     iota = {"term": ["stablehlo.iota", [], {"dtype": {"dtype": "f32"}, "shape": [10**12], "dimension": 0}]}
     lines = [iota, {"computed": count}, *case.certificate.lines]
-    with pytest.raises(kernel.Rejected, match="line 3: it is larger than all constants"):
+    with pytest.raises(Rejected, match="line 3: it is larger than all constants"):
         kernel.verify(Certificate(case.certificate.head, lines), case.before, case.after, case.rules.get, meaning=meaning, fallback=_none)
 
 
