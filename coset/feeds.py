@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -19,11 +20,14 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import INPUT, Term
 from coset.ir.types import DType, TensorType
 from coset.noise import weight_bytes
+from coset.roles import fitted, roles_of
 from coset.whole_numbers import plain_integers
 
 Feed = dict[str, np.ndarray[Any, Any]]
 # what a free dim may be when the user does not say: the first one that the original program runs with is taken
 DIM_CANDIDATES = (32, 64, 16, 224, 128, 1, 2, 8, 320, 4)
+FITTING = (224, 32)  # ... beside one that is a size of the program's own
+OWN, MOST_OWN = 6, 1024  # how many of these are tried, and the largest
 LONG = (1024, 16_000)  # what has no result for less: frames of sound, a second of it
 MOST_LONG = 1 << 24  # elements of the inputs with these
 MOST_ROWS = 1 << 24  # of a table whose rows are all looked up
@@ -74,11 +78,21 @@ def bindings(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, i
     small = [found for found in map(sizes, DIM_CANDIDATES) if sum(_drawn_bytes(program, found).values()) <= _most_drawn()]
     yield from small or [sizes(DIM_CANDIDATES[0])]
     yield {**given, **dict.fromkeys(free, 1)}
+    own = _own_sizes(program)
+    yield from map(sizes, own)
+    yield from ({**sizes(candidate), name: size} for candidate in FITTING for name in free for size in own)
     for candidate in LONG:
         found = sizes(candidate)
         shapes = [type.shape for term in program.inputs for type in tensors_in(term.type) if type.shape is not None]
         if sum(prod(dims.evaluate(dim, found) for dim in shape) for shape in shapes) <= MOST_LONG:
             yield found
+
+
+def _own_sizes(program: Program) -> list[int]:
+    """Sizes that values of the program have, the most frequent ones first: a free dim may have to be one of them."""
+    shapes = (type.shape for term in program.terms() for type in tensors_in(term.type) if type.shape is not None)
+    counts = Counter(size for shape in shapes for size in shape if isinstance(size, int) and 1 < size <= MOST_OWN)
+    return [size for size, _ in counts.most_common(OWN)]
 
 
 def trials(program: Program, given: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -125,15 +139,16 @@ def with_other_sizes(draw: Draw, given: Mapping[str, int]) -> Draw:
 
 
 def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """Inputs of growing nastiness. Integers that are read as anything but numbers are 0 and 1, so that what is an index into a table stays
-    in it; where the tables are seen, all of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits
-    too."""
-    tables, plain = _tables(program, binding), plain_integers(program)
+    """Inputs of growing nastiness. Integers that a node reads as axes, sizes, places, counts or divisors are such (`coset/roles.py`);
+    others that are read as anything but numbers are 0 and 1, so that what is an index into a table stays in it. Where the tables are seen,
+    all of their rows are read in the cases `wide` of so many seeds, which have all integers of 8 bits too."""
+    tables, plain, roles = _tables(program, binding), plain_integers(program), roles_of(program)
     _refuse_vast(program, binding)
     again = [f"second {number}" for number in range(2, _turns(program, binding) + 1)]
     for called_so in ("normal", "second", *again, "negative", "zeros", "huge", "nan", INFINITE, "wide"):
         rng, name = np.random.default_rng([seed, *called_so.encode()]), called_so.partition(" ")[0]
         feed: Feed = {}
+        whole: Feed = {}  # inputs of which all rows, or all numbers, are drawn
         floats = wider = False
         for term in program.inputs:
             type, called = term.type, term.attribute("name")
@@ -144,14 +159,14 @@ def cases(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterat
             span = _span(type.dtype, tables.get(called, ())) if name == "wide" else None
             wider = wider or span is not None
             if span is not None:
-                feed[called] = _spread(span, type.dtype, shape, seed)
+                feed[called] = whole[called] = _spread(span, type.dtype, shape, seed)
             elif called in plain:
                 feed[called] = _number(rng, name, type.dtype, shape)
             else:
                 feed[called] = _draw(rng, name, type.dtype, shape)
         special = floats or (plain and name in ("negative", "huge"))
         if wider or name in ("normal", "second", "zeros") or (special and name != "wide"):
-            yield Case(called_so, feed)
+            yield Case(called_so, {**fitted(roles, binding, feed, rng), **whole})
 
 
 def _turns(program: Program, binding: Mapping[str, int]) -> int:

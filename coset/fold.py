@@ -14,6 +14,7 @@ from coset.backends.onnxruntime import evaluate_opaque
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import Fallback, describe, evaluate
+from coset.ir.op import Array
 from coset.ir.term import Term, constant, rebuild, topological
 from coset.ir.types import TensorType
 from coset.rules.definition import evaluate_defined
@@ -33,12 +34,18 @@ def fallback_for(source: Mapping[str, Any]) -> Fallback:
     return value
 
 
+Runtime = Callable[[Sequence[Term], Mapping[str, Any]], Mapping[Term, Array]]
+"""What a runtime computes for constant terms of a program with this `source`, as far as it does."""
+
+
 def fold(
-    roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None
-) -> tuple[tuple[Term, ...], int]:
+    roots: Sequence[Term], storable: AbstractSet[Term], source: Mapping[str, Any], *, value_of: Callable[[Term], Term] | None = None,
+    runtime: Runtime | None = None, exact: bool = False,
+) -> tuple[tuple[Term, ...], int]:  # fmt: skip
     """`roots` with every largest subterm that is `storable` (constant and not too large: see `Selection`) replaced by its value, or by
     what `value_of` gives for it, and how many were. A broadcast of a constant stays: the printers make it implicit. So does what has no
-    value here, a node that no definition fits: whoever runs the program computes it.
+    value here, a node that no definition fits: whoever runs the program computes it. Values are those of the `runtime`, where one is given
+    and has them; `exact`: where it has other bits than the evaluator the term stays.
     """
     order = list(topological(roots))
     replaced: dict[Term, Term] = {}
@@ -56,11 +63,19 @@ def fold(
 
     known: dict[Term, Term] = {}
     if value_of is None:
-        try:
-            known = _computed(folding(), fallback)
-        except CosetError:
-            storable = storable - _without_value(folding(), fallback)
-            known = _computed(folding(), fallback)
+        missing: AbstractSet[Term] = frozenset()
+        while True:
+            storable = storable - missing
+            asked = folding()
+            given = {} if runtime is None else runtime(_inner(asked), source)
+            try:
+                known = _computed(asked, fallback, {} if exact else given)
+            except CosetError:
+                missing = _without_value(asked, fallback)
+                continue
+            missing = _around(order, _apart(known, given)) if exact else frozenset()
+            if not missing:
+                break
 
     count = 0
     for term in order:
@@ -79,19 +94,43 @@ def fold(
     return tuple(results), count
 
 
+def _apart(known: Mapping[Term, Term], given: Mapping[Term, Array]) -> set[Term]:
+    """The terms whose values have other bits than those that are given."""
+    arrays = {term: known[term].attribute("value").array() for term in given if term in known}
+    return {
+        term
+        for term, own in arrays.items()
+        if not np.array_equal(own.reshape(-1).view(np.uint8), np.ascontiguousarray(given[term]).reshape(-1).view(np.uint8))
+    }
+
+
+def _around(order: Sequence[Term], terms: AbstractSet[Term]) -> set[Term]:
+    """Some terms with what is computed from them and what they are computed from: a runtime computes another thing where it has a part."""
+    found = set(terms)
+    for term in order:
+        if any(operand in found for operand in term.operands):
+            found.add(term)
+    return found | {term for term in topological(list(terms)) if term.operands}
+
+
 def computed(term: Term, fallback: Fallback) -> Term:
     """A constant `term` as its value, under the broadcasts that it ends in."""
     return _spread(term, _computed([term], fallback))
 
 
-def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
-    """The values of what is under the broadcasts that `terms` end in. Large ones are put in order and named on all processors: NumPy and
-    the hashes let go of Python's lock there."""
-    inner = list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
-    arrays = []
+def _inner(terms: Iterable[Term]) -> list[Term]:
+    """What is computed under the broadcasts that `terms` end in."""
+    return list(dict.fromkeys(base for term in terms if (base := _base(term)).op.name not in KNOWN))
+
+
+def _computed(terms: Iterable[Term], fallback: Fallback, given: Mapping[Term, Array] | None = None) -> dict[Term, Term]:
+    """The values of what is under the broadcasts that `terms` end in; some are `given`. Large ones are put in order and named on all
+    processors: NumPy and the hashes let go of Python's lock there."""
+    inner = _inner(terms)
+    arrays: list[Any] = []
     with np.errstate(all="ignore"):
         for term in inner:
-            arrays += evaluate([term], {}, fallback=fallback)
+            arrays += [given[term]] if given and term in given else evaluate([term], {}, fallback=fallback)
     dtypes = [term.tensor.dtype for term in inner]
     if sum(array.nbytes for array in arrays) < LARGE:
         constants = [*map(constant_of, arrays, dtypes)]
@@ -101,7 +140,8 @@ def _computed(terms: Iterable[Term], fallback: Fallback) -> dict[Term, Term]:
     found: dict[Term, Term] = {}
     for term, value in zip(inner, constants, strict=True):
         found[term] = constant(value)
-        assert found[term].type == term.type, f"folding {term.op.name} gave {found[term].type}, not {term.type}"
+        if found[term].type != term.type:
+            raise CosetError(f"`{describe(term)}` gives {found[term].type} where {term.type} is said to be its type")
     return found
 
 

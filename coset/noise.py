@@ -28,7 +28,8 @@ def nudge(value: np.ndarray[Any, Any], rng: np.random.Generator) -> np.ndarray[A
     draws = np.unpackbits(np.frombuffer(rng.bytes((value.size + 7) // 8), np.uint8), count=value.size).reshape(value.shape)
     # neighbours of one sign are neighbours as integers
     moved = (np.ascontiguousarray(value).view(bits).reshape(value.shape) + (draws.astype(bits) * 2 - 1)).view(value.dtype)
-    return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
+    with np.errstate(invalid="ignore"):  # the neighbour of an infinity is a NaN that signals
+        return np.where(np.isfinite(moved) & np.isfinite(value) & (value != 0), moved, value)  # zeros and infinities are exact by intention
 
 
 def _is_float(dtype: np.dtype[Any]) -> bool:

@@ -35,6 +35,7 @@ from coset.prove.certificate_file import packed
 from coset.ranges import Span, stretches
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
+from coset.runtime_fold import runtime_values
 from coset.targets.running import KEY, Running
 from coset.targets.target import Target
 from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usual_dims
@@ -246,7 +247,7 @@ def _read(job: Job) -> Task:
     program = import_model(job.model, rewrite=_inner(job), keep=job.keep)
     if job.target.standard:
         program = without_runtimes(program)
-    return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)))
+    return Task(job, program, usual_dims(program, job.dims), phases_for(job, _newest(program, job.target)), runtime_values)
 
 
 def _inner(job: Job) -> Rewrite:
@@ -256,7 +257,9 @@ def _inner(job: Job) -> Rewrite:
         return import_model(body, rewrite=rewrite)
 
     def write_body(program: Program) -> Any:
-        task = Task(replace(job, extraction_problem=None, max_memory=None, keep=(), zones=()), program, usual_dims(program, {}), ())
+        task = Task(
+            replace(job, extraction_problem=None, max_memory=None, keep=(), zones=()), program, usual_dims(program, {}), (), runtime_values
+        )
         solved, _ = solve_task(task, (), _printable(task))
         return lower(finish(task, solved)[0])
 

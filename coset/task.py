@@ -26,7 +26,7 @@ from coset.extract.placement import NOWHERE
 from coset.extract.products import product_seconds
 from coset.extract.select import Selection, reprice, select
 from coset.feeds import bindings
-from coset.fold import fold
+from coset.fold import Runtime, fold
 from coset.ir import dims
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
@@ -98,12 +98,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Task:
-    """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols."""
+    """The program that was read and what it is searched with: `binding` gives numbers to its dim symbols; `runtime` computes its constants,
+    where the result is for one."""
 
     job: Job
     program: Program
     binding: Mapping[str, int]
     phases: Sequence[Phase]
+    runtime: Runtime | None = None
 
 
 def usual_dims(program: Program, given: Mapping[str, int]) -> dict[str, int]:
@@ -330,7 +332,8 @@ def search_roots(roots: Sequence[Term], phases: Sequence[Phase], task: Task, *, 
 
 def finish(task: Task, solved: Solved) -> tuple[Program, int]:
     """The chosen program with its constants computed, and how many were."""
-    roots, folded = fold(solved.terms, solved.storable, task.program.source)
+    exact = task.job.numerics == "exact"
+    roots, folded = fold(solved.terms, solved.storable, task.program.source, runtime=task.runtime, exact=exact)
     count = len(task.program.roots)
     return task.program.with_sources(roots[count:]).with_roots(roots[:count]), folded
 

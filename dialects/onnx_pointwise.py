@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,11 +56,21 @@ def _is_infinite(node: Node) -> Built:
 
 
 def _converted(x: Term, dtype: DType | None) -> Built:
-    """Small constants are converted here: exporters put casts on their scalars."""
+    """Small constants are converted here: exporters put casts on their scalars. Not floats that an integer cannot hold: what they become
+    is left open."""
     if dtype is None or dtype not in USUAL:
         return None
     known = constant_elements(x, _SMALL)
-    return convert(x, dtype) if known is None else literal(cast(known, dtype), dtype)
+    return convert(x, dtype) if known is None or not _holds(dtype, known) else literal(cast(known, dtype), dtype)
+
+
+def _holds(dtype: DType, elements: np.ndarray[Any, Any]) -> bool:
+    """Whether numbers of a type are in the range of integers, where it is a type of these."""
+    if dtype.kind not in ("int", "uint") or elements.dtype.kind in "iub":
+        return True
+    low, high = (0, 1 << dtype.bits) if dtype.kind == "uint" else (-(1 << (dtype.bits - 1)), 1 << (dtype.bits - 1))
+    whole = np.trunc(elements.astype(np.float64))
+    return bool(((whole >= low) & (whole < high)).all())
 
 
 def _cast(node: Node) -> Built:

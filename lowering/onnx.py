@@ -168,8 +168,17 @@ def node_model(term: Term, source: Mapping[str, Any]) -> Model:
     values = [alone if len(types) == 1 else get(alone, index) for index in range(len(types))]
     outputs = tuple((f"y{index}", value) for index, value in enumerate(values) if not isinstance(value.type, _NO_VALUE))
     inputs = tuple(operand for operand in operands if not isinstance(operand.type, _NO_VALUE))
+    return part_model(inputs, outputs, source)
+
+
+def part_model(inputs: Sequence[Term], outputs: Sequence[tuple[str, Term]], source: Mapping[str, Any]) -> Model:
+    """A model of a part of a program from `source`, with that one's versions and functions.
+
+    Raises:
+        CosetError: as `lower`.
+    """
     kept = {key: source[key] for key in ("opsets", "reserved") if key in source}
-    model = lower(Program(inputs, outputs, None, kept))
+    model = lower(Program(tuple(inputs), tuple(outputs), None, kept))
     if source.get("format") == "onnx":
         header = onnx.ModelProto()
         header.ParseFromString(source["model"])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from coset.feeds import Feed
+from coset.feeds import Feed, cases
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
 from coset.ir.types import TensorType
 from coset.proving.constants import Goal
-from coset.proving.inputs import plain
 from coset.proving.join import in_order, kind_of
 from coset.proving.prints import Prints, Shelf, known_by
 
@@ -20,7 +19,7 @@ NEAR = 1e-3  # of the size of the elements: how far sums may be apart; more than
 
 def drawn(program: Program, wanted: Iterable[Mapping[str, int]]) -> Iterator[Feed]:
     """The plainest inputs of a program under each of these numbers for its dims."""
-    return (next(plain(program, binding)).feed for binding in wanted)
+    return (next(cases(program, binding)).feed for binding in wanted)
 
 
 def by_values(one: Program, other: Program, feeds: Iterable[Feed], goals: Sequence[Goal]) -> Sequence[Goal]:

@@ -1,4 +1,4 @@
-"""Inputs to compare two programs on beside those of every comparison: integers that fit, and numbers near those of the programs."""
+"""Inputs to compare two programs on beside those of every comparison: whole, large and small ones, numbers near the programs' own."""
 
 from __future__ import annotations
 
@@ -12,17 +12,11 @@ from coset.ir.constants import Constant
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DType, TensorType
-from coset.proving.roles import fitted
+from coset.roles import fitted, roles_of
 
 MOST_NUMBERS = 64  # of the programs' own that inputs are drawn near to
 MOST_ELEMENTS = 1 << 12  # of a constant that gives some
 MOST_INTEGER = 1 << 10  # of those of the programs near which integers are drawn: larger ones may be sizes
-
-
-def plain(program: Program, binding: Mapping[str, int], seed: int = 0) -> Iterator[Case]:
-    """The inputs of every comparison, with integers that fit where a node reads axes, sizes or places."""
-    for place, case in enumerate(cases(program, binding, seed)):
-        yield Case(case.name, fitted(program, binding, case.feed, np.random.default_rng([seed, place])))
 
 
 def further(programs: Sequence[Program]) -> Callable[[Program, Mapping[str, int], int], Iterator[Case]]:
@@ -34,6 +28,7 @@ def further(programs: Sequence[Program]) -> Callable[[Program, Mapping[str, int]
         first = next(cases(program, binding, seed), None)
         if first is None:
             return
+        roles = roles_of(program)
         types: dict[str, TensorType] = {term.attribute("name"): term.tensor for term in program.inputs}
         for place, (name, kind) in enumerate(KINDS.items()):
             rng = np.random.default_rng([seed, place, 1])
@@ -41,7 +36,7 @@ def further(programs: Sequence[Program]) -> Callable[[Program, Mapping[str, int]
                 key: _drawn(rng, kind, types[key].dtype, np.asarray(value), numbers) if key in types else value
                 for key, value in first.feed.items()
             }
-            yield Case(name, fitted(program, binding, feed, rng))
+            yield Case(name, fitted(roles, binding, feed, rng))
 
     return draw
 

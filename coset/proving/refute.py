@@ -16,7 +16,7 @@ import numpy as np
 from coset.answer import save_bytes
 from coset.backends.onnxruntime import Session, Unending
 from coset.check import CheckReport, Oracle, difference
-from coset.feeds import Draw, Feed, bindings, seeds_for, with_other_sizes
+from coset.feeds import Draw, Feed, bindings, cases, seeds_for, with_other_sizes
 from coset.fold import fallback_for
 from coset.ir import dims
 from coset.ir.errors import CosetError
@@ -25,7 +25,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import Term
 from coset.noise import floating
 from coset.proving.difference import first_difference
-from coset.proving.inputs import further, plain
+from coset.proving.inputs import further
 from coset.proving.steps import Uncertified
 from coset.reference import against_reference, is_stablehlo, values_of
 
@@ -109,7 +109,7 @@ class Pair:
         for natural in bindings(self.before, self.dims) if self.before.symbols() else ():
             binding = {**natural, **few}
             try:
-                evaluate_program(self.before, next(plain(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
+                evaluate_program(self.before, next(cases(self.before, binding)).feed, fallback=fallback_for(self.before.source), tap=_full)
                 return binding
             except (_Empty, CosetError):
                 continue
@@ -136,7 +136,7 @@ class Pair:
             CosetError: the first runs on none of them.
             Fails: the second has no value on some on which the first has.
         """
-        draw = with_other_sizes(plain, self.dims) if draw is None else draw
+        draw = with_other_sizes(cases, self.dims) if draw is None else draw
         as_called = self.names.same and [name for name, _ in self.before.outputs] == [name for name, _ in self.after.outputs]
         try:
             if as_called and self.by_runtime:
@@ -190,13 +190,13 @@ class Pair:
         end = time.perf_counter() + seconds
         first, second, beside = self._first(), self._second(), further((self.before, self.after))
         seeds = range(max(ROUNDS, FURTHER_ROUNDS, seeds_for(self.before, binding)) + 1)
-        for seed, draw in ((seed, draw) for seed in seeds for draw in (plain, beside)):
-            if (draw is plain and seed == 0) or (draw is beside and seed > FURTHER_ROUNDS):
+        for seed, draw in ((seed, draw) for seed in seeds for draw in (cases, beside)):
+            if (draw is cases and seed == 0) or (draw is beside and seed > FURTHER_ROUNDS):
                 continue  # the plainest were compared already
             for case in draw(self.before, binding, seed):
                 if time.perf_counter() > end:
                     return None
-                if draw is plain and seed > ROUNDS and case.name != "wide":
+                if draw is cases and seed > ROUNDS and case.name != "wide":
                     continue
                 try:
                     expected = first(case.feed)

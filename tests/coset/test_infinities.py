@@ -195,3 +195,34 @@ def test_sizes_are_drawn_in_both_orders(tmp_path: Path) -> None:
     assert report.ok and OTHER_SIZES in report.cases
     told = Oracle(tmp_path / "one.onnx", import_model(one), {"rows": 5, "cols": 3}).compare(tmp_path / "one.onnx", exact=False)
     assert told.ok and OTHER_SIZES not in told.cases, "the user's sizes are never changed"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("(int64[n] a, int64[n] b) => (int64[n] y) { y = Div(a, b) }", "b"),
+        ("(int64[n] a, int64[n] b) => (int64[n] y) { y = Mod(a, b) }", "b"),
+        ("(float[3,4] x, int64[2] s) => (float[p,q] y) { y = Reshape(x, s) }", "s"),
+        ("(int64 a, int64 b, int64 c) => (int64[n] y) { y = Range(a, b, c) }", "c"),
+        ("(float[3,4] x, int64[2] s) => (float[3,p] y, float[3,q] z) { y, z = Split<axis=1>(x, s) }", "s"),
+        ("(float[1,1,3,4] x, int64[4] s) => (float[a,b,c,d] y) { e = Identity(s) y = Resize(x, , , e) }", "s"),
+    ],
+)
+def test_what_an_integer_must_obey_is_drawn(text: str, name: str, tmp_path: Path) -> None:
+    """A divisor is not 0, sizes fit: the original runs, whatever is drawn, so nothing is skipped."""
+    found = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+    report = compared(tmp_path, found, found)
+    assert report.ok and not report.skipped
+    drawn = {case.feed[name].tobytes() for case in cases(import_model(found), report.binding)}
+    assert len(drawn) > 1 or "Reshape" in text, "only a reshape has but one shape that always fits"
+
+
+def test_free_dims_are_sizes_that_weights_have(tmp_path: Path) -> None:
+    """Three channels, and pictures that are large enough: neither one number for both nor the usual ones."""
+    weights = np.ones((2, 3, 40, 40), np.float32) * np.linspace(0, 1, 40, dtype=np.float32)
+    found = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[n,ch,h,w] x) => (float[n,2,p,q] y) { y = Conv(x, k) }'
+    )
+    found.graph.initializer.append(onnx.numpy_helper.from_array(weights, "k"))
+    report = compared(tmp_path, found, found)
+    assert report.ok and report.binding["ch"] == 3 and report.binding["h"] >= 40

@@ -15,7 +15,7 @@ from benchmarks import different_pairs, equal_pairs
 from benchmarks.spelled_net import Net, spelled, weights
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
-from coset.proving.inputs import plain
+from coset.feeds import cases
 from coset.proving.prove import Proving, prove
 from coset.proving.steps import COMPUTED, Step, replay
 from coset.reference import read_program
@@ -73,7 +73,7 @@ def test_axes_that_are_inputs_are_axes(tmp_path: Path) -> None:
     net = Net(18)
     x, axes = net.input("x", [2, 3, 4]), net.input("axes", [2], "i64")
     program = read_program(saved(tmp_path, "sum", net, net("ReduceSum", x, axes)))
-    for case in plain(program, {}):
+    for case in cases(program, {}):
         assert len({int(axis) % 3 for axis in case.feed["axes"]}) == 2
 
 
@@ -81,7 +81,7 @@ def test_divisors_without_a_sign_are_not_zero(tmp_path: Path) -> None:
     net = Net(14)
     x, y = (net.input(name, [8], "u32") for name in "xy")
     program = read_program(saved(tmp_path, "quotient", net, net("Div", x, y), dtypes=["u32"]))
-    assert all((case.feed["y"] > 0).all() for case in plain(program, {}))
+    assert all((case.feed["y"] > 0).all() for case in cases(program, {}))
 
 
 def test_a_threshold_that_one_number_meets_is_met(tmp_path: Path) -> None:

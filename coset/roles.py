@@ -264,10 +264,12 @@ def role_of(term: Term, place: int) -> Role | None:
     return ROLES.get((describe(term).split(".")[-1], place)) if term.op.has("foreign") else None
 
 
-def fitted(program: Program, binding: Mapping[str, int], feed: Mapping[str, Any], draw: np.random.Generator) -> dict[str, Any]:
-    """The inputs with numbers that fit in place of those that have a role."""
+def fitted(
+    roles: Mapping[str, tuple[Term, Role]], binding: Mapping[str, int], feed: Mapping[str, Any], draw: np.random.Generator
+) -> dict[str, Any]:
+    """The inputs with numbers that fit in place of those that have a role (`roles_of`)."""
     result = dict(feed)
-    for name, (term, role) in roles_of(program).items():
+    for name, (term, role) in roles.items():
         value = np.asarray(feed[name])
         try:
             numbers = np.resize(np.asarray(role(Reader(term, binding, draw), value.size)), value.size)
