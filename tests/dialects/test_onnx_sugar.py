@@ -53,9 +53,7 @@ def test_each_definition_has_a_builder_and_stands_where_its_op_says(op: Op) -> N
 
 
 def test_importing_the_dialects_reads_no_entry_of_theirs() -> None:
-    program = (
-        "import coset.dialects; from coset.ir.registry import loaded_ops; print([o for o in loaded_ops() if o.name == 'onnx.Add'])"
-    )
+    program = "import coset.dialects; from coset.ir.registry import loaded_ops; print([o for o in loaded_ops() if o.name == 'onnx.Add'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
