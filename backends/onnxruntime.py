@@ -16,7 +16,8 @@ import numpy as np
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # must stand before the import: from 1.29 on the package phones home without it
 
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 
 try:
     import onnxruntime

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from coset.backends.profile import Place
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 from coset.ir.types import DType
 from coset.lowering.aten_dtypes import STORED, plain
 

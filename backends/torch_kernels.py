@@ -12,7 +12,8 @@ import numpy as np
 from coset.backends.torch_clock import CUDA, Program, captured, released, synchronize
 from coset.backends.triton_child import TORCH_NAMES
 from coset.backends.triton_runtime import Device, Lost
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 from coset.lowering.triton_launch import Launch
 
 try:

@@ -12,7 +12,8 @@ from typing import IO, Any
 import numpy as np
 
 from coset.backends.child import Child
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 from coset.ir.types import DTYPES
 from coset.lowering.safetensors import from_stored, stored_array
 

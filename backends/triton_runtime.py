@@ -20,7 +20,8 @@ import numpy as np
 from coset.backends.child import Child
 from coset.backends.triton_child import imported, receive, send
 from coset.ir.dims import evaluate
-from coset.ir.errors import CosetError, MissingExtra
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
 from coset.lowering.triton_launch import Argument, Launch
 from coset.lowering.triton_scalars import EIGHTS
 from coset.targets.target import Target

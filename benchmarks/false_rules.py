@@ -27,14 +27,15 @@ from pathlib import Path
 import coset.dialects
 from benchmarks.promise_oracle import BITS, PRECISION, RANGE, VALUES, broken, sides
 from coset.ir.errors import CosetError
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.prove.check import Effort, check_rules
 from coset.rules.elaborate import rules_of
+from coset.rules.equation import RuleTypeError
 from coset.rules.ground import given, instance
 from coset.rules.library import check_files, read_text
 from coset.rules.lock import text_hash
 from coset.rules.parser import parse
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.rule import Rule
 from coset.rules.syntax import Ground, RuleEntry, RuleError
 
 assert coset.dialects

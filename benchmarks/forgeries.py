@@ -38,16 +38,16 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, INPUT, Term, constant, input_term, make, rebuild, topological
 from coset.ir.types import F32, F64, DType, TensorType
 from coset.prove.budget import OPERATIONS
-from coset.prove.certificate import Certificate
+from coset.prove.certificate import Certificate, Rejected
 from coset.prove.contents import by_content, digest, hashed, other_of
-from coset.prove.kernel import Rejected, Verdict, verify
+from coset.prove.kernel import Verdict, verify
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
 from coset.proving.steps import APART, COMPUTED, MEANING, ROUNDED, Step, Uncertified, hashed_value
-from coset.rules.applied import decided, matched, right_sides
+from coset.rules.applied import matched, right_sides
 from coset.rules.definition import evaluate_defined
 from coset.rules.library import load
-from coset.rules.rule import Rule
+from coset.rules.rule import Rule, decided
 
 assert coset.dialects  # ops are registered
 

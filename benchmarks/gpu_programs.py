@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
+from coset.ir.builtin import absent
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F32, DType, TensorType
 
 Outputs = tuple[list[Term], list[Term]]  # inputs, outputs

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import coset.dialects
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.prove.grades import CLASSES, Grade, as_words, entry_grades
 from coset.rules.library import load
 from coset.rules.lock import NAME, Locked, entry_of, read_lock, save_lock, text_hash

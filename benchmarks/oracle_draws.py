@@ -22,9 +22,10 @@ from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
 from coset.ir.term import Term, topological
 from coset.ir.types import DType, TensorType
-from coset.rules.algebra import Call, Scalar, parts
+from coset.rules.algebra import Call, Scalar
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance, Search, instances
+from coset.rules.parts import parts
 from coset.rules.rule import Rule
 
 DIMS = (0, 1, 2, 3, 5, 7, 4, 6)

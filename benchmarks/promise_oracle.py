@@ -17,17 +17,19 @@ import ml_dtypes
 import numpy as np
 
 from coset.dialects.expansion import expanded
+from coset.ir.builtin import absent
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, Term, absent, get, input_term, make, rebuild, topological
+from coset.ir.term import CONSTANT, Term, get, input_term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, TupleType
+from coset.rules.applied import built
 from coset.rules.definition import evaluate_defined
 from coset.rules.instance import Instance
 from coset.rules.pattern import Pattern, Variable
 from coset.rules.payloads import made
-from coset.rules.rule import Rule, build
+from coset.rules.rule import Rule
 
 BITS, VALUES, RANGE, PRECISION = KINDS = ("bits", "values", "range", "precision")
 RELATIVE = 1e-9  # what is more than the roundings of f64 in a few dozen operations
@@ -64,7 +66,7 @@ def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
         operands = tuple(left(operand) for operand in pattern.operands)
         return made(pattern.op, operands, instance.attributes[pattern.index], instance.left_types[pattern.index])
 
-    return left(rule.left), build(rule, decision, terms)
+    return left(rule.left), built(rule.right, decision, terms)
 
 
 def results(pair: tuple[Term, Term]) -> list[tuple[Term, Term]]:

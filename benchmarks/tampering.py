@@ -32,12 +32,14 @@ import onnx
 
 from benchmarks import headroom, models
 from benchmarks.edits import Sites
+from coset.ir.dims import add, multiply, symbol
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.pipeline import optimize
-from coset.prove.certificate import Certificate, read_certificate
+from coset.prove.certificate import Certificate, Rejected
+from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.contents import by_content, digest
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import REFUTED, Proving, prove
 from coset.reference import read_program
@@ -141,7 +143,8 @@ def _altered(line: dict[str, Any], draw: random.Random) -> None:
 
 def _damaged(value: dict[str, Any], draw: random.Random) -> None:
     if "dim" in value:
-        value["dim"] = draw.choice([f"{value['dim']} + 1", f"2*({value['dim']})", "n", "batch*batch"])
+        squared = multiply(symbol("batch"), symbol("batch"))
+        value["dim"] = draw.choice([add(value["dim"], 1), multiply(2, value["dim"]), symbol("n"), squared])
     elif "float" in value:
         value["float"] = draw.choice(["0x1.8p+1", "nan", "-" + value["float"]])
     else:
@@ -216,7 +219,7 @@ def claimed(case: Case, sites: Sites, draw: random.Random, folder: Path) -> dict
 
 def damaged_bytes(certificate: Certificate, kind: str, draw: random.Random) -> bytes:
     """The file of a certificate with damaged bytes."""
-    data = bytearray(certificate.packed())
+    data = bytearray(packed(certificate))
     text = gzip.decompress(bytes(data))
     place = draw.randrange(len(text))
     if kind == "cut off":

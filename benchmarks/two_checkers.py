@@ -39,8 +39,10 @@ from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, intern, make
 from coset.pipeline import optimize
 from coset.prove import second
-from coset.prove.certificate import read_certificate
-from coset.prove.kernel import Rejected, verify
+from coset.prove.certificate import Rejected
+from coset.prove.certificate_file import packed as packed_certificate
+from coset.prove.certificate_file import read_certificate
+from coset.prove.kernel import verify
 from coset.prove.second import programs, reading
 from coset.prove.second.classes import Contents, below
 from coset.proving.meanings import DEFINED, meaning
@@ -560,7 +562,7 @@ def made(name: str, path: Path, folder: Path) -> Case | None:
         return None
     out = folder / f"{name}.out{path.suffix}"
     found.save(out)
-    return Case(name, read_program(path), read_program(out), found.certificate.packed())
+    return Case(name, read_program(path), read_program(out), packed_certificate(found.certificate))
 
 
 def kept(folder: Path, only: set[str]) -> list[Case]:

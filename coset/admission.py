@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from coset.egraph.search import Phase
-from coset.ir.errors import CosetError, like
+from coset.ir.errors import CosetError
+from coset.ir.suggestions import like
 from coset.rules.rule import RECOGNISE, Rule
 
 

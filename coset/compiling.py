@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 from coset.backends.torch_package import INSTALL
 from coset.backends.tuning_profile import reading
 from coset.egraph.limits import Limits
-from coset.ir.errors import CosetError, MissingExtra, like
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
+from coset.ir.suggestions import like
 from coset.lower import Check, Lowering, lower
 from coset.own_rules import not_shown_lines
 from coset.plan_price import PlanPrices
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target, all_targets, get_target
 
 if TYPE_CHECKING:

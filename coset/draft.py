@@ -7,8 +7,9 @@ import shutil
 import weakref
 from pathlib import Path
 
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
 from coset.ir.held import held_folder
+from coset.ir.place import Place
 from coset.lowering.onnx_write import move_model
 
 

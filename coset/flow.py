@@ -23,6 +23,7 @@ from coset.lowering.live import Steps
 from coset.measured import Candidate, race
 from coset.memory import choose, live_bytes
 from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed
 from coset.reference import read_program
 from coset.regionwise import Solved
 from coset.report import Seconds, report_of
@@ -180,7 +181,7 @@ def _certified(task: Task, solved: Solved, path: Path) -> tuple[Certificate | No
     except Uncertified as error:
         return None, {"ok": False, "reason": error.message}
     seconds = {"make": made - started, "verify": time.perf_counter() - made}
-    return certificate, {"ok": True, **said, "bytes": len(certificate.packed()), "seconds": seconds}
+    return certificate, {"ok": True, **said, "bytes": len(packed(certificate)), "seconds": seconds}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from coset.lowering.triton_launch import Options, Rounding
 from coset.lowering.triton_tiling import is_of_eights
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
 
 APPROXIMATE = NUMERICS_ORDER[NUMERICS_ORDER.index("approx") :]  # numerics under which f32 may be multiplied as tf32

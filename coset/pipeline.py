@@ -32,6 +32,7 @@ from coset.lowering.onnx_standard import standard_only, without_runtimes
 from coset.lowering.onnx_write import copy_model
 from coset.machine import find_target
 from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed
 from coset.ranges import Span, stretches
 from coset.reference import is_stablehlo, values_of
 from coset.rules.written import WrittenRule
@@ -145,7 +146,7 @@ def optimize_file(job: Job, output: Path, certificate: Path | None = None) -> di
     try:
         _, report, proof = _run(job, draft.path, started)
         if certificate is not None and proof is not None:
-            save_bytes(certificate, proof.packed())
+            save_bytes(certificate, packed(proof))
         draft.move(output)
     finally:
         draft.discard()

@@ -83,7 +83,7 @@ from coset.lowering.triton_tiling import (
     unit_of,
 )
 from coset.lowering.windows import has_windows, is_small_pool, is_thin
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Form, Target
 from coset.targets.target import Kernel as Rating
 from coset.window_price import gathered, lies_beside, padded

@@ -347,7 +347,7 @@ def show_ops(as_json: bool) -> None:
     from coset.dialects.kernels_nodes import DOMAIN
     from coset.dialects.kernels_undefined import UNDEFINED
     from coset.dialects.onnx_node import DEFINITIONS
-    from coset.ir.op import all_ops
+    from coset.ir.registry import all_ops
 
     assert coset.dialects
     ops = all_ops()

@@ -37,8 +37,9 @@ from coset.lowering.onnx_named import first_version
 from coset.own_rules import OwnRules, own_rules, warn
 from coset.regionwise import Solved, solve
 from coset.rules.definition import definition_of, is_defined
+from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.library import DEFAULT, load
-from coset.rules.rule import NUMERICS_ORDER, Rule
+from coset.rules.rule import Rule, permitted
 from coset.rules.written import WrittenRule
 from coset.targets.ops import check_ops
 from coset.targets.target import Target, get_target, target_names
@@ -159,7 +160,7 @@ def permitted_phases(own: OwnRules, numerics: str, wanted: Callable[[Rule], bool
     written = [rule for rule in own.sources if isinstance(rule, WrittenRule)]
     library = load([*DEFAULT, *(path for path in own.sources if not isinstance(path, WrittenRule))], written=written)
     usable = [
-        (phase.name, [own.assured(r) for r in phase.rules if r.numerics.permitted(numerics) and wanted(r)]) for phase in library.phases
+        (phase.name, [own.assured(r) for r in phase.rules if permitted(r.numerics, numerics) and wanted(r)]) for phase in library.phases
     ]
     recognised = [rule for _, rules in usable for rule in rules if rule.recognises]
     plain = {name: tuple(rule for rule in rules if not rule.recognises) for name, rules in usable}
@@ -179,7 +180,7 @@ def with_witnesses(phases: Sequence[Phase], numerics: str = "reassociates") -> l
     """`phases` with the rules that certificates are made with and that promise no less than `numerics`, in the one that has most rules:
     what they are about arises there."""
     every = next((phase.rules for phase in load(DEFAULT).phases if phase.name == WITNESS), ())
-    rules = tuple(rule for rule in every if rule.numerics.permitted(numerics))
+    rules = tuple(rule for rule in every if permitted(rule.numerics, numerics))
     given = list(phases) or [Phase(WITNESS, ())]
     place = max(range(len(given)), key=lambda at: len(given[at].rules))
     given[place] = replace(given[place], rules=(*rules, *given[place].rules))
@@ -235,7 +236,7 @@ def solve_task(
     wanted = wanted_roots(task)
 
     def solved(roots: Sequence[Term], numerics: str, spent: float) -> tuple[Solved, float]:
-        allowed = [phase.where(lambda rule: rule.numerics.permitted(numerics)) for phase in phases]
+        allowed = [phase.where(lambda rule: permitted(rule.numerics, numerics)) for phase in phases]
         return _solve(task, roots, allowed, printable, prices, byte_price, known, spent)
 
     if not task.job.zones:
@@ -293,7 +294,7 @@ def _solve(
 
 def wanted_roots(task: Task) -> tuple[Term, ...]:
     """What is searched: the program's roots, and what its dim symbols are read from."""
-    return (*task.program.roots, *task.program.sources().values())
+    return (*task.program.roots, *task.program.sources.values())
 
 
 def refuse_idle(target: Target, solved: Solved) -> None:

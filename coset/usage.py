@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coset.regionwise import Solved
-from coset.rules.rule import EXCEPTIONS, Rule
+from coset.rules.equation import EXCEPTIONS
+from coset.rules.rule import Rule, permitted
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def exceptions_of(usage: Iterable[Usage]) -> frozenset[str]:
     """What a result that rests on these rules excepts; a word weaker than `reassociates` says nothing of infinities and NaN."""
     found: set[str] = set()
     for each in usage:
-        found |= each.rule.numerics.exceptions if each.rule.numerics.permitted("reassociates") else set(EXCEPTIONS)
+        found |= each.rule.numerics.exceptions if permitted(each.rule.numerics, "reassociates") else set(EXCEPTIONS)
     return frozenset(found)
 
 

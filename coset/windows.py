@@ -14,7 +14,7 @@ from coset.lowering.kernel import Plan
 from coset.lowering.plan import opened, plan
 from coset.lowering.triton import can_emit
 from coset.plan_price import PlanPrices
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 from coset.targets.target import Target
 
 MOST = 48  # kinds of convolutions and products of a program that are looked at one by one

@@ -15,7 +15,7 @@ from coset.ir.program import Program
 from coset.ir.term import INPUT, PARAMETER, Term, input_term, rebuild, topological
 from coset.ir.types import TupleType
 from coset.regionwise import Solved
-from coset.rules.rule import NUMERICS_ORDER
+from coset.rules.equation import NUMERICS_ORDER
 
 REST = -1  # what is in no zone
 

@@ -10,8 +10,9 @@ from coset.dialects.aten_node import AtenNode, Built, NoTerm, aten, given_as, wi
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape
 from coset.dialects.onnx_arithmetic import add, compare, fold, iota, multiply, padded, unsqueeze
 from coset.ir import dims
+from coset.ir.builtin import ABSENT, absent
 from coset.ir.dims import Dim, Poly
-from coset.ir.term import ABSENT, Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import F32, I32
 
 PRIMITIVES = (kernel, onnx_ops, onnx_windows, stablehlo, stablehlo_data)  # their ops are made here

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from coset.dialects import hub_signatures as signatures
-from coset.dialects.hub_checks import get_axis, get_int
+from coset.dialects.hub_checks import get_axis, get_int, tensor_of
 from coset.dialects.hub_region_terms import Body, applied, region, while_term
 from coset.dialects.hub_region_types import get_bool, stated_results
 from coset.dialects.hub_tensors import numbers
 from coset.dialects.hub_terms import reshape, splat
 from coset.dialects.stablehlo_regions import result_flops
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import require
 from coset.ir.evaluate import Fallback, region_function
-from coset.ir.op import Array, Attribute, Attributes, Op, Signature, register, tensor_of
-from coset.ir.term import DIMS, TUPLE, Region, Term, constant, get, make
+from coset.ir.op import Array, Attribute, Attributes, Op, Signature, register
+from coset.ir.term import TUPLE, Region, Term, constant, get, make
 from coset.ir.types import I64, TensorType, Type, tensor
 from coset.rules.definition import evaluate_defined
 

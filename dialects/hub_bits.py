@@ -16,7 +16,8 @@ from coset.dialects.hub_checks import get_axis, get_dtype, get_int, require_clas
 from coset.dialects.hub_scalars import narrow, widen
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
-from coset.ir.types import DTYPES, I32, DType, QuantizedType, TensorType, Type, dtype_of
+from coset.ir.quantized import QuantizedType
+from coset.ir.types import DTYPES, I32, DType, TensorType, Type, dtype_of
 
 if TYPE_CHECKING:
     from coset.ir.term import Term

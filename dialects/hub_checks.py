@@ -11,14 +11,26 @@ from typing import Any
 
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly, Shape
+from coset.ir.dtype_classes import CLASSES
 from coset.ir.errors import require
-from coset.ir.op import Attributes, tensor_of
-from coset.ir.types import CLASSES, DType, TensorType, Type
+from coset.ir.op import Attributes
+from coset.ir.types import DType, TensorType, Type
 
 
 def dtypes(classes: str) -> frozenset[DType]:
     """The union of the named dtype classes (separated by spaces)."""
     return frozenset[DType]().union(*(CLASSES[name] for name in classes.split()))
+
+
+def tensor_of(operand: Type, what: str) -> TensorType:
+    """`operand` as a tensor type of known rank, for type rules.
+
+    Raises:
+        TypeRuleError: it is no such type.
+    """
+    require(isinstance(operand, TensorType) and operand.shape is not None, f"{what} must be a tensor of known rank, not {operand}")
+    assert isinstance(operand, TensorType)
+    return operand
 
 
 def tensors(name: str, operands: Sequence[Type], *names: str) -> list[TensorType]:

@@ -10,12 +10,12 @@ from typing import Any
 
 from coset.dialects import hub_checks as checks
 from coset.dialects import hub_signatures as signatures
-from coset.dialects.hub_checks import get_axis, get_int
+from coset.dialects.hub_checks import get_axis, get_int, tensor_of
 from coset.dialects.hub_region_types import get_bool, require_combiner, stated_results
 from coset.ir import dims
 from coset.ir.dims import Dim
 from coset.ir.errors import require
-from coset.ir.op import Attributes, Signature, tensor_of
+from coset.ir.op import Attributes, Signature
 from coset.ir.types import DTYPES, TensorType, TokenType, TupleType, Type
 
 Groups = tuple[tuple[int, ...], ...]

@@ -7,11 +7,12 @@ value. The operands rule; a value that contradicts `shape` is refused. Each op's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coset.dialects.hub_checks import get_axes, get_axis, get_dims, get_dtype, may_be_equal, require_class, tensors
+from coset.dialects.hub_checks import get_axes, get_axis, get_dims, get_dtype, may_be_equal, require_class, tensor_of, tensors
 from coset.dialects.hub_indexing import as_positions, gather_shape, gathered
 from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_tensors import Binding, broadcasted, convolved_over, padded, sliced
@@ -19,7 +20,7 @@ from coset.dialects.hub_types import convolution
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import CosetError, require
-from coset.ir.op import Array, Attributes, tensor_of
+from coset.ir.op import Array, Attributes
 from coset.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def dynamic_reshape_type(name: str, operands: Sequence[Type], attributes: Attrib
 def dynamic_reshape(term: Term, arrays: Sequence[Array], binding: Binding) -> Array:
     """The same elements in row-major order."""
     shape = known_shape(term, _ints(arrays[1]), binding)
-    if dims.size(shape) != arrays[0].size:
+    if prod(shape) != arrays[0].size:
         raise CosetError(f"`{term.op.name}` cannot give {arrays[0].shape} the shape {shape}: the number of elements differs")
     return arrays[0].reshape(shape)
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coset.dialects.hub_checks import get_axes, get_bool, get_dims, get_int, may_be_at_most, require_class
+from coset.dialects.hub_checks import get_axes, get_bool, get_dims, get_int, may_be_at_most, require_class, tensor_of
 from coset.dialects.hub_scalars import widen
 from coset.dialects.hub_tensors import Binding, numbers, sliced
 from coset.ir.dims import Dim, Shape
 from coset.ir.errors import CosetError, require
-from coset.ir.op import Array, Attributes, tensor_of
+from coset.ir.op import Array, Attributes
 from coset.ir.types import TensorType, Type
 
 if TYPE_CHECKING:

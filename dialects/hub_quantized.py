@@ -17,9 +17,9 @@ from coset.dialects.hub_tensors import Binding
 from coset.ir import dims
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
-from coset.ir.quantized import quantized
+from coset.ir.quantized import QuantizedType, quantized
 from coset.ir.term import Term
-from coset.ir.types import DType, QuantizedType, TensorType, Type
+from coset.ir.types import DType, TensorType, Type
 
 Rule = Callable[[str, Sequence[Type], Attributes], Type]
 

@@ -7,6 +7,7 @@ with 10. How counters meet the elements of a tensor, which the StableHLO specifi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy as np
 from coset.dialects.hub_bits import from_patterns
 from coset.dialects.hub_checks import get_dims, get_dtype, get_word, require_class, require_same, tensors
 from coset.dialects.hub_tensors import Binding, numbers
-from coset.ir.dims import size
 from coset.ir.errors import require
 from coset.ir.op import Array, Attributes
 from coset.ir.types import DTYPES, DType, TensorType, TokenType, TupleType, Type
@@ -88,13 +88,13 @@ def _threefry(state: Array, bits: int, shape: tuple[int, ...]) -> tuple[Array, A
     size, else along the largest."""
     key = _words(state[:1])
     if bits == 64:
-        count = size(shape)
+        count = prod(shape)
         low, high = threefry_2x32(_words(state[1] + np.arange(count, dtype=np.uint64)), key)
         return _advanced(state, count), _joined(low, high)
     whole = shape or (1,)
     axis = next((i for i, n in enumerate(whole) if n % 2 == 0), int(np.argmax(whole)))
     half = (*whole[:axis], -(-whole[axis] // 2), *whole[axis + 1 :])
-    count = size(half)
+    count = prod(half)
     pair = threefry_2x32(_words(state[1] + np.arange(count, dtype=np.uint64)), key)
     both = np.stack([part.reshape(half) for part in pair], axis=axis + 1).reshape((*half[:axis], 2 * half[axis], *half[axis + 1 :]))
     return _advanced(state, count), np.take(both, np.arange(whole[axis]), axis=axis)
@@ -127,7 +127,7 @@ def philox_4x32(counter: Words, key: Words) -> Words:
 def _philox(state: Array, bits: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Blocks of 128 bits in row-major order, cut into elements from the low bits on. The state is the key, then the
     counter's low and high half; where there is no high half the key stands in for it."""
-    count = -(-size(shape) * bits // 128)
+    count = -(-prod(shape) * bits // 128)
     low = state[1] + np.arange(count, dtype=np.uint64)
     high = state[2 if len(state) == 3 else 0] + (low < state[1])
     words = philox_4x32((*_words(low), *_words(high)), _words(state[:1]))
@@ -136,7 +136,7 @@ def _philox(state: Array, bits: int, shape: tuple[int, ...]) -> tuple[Array, Arr
     after[1] += np.uint64(count)
     if len(state) == 3:
         after[2] += np.uint64(after[1] < state[1])
-    return after, np.stack(elements, axis=-1).reshape(-1)[: size(shape)]
+    return after, np.stack(elements, axis=-1).reshape(-1)[: prod(shape)]
 
 
 # ---------------------------------------------------------------- draws

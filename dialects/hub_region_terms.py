@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coset.dialects.hub_terms import splat
+from coset.ir.builtin import DIMS
 from coset.ir.op import Attributes
-from coset.ir.term import CONSTANT, DIMS, PARAMETER, Region, Term, make, rebuild, topological
+from coset.ir.term import CONSTANT, PARAMETER, Region, Term, make, rebuild, topological
 from coset.ir.types import DTYPES, DType, TensorType, Type
 
 Body = Callable[..., Term | Sequence[Term]]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from coset.dialects import hub_checks as checks
-from coset.dialects.hub_checks import get_axes, get_axis, get_counts, get_ints, get_padding, may_be_at_most, padded, window_count
+from coset.dialects.hub_checks import get_axes, get_axis, get_counts, get_ints, get_padding, may_be_at_most, padded, tensor_of, window_count
 from coset.dialects.hub_signatures import results_type
 from coset.dialects.hub_types import COMBINERS
 from coset.ir.dims import Dim
 from coset.ir.errors import require
-from coset.ir.op import Attributes, tensor_of
+from coset.ir.op import Attributes
 from coset.ir.types import BOOL, DTYPES, AbsentType, DType, ForeignType, TensorType, TokenType, TupleType, Type
 
 SORTING = ("LT", "GT", "LE", "GE")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from coset.dialects.hub_checks import tensor_of
 from coset.ir.errors import require
-from coset.ir.op import Attributes, Signature, tensor_of
+from coset.ir.op import Attributes, Signature
 from coset.ir.types import BOOL, TensorType, TupleType, Type
 
 REGION = "region"  # the word that says that a payload is no word

@@ -21,6 +21,7 @@ from coset.dialects.hub_checks import (
     padded,
     require_class,
     require_same,
+    tensor_of,
     tensors,
     window_count,
     without,
@@ -28,7 +29,7 @@ from coset.dialects.hub_checks import (
 from coset.ir import dims
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
-from coset.ir.op import Attributes, tensor_of
+from coset.ir.op import Attributes
 from coset.ir.types import BOOL, DTYPES, TensorType, Type
 
 DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")

@@ -14,9 +14,10 @@ from coset.dialects import onnx_arithmetic as a
 from coset.dialects.hub_terms import reshape, splat, transpose
 from coset.dialects.onnx_node import Builder, Built, Node, define, definition
 from coset.dialects.onnx_windows import convolved
+from coset.ir.builtin import absent
 from coset.ir.errors import require
 from coset.ir.op import get_op
-from coset.ir.term import Term, absent, get, make
+from coset.ir.term import Term, get, make
 from coset.ir.types import TupleType
 
 DOMAIN = "com.microsoft."

@@ -15,8 +15,9 @@ from coset.dialects.kernels_nodes import accept, applied, as_standard, channels_
 from coset.dialects.onnx_node import Built, Node, axis_of, define
 from coset.dialects.onnx_recurrent import lstm_cell, recurrent
 from coset.ir import dims
+from coset.ir.builtin import ABSENT, absent
 from coset.ir.errors import require
-from coset.ir.term import ABSENT, Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import F32, I32, I64, U8
 
 PRIMITIVES = (onnx_linear, onnx_ops, onnx_quantized, onnx_indexing)  # their ops are made here

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from coset.dialects.hub_scalars import cast
-from coset.ir.dims import size
 from coset.ir.errors import CosetError
 from coset.ir.op import Array
-from coset.ir.quantized import quantized
-from coset.ir.types import DTYPES, I64, DType, QuantizedType, TensorType, TokenType, TupleType, Type
+from coset.ir.quantized import QuantizedType, quantized
+from coset.ir.types import DTYPES, I64, DType, TensorType, TokenType, TupleType, Type
 
 TEXT_OF_DTYPE: dict[DType, str] = {
     DTYPES[ours]: theirs
@@ -146,7 +146,7 @@ def dense_array(text: str, dtype: DType, shape: tuple[int, ...]) -> Array:
         CosetError: the text is no such attribute.
     """
     inside = text.strip().removeprefix("dense<").removesuffix(">")
-    count = size(shape)
+    count = prod(shape)
     blob = re.fullmatch(r'\s*"0x([0-9A-Fa-f]*)"\s*', inside)
     if blob is not None:
         return bytes_array(bytes.fromhex(blob.group(1)), dtype, shape)
@@ -165,7 +165,7 @@ def bytes_array(blob: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) 
     Raises:
         CosetError: there are too few or too many bytes.
     """
-    count, width = size(shape), dtype.numpy.itemsize
+    count, width = prod(shape), dtype.numpy.itemsize
     if len(blob) not in (count * width, width):
         raise CosetError(f"{len(blob)} bytes are given for {dtype}[{', '.join(map(str, shape))}], which takes {count * width}")
     if dtype.kind in ("int", "uint") and dtype.bits < 8:

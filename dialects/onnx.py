@@ -10,8 +10,9 @@ from __future__ import annotations
 from coset.dialects import onnx_linear, onnx_moves, onnx_pointwise
 from coset.dialects.onnx_dtypes import USUAL
 from coset.dialects.onnx_node import BUILDERS, DEFINITIONS, Node, constant_elements
+from coset.ir.builtin import ABSENT
 from coset.ir.errors import TypeRuleError
-from coset.ir.term import ABSENT, Term
+from coset.ir.term import Term
 from coset.ir.types import TensorType
 
 __all__ = ["BUILDERS", "NEWEST", "Node", "build", "constant_elements", "known"]

@@ -11,9 +11,10 @@ import numpy as np
 from coset.dialects import chlo, stablehlo, stablehlo_data, stablehlo_regions
 from coset.dialects.hub_terms import convert, literal, numpy_broadcast, numpy_shape, reshape, splat
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import require
-from coset.ir.term import DIMS, Term, make
+from coset.ir.term import Term, make
 from coset.ir.types import BOOL, I64, DType, TensorType
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_data, stablehlo_regions)  # their ops are made here

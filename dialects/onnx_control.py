@@ -17,9 +17,10 @@ from coset.dialects.onnx_graphs import CAPTURED, instantiate
 from coset.dialects.onnx_loops import placed, scan
 from coset.dialects.onnx_node import Built, Node, axis_of, constant_elements, definition
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim
 from coset.ir.errors import TypeRuleError, require
-from coset.ir.term import DIMS, PARAMETER, Region, Term, get, make
+from coset.ir.term import PARAMETER, Region, Term, get, make
 from coset.ir.types import BOOL, I64, TensorType, TupleType
 
 PRIMITIVES = (stablehlo_data,)

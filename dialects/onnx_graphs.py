@@ -7,6 +7,7 @@ known on import; instantiating it finds them anew, so that shapes that depend on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_node import Node, constant_elements, define
 from coset.dialects.sizes import resized
 from coset.ir import dims
-from coset.ir.dims import Dim, Poly, size
+from coset.ir.builtin import DIMS
+from coset.ir.dims import Dim, Poly
 from coset.ir.errors import TypeRuleError, require
 from coset.ir.evaluate import evaluate
-from coset.ir.term import CONSTANT, DIMS, GET, PARAMETER, TUPLE, Region, Term, make, topological
+from coset.ir.term import CONSTANT, GET, PARAMETER, TUPLE, Region, Term, make, topological
 from coset.ir.types import AbsentType, TensorType, TupleType, Type
 from coset.rules.definition import evaluate_defined
 
@@ -107,7 +109,7 @@ def _folded(term: Term) -> Term:
     type = term.type
     if not isinstance(type, TensorType) or type.dtype.kind not in ("int", "uint", "bool") or type.static is None:
         return term
-    if size(type.static) > _FEW or any(constant_elements(operand, _SHOWN) is None for operand in term.operands):
+    if prod(type.static) > _FEW or any(constant_elements(operand, _SHOWN) is None for operand in term.operands):
         return term
     return literal(evaluate([term], {}, fallback=evaluate_defined)[0])
 

@@ -14,10 +14,11 @@ import numpy as np
 from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_graphs import node_of
 from coset.dialects.onnx_node import Node, constant_elements, define
+from coset.ir.builtin import ABSENT, OPAQUE, absent
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array, Attribute, Op, register
-from coset.ir.term import ABSENT, OPAQUE, TUPLE, Term, absent, input_term, make
+from coset.ir.term import TUPLE, Term, input_term, make
 from coset.ir.types import AbsentType, TensorType, TupleType, dtype_of
 from coset.rules.definition import evaluate_defined
 

@@ -14,8 +14,9 @@ from coset.dialects.onnx_node import DEFINITIONS, Builder, Built, Node, axes_of,
 from coset.dialects.onnx_sugar import BROADCASTING_SINCE, sugar, sugar_builders
 from coset.dialects.onnx_windows import padding_of
 from coset.ir import dims
+from coset.ir.builtin import absent
 from coset.ir.op import find_op
-from coset.ir.term import Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import DTYPES
 
 _FLOATS = frozenset(DTYPES[name] for name in ("f16", "f32", "f64"))

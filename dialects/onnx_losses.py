@@ -8,8 +8,9 @@ import numpy as np
 
 from coset.dialects import onnx_ops, stablehlo_regions
 from coset.dialects.onnx_node import Built, Node, axes_of, axis_of, definition
+from coset.ir.builtin import absent
 from coset.ir.errors import require
-from coset.ir.term import Term, absent, make
+from coset.ir.term import Term, make
 from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (onnx_ops, stablehlo_regions)  # the definitions mention their ops

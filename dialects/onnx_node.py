@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, Union
 
 import numpy as np
 
 from coset.dialects.hub_terms import is_splat
-from coset.ir.dims import Dim, Poly, size
+from coset.ir.builtin import ABSENT
+from coset.ir.dims import Dim, Poly
 from coset.ir.op import Array
-from coset.ir.term import ABSENT, CONSTANT, Term
+from coset.ir.term import CONSTANT, Term
 from coset.ir.types import ForeignType, TensorType
 
 
@@ -59,7 +61,7 @@ Builder = Callable[[Node], Built]  # None: the node is to stay opaque
 
 def constant_elements(term: Term, limit: int) -> Array | None:
     """The elements of a constant (or splat) of at most `limit` elements, or None."""
-    if not isinstance(term.type, TensorType) or term.type.static is None or size(term.type.static) > limit:
+    if not isinstance(term.type, TensorType) or term.type.static is None or prod(term.type.static) > limit:
         return None
     core = is_splat(term) or (term.attribute("value") if term.op is CONSTANT else None)
     return None if core is None or not core.has_elements else np.array(np.broadcast_to(core.array(), term.type.static))

@@ -12,8 +12,9 @@ from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.dialects.onnx_ops import RULES as EARLIER
 from coset.ir import dims
+from coset.ir.builtin import absent
 from coset.ir.errors import require
-from coset.ir.term import Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import DType
 from coset.rules.definition import load_definitions
 

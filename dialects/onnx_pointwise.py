@@ -13,8 +13,9 @@ from coset.dialects.hub_terms import convert, literal, splat
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE, USUAL
 from coset.dialects.onnx_node import Builder, Built, Node, constant_elements
 from coset.dialects.onnx_sugar import sugar, sugar_builders
+from coset.ir.builtin import absent
 from coset.ir.op import find_op
-from coset.ir.term import Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import BOOL, DType
 
 _SMALL = 64  # elements

@@ -14,9 +14,10 @@ from coset.dialects.onnx_node import Built, Node, axis_of, definition
 from coset.dialects.onnx_sugar import sugar
 from coset.dialects.onnx_windows import convolved
 from coset.ir import dims
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim
 from coset.ir.errors import require
-from coset.ir.term import Term, absent, get, make
+from coset.ir.term import Term, get, make
 from coset.ir.types import DTYPES, F32, U8, DType
 from coset.rules.definition import defer_definitions
 

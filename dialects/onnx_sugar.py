@@ -14,9 +14,10 @@ from typing import Any
 from coset.dialects.hub_terms import broadcast, convert, reshape, transpose
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.dialects.onnx_node import Builder, Built, Node
+from coset.ir.builtin import absent
 from coset.ir.dims import Shape
 from coset.ir.op import Op, get_op
-from coset.ir.term import TUPLE, Term, absent, intern
+from coset.ir.term import TUPLE, Term, intern
 from coset.rules.definition import defer_definitions, definition_of, expansion, is_defined
 from coset.rules.expansion import Step
 

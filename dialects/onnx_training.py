@@ -9,8 +9,9 @@ import numpy as np
 from coset.dialects import chlo, stablehlo
 from coset.dialects.hub_terms import convert, reshape
 from coset.dialects.onnx_node import Built, Node, definition
+from coset.ir.builtin import ABSENT
 from coset.ir.errors import require
-from coset.ir.term import ABSENT, Term, get, make
+from coset.ir.term import Term, get, make
 from coset.ir.types import I64
 from coset.rules.definition import defer_definitions
 

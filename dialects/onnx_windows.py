@@ -15,8 +15,9 @@ from coset.dialects.onnx_arithmetic import Number, divide, padded, sized
 from coset.dialects.onnx_node import Built, Node, definition
 from coset.dialects.onnx_pool_positions import largest_positions, positions
 from coset.ir import dims
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim, Poly
-from coset.ir.term import Term, absent, constant, make
+from coset.ir.term import Term, constant, make
 from coset.rules.definition import defer_definitions
 
 PRIMITIVES = (chlo, stablehlo, stablehlo_regions, onnx_ops)  # the definitions mention their ops

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, Poly, substitute
 from coset.ir.program import Program
-from coset.ir.term import DIMS, Region, Term, constant, make, topological
+from coset.ir.term import Region, Term, constant, make, topological
 from coset.ir.types import TensorType, TupleType, Type
 
 

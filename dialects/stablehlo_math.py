@@ -14,10 +14,11 @@ from coset.dialects import hub_linalg as linalg
 from coset.dialects import hub_normalization as normalization
 from coset.dialects import hub_quantized as quantized
 from coset.dialects import hub_random as random
+from coset.dialects.hub_checks import tensor_of
 from coset.dialects.stablehlo import SPECIFICATION, Rule
 from coset.ir import dims
 from coset.ir.dims import Dim
-from coset.ir.op import Array, Attribute, Attributes, Meaning, Op, register, tensor_of
+from coset.ir.op import Array, Attribute, Attributes, Meaning, Op, register
 from coset.ir.types import TensorType, TokenType, TupleType, Type
 
 if TYPE_CHECKING:

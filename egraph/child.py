@@ -21,12 +21,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
+import coset.ir.sent
 from coset.egraph.door import EngineError, EnginePanic, keep_engines
 from coset.egraph.growth import Step
 from coset.egraph.search import Search, serve
 from coset.egraph.snapshot import Snapshot
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
 from coset.ir.orphan import end_with
+from coset.ir.place import Place
+
+assert coset.ir.sent  # what goes to the other process keeps its identity there
 
 COLLECTED = (100_000, 20, 10)  # objects, and younger collections, between collections: a search of 2,000 e-nodes made 70 without garbage
 ASKED_EVERY = 0.1  # s, between looks at the user's interrupt

@@ -26,8 +26,8 @@ from coset.egraph.edges import Edge
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.tables import Tables, is_static
 from coset.ir.term import Term
+from coset.rules.parts import variables as pattern_variables
 from coset.rules.pattern import Application, Variable, applications
-from coset.rules.pattern import variables as pattern_variables
 from coset.rules.rule import Rule
 
 ANALYSIS, PIECES, TYPING, REFUSING, FORGETTING = "analysis", "pieces", "typing", "refusing", "forgetting"

@@ -15,9 +15,10 @@ from coset.egraph.tables import Payload
 from coset.ir.op import Op
 from coset.ir.term import Term, intern
 from coset.ir.types import Type
-from coset.rules.applied import decided, right_sides
+from coset.rules.applied import right_sides
+from coset.rules.equation import Decision
 from coset.rules.pattern import Pattern, Variable
-from coset.rules.rule import Decision, Rule
+from coset.rules.rule import Rule, decided
 
 if TYPE_CHECKING:
     from coset.egraph.search import Search

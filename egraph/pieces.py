@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from coset.rules.pattern import Application, applications, variables
+from coset.rules.parts import variables
+from coset.rules.pattern import Application, applications
 
 
 @dataclass(frozen=True)

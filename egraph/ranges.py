@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.term import AttributeItems, Term, absent, input_term, make
+from coset.ir.term import AttributeItems, Term, input_term, make
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads
+from coset.rules.applied import built
+from coset.rules.equation import Decision
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, class_of, verdict_of
-from coset.rules.rule import Decision, Rule, build
+from coset.rules.rule import Rule
 
 
 def in_range(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[Type], decision: Decision) -> bool:
@@ -44,7 +47,7 @@ def _admitted(rule: Rule, given: Sequence[AttributeItems], variables: Sequence[T
     terms = {name: input_term(name, type) for name, type in zip(rule.variables, variables, strict=True)}
     try:
         left = _left(rule.left, given, terms)
-        return growth(left, build(rule, decision, terms), constants=constants_of(rule)).admitted
+        return growth(left, built(rule.right, decision, terms), constants=constants_of(rule)).admitted
     except CosetError:
         return False
 

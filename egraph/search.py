@@ -41,8 +41,9 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems, Term, topological
 from coset.ir.types import TupleType
 from coset.rules import payloads
-from coset.rules.judged import provide
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.equation import RuleTypeError
+from coset.rules.judges import provide
+from coset.rules.rule import Rule
 
 WAITING = 10_000  # matches, above which those that were refused are dropped
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from coset.extract.greedy import tree_order
 from coset.extract.problem import Choice, Problem, choice
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
 
 FORMAT = "see github.com/egraphs-good/extraction-gym: {nodes: {name: {op, children, eclass, cost}}, root_eclasses}"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coset.egraph.saturated import ENode, Saturated
-from coset.ir.term import ABSENT, CONSTANT, DIMS, Term, topological
+from coset.ir.builtin import ABSENT, DIMS
+from coset.ir.term import CONSTANT, Term, topological
 from coset.ir.types import TensorType, Type
 
 

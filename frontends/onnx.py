@@ -23,11 +23,12 @@ from coset.frontends.onnx_sequences import element
 from coset.frontends.onnx_tensors import Model, Opened, open_model, opsets_of
 from coset.frontends.onnx_types import UNKNOWN, Inference, Symbols, merged_type, named_dims, shown, type_of
 from coset.ir import dims
+from coset.ir.builtin import ABSENT, OPAQUE, TOKEN, absent
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim
-from coset.ir.errors import like
 from coset.ir.program import Program, spelled
-from coset.ir.term import ABSENT, CONSTANT, OPAQUE, PARAMETER, TOKEN, Region, Term, absent, get, input_term, make, topological
+from coset.ir.suggestions import like
+from coset.ir.term import CONSTANT, PARAMETER, Region, Term, get, input_term, make, topological
 from coset.ir.types import I64, AbsentType, TensorType, TokenType, TupleType, Type
 
 MOST = (1 << 63) - 1  # what ONNX writes a dim with

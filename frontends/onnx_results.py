@@ -11,9 +11,10 @@ from coset.dialects.onnx_moves import axes_of_pad, bound_of_gather
 from coset.dialects.onnx_node import Node, axis_of, constant_elements, define
 from coset.frontends.onnx_types import UNKNOWN
 from coset.ir import dims
+from coset.ir.builtin import ABSENT
+from coset.ir.dim_factors import factors as factors_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
-from coset.ir.term import ABSENT
 from coset.ir.types import TensorType, Type
 
 Dims = Sequence[Dim | None] | None  # None: no rank is known, or a dim is not
@@ -129,7 +130,7 @@ def filled_by(node: Node) -> frozenset[str]:
     if shape is None or asked is None or -1 not in asked or node.attributes.get("allowzero", 0):
         return frozenset()
     others = [shape[place] if dim == 0 and place < len(shape) else dim for place, dim in enumerate(asked)]
-    return frozenset().union(*(dims.factors(dim) or () for dim in others))
+    return frozenset().union(*(factors_of(dim) or () for dim in others))
 
 
 def _shape(node: Node, index: int) -> Sequence[Dim] | None:

@@ -7,7 +7,8 @@ import onnx
 from coset.dialects.hub_terms import reshape
 from coset.dialects.onnx_arithmetic import take
 from coset.frontends.onnx_values import Host, host_value
-from coset.ir.term import OPAQUE, Term
+from coset.ir.builtin import OPAQUE
+from coset.ir.term import Term
 from coset.ir.types import TensorType
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from google.protobuf.message import DecodeError, EncodeError  # type: ignore[imp
 
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.frontends.onnx_wire import MARK, Malformed, skeleton
-from coset.ir.constants import Constant, FileSpan, constant_of
-from coset.ir.dims import size
-from coset.ir.errors import CosetError, Place
+from coset.ir.constants import Constant, constant_of
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
+from coset.ir.span import FileSpan
 from coset.ir.stored import constant_in_file
 from coset.ir.types import DType, TensorType
 
@@ -83,7 +85,7 @@ class Opened:
         shape = tuple(sparse.dims)
         if any(dim < 0 for dim in shape):
             raise self.error(f"tensor `{sparse.values.name}` has a negative dim: {list(shape)}", help=MODEL_HELP)
-        if size(shape) > DENSE_ELEMENTS:
+        if prod(shape) > DENSE_ELEMENTS:
             return None
         whole = np.zeros(shape, values.dtype)
         try:
@@ -188,7 +190,7 @@ def packed_bytes(array: np.ndarray[Any, Any], dtype: DType) -> bytes:
 
 def storage_bytes(dtype: DType, shape: Sequence[int]) -> int:
     """Bytes of `raw_data` for a tensor."""
-    return -(-size(shape) * min(dtype.bits, 8) // 8) * max(dtype.bits // 8, 1)
+    return -(-prod(shape) * min(dtype.bits, 8) // 8) * max(dtype.bits // 8, 1)
 
 
 def _elements(raw: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -199,7 +201,7 @@ def _elements(raw: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> 
         return flat.view(dtype.numpy).reshape(shape)
     per_byte = 8 // dtype.bits
     codes = flat[:, None] >> (np.arange(per_byte, dtype=np.uint8) * dtype.bits) & ((1 << dtype.bits) - 1)
-    codes = codes.reshape(-1)[: size(shape)].astype(np.uint8)
+    codes = codes.reshape(-1)[: prod(shape)].astype(np.uint8)
     if dtype.kind == "int":  # sign-extend
         low = 8 - dtype.bits
         return ((codes << low).view(np.int8) >> low).astype(dtype.numpy).reshape(shape)
@@ -208,7 +210,7 @@ def _elements(raw: bytes | memoryview, dtype: DType, shape: tuple[int, ...]) -> 
 
 def _typed_elements(tensor: Model, dtype: DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """The elements of `float_data` and its like (onnx.proto says which field holds which type)."""
-    if size(shape) == 0:
+    if prod(shape) == 0:
         return np.zeros(shape, dtype.numpy)
     try:
         return np.asarray(onnx.numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False).reshape(shape)
@@ -217,8 +219,8 @@ def _typed_elements(tensor: Model, dtype: DType, shape: tuple[int, ...]) -> np.n
 
 
 def _strings(tensor: Model, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    if len(tensor.string_data) != size(shape):
-        raise CosetError(f"it has {len(tensor.string_data)} strings, its shape {list(shape)} wants {size(shape)}")
+    if len(tensor.string_data) != prod(shape):
+        raise CosetError(f"it has {len(tensor.string_data)} strings, its shape {list(shape)} wants {prod(shape)}")
     result = np.empty(len(tensor.string_data), object)
     for position, item in enumerate(tensor.string_data):
         result[position] = _text(item)

@@ -15,8 +15,9 @@ import numpy as np
 from coset.dialects.onnx_bounds import at_most, least, maximum, minimum
 from coset.dialects.onnx_dtypes import DTYPE_OF_CODE
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, Poly
-from coset.ir.term import CONSTANT, DIMS, Term, constant, make
+from coset.ir.term import CONSTANT, Term, constant, make
 from coset.ir.types import BOOL, DTYPES, I64, DType, TensorType, Type
 
 LIMIT = 64  # elements
@@ -210,16 +211,16 @@ def _range(start: Host, limit: Host, delta: Host) -> Host:
 
 def _expand(x: Host, shape: Host) -> Host:
     result = np.broadcast_shapes(x.shape, tuple(_numbers(shape)))
-    _ensure(dims.size(result) <= LIMIT)
+    _ensure(prod(result) <= LIMIT)
     return np.broadcast_to(x, result)
 
 
 def _filled(shape: Host, attributes: Attributes) -> Host:
     """ConstantOfShape of a small static shape."""
     sizes = _numbers(shape)
-    _ensure("value" in attributes and all(dim >= 0 for dim in sizes) and dims.size(sizes) <= LIMIT)
+    _ensure("value" in attributes and all(dim >= 0 for dim in sizes) and prod(sizes) <= LIMIT)
     value = attributes["value"].array().reshape(-1)[0].item()
-    return host_array([value] * dims.size(sizes), sizes)
+    return host_array([value] * prod(sizes), sizes)
 
 
 def _product(operands: Sequence[Any], attributes: Attributes) -> Host:

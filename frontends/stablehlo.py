@@ -15,11 +15,12 @@ from coset.frontends.stablehlo_node import Known, Node, solve
 from coset.frontends.stablehlo_opaque import EFFECTS, captured, opaque_payload
 from coset.frontends.stablehlo_ops import build
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, PARAMETER, TOKEN, Region, Term, get, input_term, make
+from coset.ir.term import PARAMETER, Region, Term, get, input_term, make
 from coset.ir.types import TensorType, TokenType, Type
 
 Value = Any  # torch_mlir.ir.Value

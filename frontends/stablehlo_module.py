@@ -8,7 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from coset.ir.errors import CosetError, MissingExtra, Place
+from coset.ir.errors import CosetError
+from coset.ir.extras import MissingExtra
+from coset.ir.place import Place
 
 Module = Any  # torch_mlir.ir.Module; the wheel has no stubs
 _MAGIC = b"ML\xefR"

@@ -18,8 +18,9 @@ from coset.frontends.stablehlo_node import Builder, Built, Node
 from coset.frontends.stablehlo_quantized import Floats, dequantized, is_computed_between, requantized, uniform_quantize
 from coset.frontends.stablehlo_regions import REGION_BUILDERS
 from coset.frontends.stablehlo_shapes import SHAPE_BUILDERS, folded, shape_operand
+from coset.ir.builtin import DIMS
 from coset.ir.op import find_op
-from coset.ir.term import CONSTANT, DIMS, TUPLE, Term, get, make, topological
+from coset.ir.term import CONSTANT, TUPLE, Term, get, make, topological
 from coset.ir.types import DTYPES, TensorType, TupleType
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from coset.frontends.stablehlo_node import Built, Node
 from coset.ir.op import Op
+from coset.ir.quantized import QuantizedType
 from coset.ir.term import Term, make
-from coset.ir.types import DType, QuantizedType, TensorType
+from coset.ir.types import DType, TensorType
 
 _CONTRACTIONS = ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution", "stablehlo.dynamic_conv")
 

@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coset.ir.errors import CosetError
 from coset.ir.types import DType, TensorType, dtype_of
 
-PIECE = 1 << 20  # bytes that are read at a time
+if TYPE_CHECKING:  # who reads weights from files brings them
+    from coset.ir.span import FileSpan
+
+LARGE = 1 << 20  # bytes of an array that is copied in blocks
 BLOCK = 64  # elements on a side of what is copied at once
 INLINE_ELEMENTS = 16  # small constants are values: their elements are part of their key, and rules may look at them
-
-
-@dataclass(frozen=True)
-class FileSpan:
-    """`length` bytes at `offset` of the file `path`, little-endian, row-major. `modified` is the file's time of change (ns) when the span
-    was taken: a file that has changed since is not read."""
-
-    path: Path
-    offset: int
-    length: int
-    modified: int | None = None
-
-    def check(self) -> None:
-        """Look whether the file is still the one that the span was taken of.
-
-        Raises:
-            CosetError: it has changed. OSError: it is gone.
-        """
-        if self.modified not in (None, self.path.stat().st_mtime_ns):
-            raise CosetError(f"{self.path} has changed since its weights were imported", help="import the model again")
-
-    def unreadable(self, error: Exception) -> CosetError:
-        """What the user is told where it cannot be read."""
-        return CosetError(f"cannot read weights from {self.path}: {error}", help="keep the file beside the model")
 
 
 @dataclass(frozen=True)
@@ -67,42 +43,7 @@ class Constant:
         if self._array is not None:
             return self._array  # type: ignore[no-any-return]
         assert self.span is not None
-        shape = self.type.static
-        assert shape is not None
-        if self.span.length == 0:
-            return np.zeros(shape, self.type.dtype.numpy)
-        try:
-            self.span.check()
-            flat = np.memmap(self.span.path, np.uint8, "r", self.span.offset, (self.span.length,))
-        except (OSError, ValueError) as error:
-            raise self.span.unreadable(error) from None
-        return np.asarray(flat).view(self.type.dtype.numpy).reshape(shape)
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """The bytes of the elements, row-major, some at a time. Of a file they are read and not mapped, which for whole files takes a third
-        of the time, and no pages of this process.
-
-        Raises:
-            CosetError: as `array`.
-        """
-        if self._array is not None or self.span is None or not self.span.length:
-            flat = np.ascontiguousarray(self.array()).reshape(-1)
-            if flat.size:
-                yield flat.view(np.uint8).data
-            return
-        left = self.span.length
-        try:
-            self.span.check()
-            with self.span.path.open("rb", buffering=0) as file:
-                file.seek(self.span.offset)
-                while left:
-                    piece = file.read(min(left, PIECE))
-                    if not piece:
-                        raise ValueError("it has become shorter")
-                    left -= len(piece)
-                    yield piece
-        except (OSError, ValueError) as error:
-            raise self.span.unreadable(error) from None
+        return self.span.mapped(self.type)
 
     @property
     def bytes(self) -> int:
@@ -149,7 +90,7 @@ def _in_order(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return value
     steps = [abs(step) if dim > 1 else sys.maxsize for step, dim in zip(value.strides, value.shape, strict=True)]
     nearest = steps.index(min(steps))
-    if value.nbytes < PIECE or nearest == value.ndim - 1:
+    if value.nbytes < LARGE or nearest == value.ndim - 1:
         return value.copy()
     result = np.empty(value.shape, value.dtype)
     for first in range(0, value.shape[nearest], BLOCK):

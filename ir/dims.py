@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from operator import mul
 from typing import Union
 
 from coset.ir.errors import CosetError, UnboundDim
@@ -217,13 +216,6 @@ def alone(dim: Dim) -> str | None:
     return monomial[0].name if coefficient == 1 and len(monomial) == 1 and not monomial[0].args else None
 
 
-def factors(dim: Dim) -> frozenset[str] | None:
-    """The names of the symbols that `dim` is a product of, with a positive number or without; None where it is no such product."""
-    ((monomial, coefficient),) = dim.terms if isinstance(dim, Poly) and len(dim.terms) == 1 else (((), dim),)
-    plain = isinstance(coefficient, int) and coefficient > 0 and not any(atom.args for atom in monomial)
-    return frozenset(atom.name for atom in monomial) if plain else None
-
-
 def substitute(dim: Dim, binding: Mapping[str, Dim]) -> Dim:
     """`dim` with every symbol of `binding` replaced; the result is canonical again."""
     if isinstance(dim, int):
@@ -251,77 +243,3 @@ def evaluate(dim: Dim, binding: Mapping[str, int]) -> int:
         names = tuple(sorted(symbols(value)))
         raise UnboundDim(f"dim `{dim}` needs a value for {', '.join(names)}", names)
     return value
-
-
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][\w.:/@]*)|(//|[-+*(),%]))")
-
-
-def parse(text: str) -> Dim:
-    """The dim that `str` printed: + - * // % floordiv mod max min, parentheses, numbers and symbols.
-
-    Raises:
-        CosetError: the text is no such expression.
-    """
-    tokens: list[str] = []
-    position = 0
-    stripped = text.rstrip()
-    while position < len(stripped):
-        match = _TOKEN.match(stripped, position)
-        if match is None:
-            raise CosetError(f"`{text}` is not a dim expression")
-        tokens.append(match.group(0).strip())
-        position = match.end()
-    dim, rest = _parse_sum(tokens, text)
-    if rest:
-        raise CosetError(f"`{text}` is not a dim expression: `{rest[0]}` is left over")
-    return dim
-
-
-def _parse_sum(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    left, tokens = _parse_product(tokens, text)
-    while tokens and tokens[0] in "+-":
-        sign = tokens[0]
-        right, tokens = _parse_product(tokens[1:], text)
-        left = add(left, right) if sign == "+" else subtract(left, right)
-    return left, tokens
-
-
-def _parse_product(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    left, tokens = _parse_atom(tokens, text)
-    operators = {"*": multiply, "//": floordiv, "%": mod}
-    while tokens and tokens[0] in operators:
-        apply = operators[tokens[0]]
-        right, tokens = _parse_atom(tokens[1:], text)
-        left = apply(left, right)
-    return left, tokens
-
-
-def _parse_atom(tokens: list[str], text: str) -> tuple[Dim, list[str]]:
-    if not tokens:
-        raise CosetError(f"`{text}` is not a dim expression: it ends too early")
-    head, rest = tokens[0], tokens[1:]
-    if head == "-":
-        dim, rest = _parse_atom(rest, text)
-        return multiply(-1, dim), rest
-    if head == "(":
-        dim, rest = _parse_sum(rest, text)
-    elif head.isdigit():
-        return int(head), rest
-    elif rest and rest[0] == "(" and head in FUNCTIONS:
-        first, rest = _parse_sum(rest[1:], text)
-        if not rest or rest[0] != ",":
-            raise CosetError(f"`{text}`: {head} takes two arguments")
-        second, rest = _parse_sum(rest[1:], text)
-        dim = FUNCTIONS[head](first, second)
-    elif re.match(r"[A-Za-z_]", head):
-        return symbol(head), rest
-    else:
-        raise CosetError(f"`{text}` is not a dim expression: unexpected `{head}`")
-    if not rest or rest[0] != ")":
-        raise CosetError(f"`{text}` is not a dim expression: a `)` is missing")
-    return dim, rest[1:]
-
-
-def size(shape: Iterable[int]) -> int:
-    """The number of elements of a static shape."""
-    return reduce(mul, shape, 1)

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-
-@dataclass(frozen=True)
-class Place:
-    """Where a user's mistake stands: a file and, for text, a 1-based line and column with the source line."""
-
-    file: str
-    line: int = 0
-    column: int = 0
-    source: str = ""
-    width: int = 1
-
-    def render(self) -> str:
-        """The `-->` line and, where the source is known, the line itself with a caret below."""
-        if not self.line:
-            return f"  --> {self.file}"
-        head = f"  --> {self.file}:{self.line}:{self.column}"
-        if not self.source:
-            return head
-        caret = " " * (self.column - 1) + "^" * max(1, self.width)
-        return f"{head}\n   |   {self.source}\n   |   {caret}"
+if TYPE_CHECKING:
+    from coset.ir.place import Place
 
 
 class CosetError(Exception):
@@ -55,22 +36,6 @@ class UnboundDim(CosetError):
 
 class TypeRuleError(CosetError):
     """Operands, attributes or regions that an op's type rule refuses."""
-
-
-class MissingExtra(CosetError):
-    """An optional tool that is not installed; the message says which extra brings it."""
-
-
-def like(name: str, known: Iterable[str]) -> str:
-    """A question after those of the names `known` that `name` may be meant for; "" where none is like it."""
-    from difflib import get_close_matches  # for errors only
-
-    return meant(get_close_matches(name, list(known), n=3))
-
-
-def meant(names: Sequence[str]) -> str:
-    """A question after `names`; "" where there are none."""
-    return f"do you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
 def require(condition: bool, message: str) -> None:

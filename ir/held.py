@@ -12,7 +12,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
 
 PART = ".part"  # the end of the name of a file that is being written
 

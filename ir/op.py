@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coset.ir.errors import CosetError
-from coset.ir.types import TensorType, Type
+from coset.ir.types import Type
 
 Array = np.ndarray[Any, Any]
 Attributes = dict[str, Any]  # values are hashable: int, float, str, bytes, bool, Dim, tuples of these, DType, Constant
@@ -106,40 +106,35 @@ class Op:
         return result
 
 
-_REGISTRY: dict[str, Op] = {}
-_DEFERRED: dict[str, Callable[[], object]] = {}  # ops whose file is read when one of them is wanted
+REGISTRY: dict[str, Op] = {}
+DEFERRED: dict[str, Callable[[], object]] = {}  # ops whose file is read when one of them is wanted
 
 
 def register(op: Op) -> Op:
     """Enter `op` under its name; asserts that the name is new."""
-    assert op.name not in _REGISTRY, f"op {op.name} is declared twice"
-    _REGISTRY[op.name] = op
+    assert op.name not in REGISTRY, f"op {op.name} is declared twice"
+    REGISTRY[op.name] = op
     return op
-
-
-def withdraw(op: Op) -> None:
-    """Take back an op that was just registered and whose definition turned out to be wrong; no term of it may exist."""
-    assert _REGISTRY.get(op.name) is op, f"op {op.name} is not registered"
-    del _REGISTRY[op.name]
 
 
 def defer(names: Iterable[str], load: Callable[[], object]) -> None:
     """Promise that `load()` registers the ops `names`: it is called when the first of them is looked up."""
     for name in names:
-        assert name not in _DEFERRED and name not in _REGISTRY, f"op {name} is declared twice"
-        _DEFERRED[name] = load
+        assert name not in DEFERRED and name not in REGISTRY, f"op {name} is declared twice"
+        DEFERRED[name] = load
 
 
 def find_op(name: str) -> Op | None:
     """The op called `name` (`dialect.op`), or None."""
-    if name in _DEFERRED:
-        _load(_DEFERRED[name])
-    return _REGISTRY.get(name)
+    if name in DEFERRED:
+        load_deferred(DEFERRED[name])
+    return REGISTRY.get(name)
 
 
-def _load(load: Callable[[], object]) -> None:
-    for name in [name for name, other in _DEFERRED.items() if other is load]:
-        del _DEFERRED[name]
+def load_deferred(load: Callable[[], object]) -> None:
+    """Register the ops that `load` was promised to register."""
+    for name in [name for name, other in DEFERRED.items() if other is load]:
+        del DEFERRED[name]
     load()
 
 
@@ -153,28 +148,3 @@ def get_op(name: str) -> Op:
     if op is None:
         raise CosetError(f"there is no op `{name}`", help="`coset rules --ops` lists the ops")
     return op
-
-
-def all_ops() -> list[Op]:
-    """Every op, by name; those whose files were not needed so far are read now."""
-    while _DEFERRED:
-        _load(next(iter(_DEFERRED.values())))
-    return loaded_ops()
-
-
-def loaded_ops() -> list[Op]:
-    """The ops that a program of this process can hold, by name: all but those whose files nothing has asked for."""
-    return [_REGISTRY[name] for name in sorted(_REGISTRY)]
-
-
-def tensor_of(operand: Type, what: str) -> TensorType:
-    """`operand` as a tensor type of known rank, for type rules.
-
-    Raises:
-        TypeRuleError: it is no such type.
-    """
-    from coset.ir.errors import TypeRuleError
-
-    if not isinstance(operand, TensorType) or operand.shape is None:
-        raise TypeRuleError(f"{what} must be a tensor of known rank, not {operand}")
-    return operand

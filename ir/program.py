@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from coset.ir import dims
@@ -36,11 +37,12 @@ class Program:
 
     def unread(self) -> tuple[Term, ...]:
         """The inputs that no output depends on, neither on their values nor on dims that only they have."""
-        needed = [term for term in topological((*self.roots, *self.sources().values())) if term.op is INPUT]
+        needed = [term for term in topological((*self.roots, *self.sources.values())) if term.op is INPUT]
         known = spelled(needed)
         return tuple(term for term in self.inputs if term not in needed and spelled([term]) <= known)
 
-    def sources(self) -> dict[str, Term]:
+    @cached_property
+    def sources(self) -> Mapping[str, Term]:
         """The terms that have dim symbols which the roots' terms speak of and none of them has: they are computed for their shapes."""
         introduces: Mapping[str, Term] = self.source.get("introduces", {})
         found: dict[str, Term] = {}
@@ -48,10 +50,10 @@ class Program:
             spoken: set[str] = set()
             spelled = set(self.symbols())
             for term in topological((*self.roots, *found.values())):
-                shapes = [dim for type in tensors_in(term.type) for dim in type.shape or ()]
-                spoken.update(symbols_of(term), *map(dims.symbols, shapes))
+                spoken.update(symbols_in(term.type), symbols_of(term))
                 if term.op is INPUT or term.op.has("foreign"):
-                    spelled.update(name for dim in shapes if (name := dims.alone(dim)) is not None)
+                    shapes = [type.shape or () for type in tensors_in(term.type)]
+                    spelled.update(name for shape in shapes for dim in shape if (name := dims.alone(dim)) is not None)
             more = {name: introduces[name] for name in sorted(spoken - spelled - set(found)) if name in introduces}
             if not more:
                 break
@@ -60,7 +62,7 @@ class Program:
 
     def with_sources(self, terms: Sequence[Term]) -> "Program":
         """The same program with `terms` in place of its `sources`, in their order."""
-        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources(), terms, strict=True))}
+        introduces = {**self.source.get("introduces", {}), **dict(zip(self.sources, terms, strict=True))}
         return replace(self, source={**self.source, "introduces": introduces})
 
     def with_roots(self, roots: tuple[Term, ...]) -> "Program":
@@ -74,21 +76,27 @@ class Program:
 
 
 def spelled(terms: Sequence[Term]) -> set[str]:
-    """The symbols in the shapes of `terms`."""
-    return {name for term in terms for type in tensors_in(term.type) for dim in type.shape or () for name in dims.symbols(dim)}
+    """The symbols in the types of `terms`."""
+    return {name for term in terms for name in symbols_in(term.type)}
 
 
 def symbols_of(term: Term) -> set[str]:
     """The symbols in the attributes of `term`."""
-    found: set[str] = set()
-    stack = [value for _, value in term.attributes]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, tuple):
-            stack += value
-        elif isinstance(value, dims.Poly):
-            found |= dims.symbols(value)
-    return found
+    return {name for _, value in term.attributes for name in symbols_in(value)}
+
+
+def symbols_in(value: Any) -> Iterator[str]:
+    """The dim symbols of a type or an attribute's value."""
+    if isinstance(value, dims.Poly):
+        yield from sorted(dims.symbols(value))
+    elif isinstance(value, TensorType):
+        yield from symbols_in(value.shape or ())
+    elif isinstance(value, TupleType):
+        yield from symbols_in(value.items)
+    elif type(value) is tuple:
+        for item in value:
+            if not isinstance(item, int):
+                yield from symbols_in(item)
 
 
 def tensors_in(type: Type) -> list[TensorType]:

@@ -2,8 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from coset.ir.errors import CosetError
-from coset.ir.types import DType, QuantizedType
+from coset.ir.types import DType
+
+
+@dataclass(frozen=True, repr=False)
+class QuantizedType(DType):
+    """Integers of `storage` from `minimum` to `maximum` that stand for the numbers (integer - zero_point) * scale of `expressed`.
+
+    One scale and zero point, or one for each index of dim `axis`. `numpy` is the storage's, and so are the values. It is in no
+    dtype class: ops that compute take the numbers after `stablehlo.uniform_dequantize`. Make one with `quantized`.
+    """
+
+    storage: DType
+    expressed: DType
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int | None
+    minimum: int
+    maximum: int
+
+    @property
+    def along(self) -> int | None:
+        return self.axis
 
 
 def quantized(

@@ -7,13 +7,10 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from coset.ir.constants import Constant, constant_of
-from coset.ir.dims import evaluate
 from coset.ir.errors import require
 from coset.ir.op import Array, Attribute, Attributes, Op, Signature, get_op, register
-from coset.ir.types import AbsentType, TensorType, TokenType, TupleType, Type
+from coset.ir.types import TensorType, TupleType, Type
 
 AttributeItems = tuple[tuple[str, Any], ...]
 
@@ -24,23 +21,6 @@ class Region:
 
     parameters: tuple["Term", ...]
     results: tuple["Term", ...]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """As rows of terms, operands first: what another process makes the same function of."""
-        numbers: dict[Term, int] = {}
-        rows = []
-        for term in topological((*self.parameters, *self.results)):
-            rows.append((term.op.name, tuple(numbers[operand] for operand in term.operands), term.attributes, term.regions, term.type))
-            numbers[term] = len(numbers)
-        return _restored, (rows, [numbers[term] for term in self.parameters], [numbers[term] for term in self.results])
-
-
-def _restored(rows: Sequence[tuple[str, tuple[int, ...], AttributeItems, tuple[Region, ...], Type]], *ends: Sequence[int]) -> Region:
-    terms: list[Term] = []
-    for name, operands, attributes, regions, type in rows:
-        terms.append(intern(get_op(name), tuple(terms[operand] for operand in operands), attributes, regions, type))
-    parameters, results = (tuple(terms[number] for number in numbers) for numbers in ends)
-    return Region(parameters, results)
 
 
 class Term:
@@ -159,10 +139,11 @@ def _require_closed(name: str, region: Region, role: str) -> None:
         require(term.op is not INPUT, f"the {role} of `{name}` captures {term}: give captured values as operands")
 
 
-# ---------------------------------------------------------------- the builtin ops: leaves, tuples, opaque terms
+# ---------------------------------------------------------------- leaves and tuples (`coset.ir.builtin` has the other builtin ops)
 
 
-def _stated(_: Sequence[Type], attributes: Attributes) -> Type:
+def stated(_: Sequence[Type], attributes: Attributes) -> Type:
+    """The type that an attribute states."""
     return attributes["type"]  # type: ignore[no-any-return]
 
 
@@ -185,38 +166,15 @@ def _mean_constant(term: Term, _: Sequence[Array], __: Mapping[str, int]) -> Arr
     return term.attribute("value").array()  # type: ignore[no-any-return]
 
 
-def _mean_dims(term: Term, _: Sequence[Array], binding: Mapping[str, int]) -> Array:
-    numbers = [evaluate(dim, binding) for dim in term.attribute("dims")]
-    return np.array(numbers, term.tensor.dtype.numpy).reshape(term.tensor.static)
-
-
-def _result_of_absent(_: Sequence[Type], __: Attributes) -> Type:
-    return AbsentType()
-
-
-def _result_of_token(_: Sequence[Type], __: Attributes) -> Type:
-    return TokenType()
-
-
-_STATED = Attribute("type", "any")
-INPUT = register(Op("builtin.input", _stated, None, (Attribute("name", "string"), _STATED), traits=frozenset({"leaf"})))
-PARAMETER = register(Op("builtin.parameter", _stated, None, (Attribute("index", "int"), _STATED), traits=frozenset({"leaf"})))
+STATED = Attribute("type", "any")
+INPUT = register(Op("builtin.input", stated, None, (Attribute("name", "string"), STATED), traits=frozenset({"leaf"})))
+PARAMETER = register(Op("builtin.parameter", stated, None, (Attribute("index", "int"), STATED), traits=frozenset({"leaf"})))
 CONSTANT = register(
     Op("builtin.constant", _result_of_constant, _mean_constant, (Attribute("value", "constant"),), traits=frozenset({"leaf"}))
 )
-# Numbers of the host: integers that are dim expressions, as a tensor of static shape (what `Shape` arithmetic becomes).
-DIMS = register(Op("builtin.dims", _stated, _mean_dims, (Attribute("dims", "dims"), _STATED), traits=frozenset({"leaf"})))
-ABSENT = register(Op("builtin.absent", _result_of_absent, traits=frozenset({"leaf"})))
-TOKEN = register(Op("builtin.token", _result_of_token, traits=frozenset({"leaf"})))
 TUPLE = register(Op("builtin.tuple", _result_of_tuple, operands=("items",), variadic=True))
 GET = register(Op("builtin.get", _result_of_get, lambda term, arrays, _: arrays[0][term.attribute("index")],
                   (Attribute("index", "int"),), ("tuple",), traits=frozenset({"movement"})))  # fmt: skip
-# An op that we do not know: `domain` and `name` say which, `payload` is its foreign form (kept exactly), `results` the types the
-# importer gave. One result is the term's type; several are a tuple. With `effect` the first operand and the last result are tokens.
-OPAQUE = register(Op("builtin.opaque", lambda _, a: a["results"][0] if len(a["results"]) == 1 else TupleType(a["results"]), None,
-                     (Attribute("domain", "string"), Attribute("name", "string"), Attribute("payload", "any"), Attribute("results", "any"),
-                      Attribute("effect", "bool", False, required=False)),
-                     ("inputs",), variadic=True, traits=frozenset({"foreign"})))  # fmt: skip
 
 
 def input_term(name: str, type: Type) -> Term:
@@ -232,11 +190,6 @@ def constant(value: Constant | object, dtype: Any = None) -> Term:
 def get(term: Term, index: int) -> Term:
     """Result `index` of a term with several results."""
     return make(GET, (term,), {"index": index})
-
-
-def absent() -> Term:
-    """The operand that is not given."""
-    return make(ABSENT)
 
 
 def topological(roots: Iterable[Term], *, known: Container[Term] = ()) -> Iterator[Term]:

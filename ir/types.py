@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, Union, cast
+from dataclasses import dataclass, field
+from typing import Union, cast
 
 import ml_dtypes
 import numpy as np
@@ -30,14 +30,15 @@ class DType:
     def __hash__(self) -> int:
         return hash(self.name)  # types are keys everywhere, and NumPy's hash is slow
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """By name: it is one object in every process, for it is compared with `is`."""
-        return _named, (self.name,)
-
     @property
     def bytes(self) -> float:
         """Bytes of one element; half a byte for 4-bit types."""
         return self.bits / 8
+
+    @property
+    def along(self) -> int | None:
+        """The dim along which equal elements stand for other numbers: that of quantized types with a scale for each index, else None."""
+        return None
 
 
 def _table() -> dict[str, DType]:
@@ -57,45 +58,10 @@ def _table() -> dict[str, DType]:
     return {name: DType(name, kind, bits, np.dtype(numpy)) for name, kind, bits, numpy in rows}  # type: ignore[call-overload]
 
 
-def _named(name: str) -> DType:
-    return DTYPES[name]
-
-
 DTYPES = _table()
 F64, F32, F16, BF16 = (DTYPES[n] for n in ("f64", "f32", "f16", "bf16"))
 I64, I32, I8, U8, BOOL = (DTYPES[n] for n in ("i64", "i32", "i8", "u8", "bool"))
 _BY_NUMPY = {dtype.numpy: dtype for dtype in DTYPES.values()}
-
-CLASSES = {
-    "float": frozenset(d for d in DTYPES.values() if d.kind == "float"),
-    "int": frozenset(d for d in DTYPES.values() if d.kind in ("int", "uint")),
-    "signed": frozenset(d for d in DTYPES.values() if d.kind == "int"),
-    "unsigned": frozenset(d for d in DTYPES.values() if d.kind == "uint"),
-    "bool": frozenset({BOOL}),
-    "complex": frozenset(d for d in DTYPES.values() if d.kind == "complex"),
-    "number": frozenset(d for d in DTYPES.values() if d.kind in ("float", "int", "uint", "complex")),
-    "any": frozenset(DTYPES.values()),
-}  # dtype classes of the rule language, by name
-
-
-@dataclass(frozen=True, repr=False)
-class QuantizedType(DType):
-    """Integers of `storage` from `minimum` to `maximum` that stand for the numbers (integer - zero_point) * scale of `expressed`.
-
-    One scale and zero point, or one for each index of dim `axis`. `numpy` is the storage's, and so are the values. It is in no
-    dtype class: ops that compute take the numbers after `stablehlo.uniform_dequantize`. Make one with `quantized`.
-    """
-
-    storage: DType
-    expressed: DType
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
-    axis: int | None
-    minimum: int
-    maximum: int
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
 
 def dtype_of(numpy: object) -> DType:
@@ -123,9 +89,6 @@ class TensorType:
 
     def __hash__(self) -> int:
         return self._hash
-
-    def __reduce__(self) -> tuple[type[TensorType], tuple[DType, Shape | None]]:
-        return TensorType, (self.dtype, self.shape)  # another process hashes texts in another way
 
     def __str__(self) -> str:
         inner = "*" if self.shape is None else ", ".join(map(str, self.shape))

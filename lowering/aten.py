@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coset.ir.builtin import ABSENT, DIMS, TOKEN
 from coset.ir.dims import Dim, alone
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program, symbols_of
-from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Region, Term, topological
+from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Region, Term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.lowering.aten_contractions import CONTRACTIONS
 from coset.lowering.aten_convolutions import CONVOLUTIONS

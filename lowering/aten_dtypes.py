@@ -7,7 +7,8 @@ integers below a byte in a byte, floats below 16 bits as f32 whose values the na
 
 from __future__ import annotations
 
-from coset.ir.types import DTYPES, DType, QuantizedType
+from coset.ir.quantized import QuantizedType
+from coset.ir.types import DTYPES, DType
 
 STORED = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2",

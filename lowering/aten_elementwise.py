@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from coset.ir.errors import CosetError
-from coset.ir.types import DTYPES, DType, QuantizedType
+from coset.ir.quantized import QuantizedType
+from coset.ir.types import DTYPES, DType
 from coset.lowering.aten_dtypes import ORDER_OF_U64, held, narrowed, plain
 
 Operand = tuple[str, DType]

@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from coset.dialects.hub_terms import broadcast, convert, is_splat, literal, reshape
+from coset.ir.builtin import DIMS
 from coset.ir.dims import Dim, add
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, DIMS, Term, constant, intern, make
+from coset.ir.term import CONSTANT, Term, constant, intern, make
 from coset.ir.types import F32, TensorType
 from coset.lowering.kinds import is_light, is_plain, is_product
 

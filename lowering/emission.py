@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from coset.dialects.hub_tensors import identity
+from coset.ir.builtin import ABSENT
 from coset.ir.dims import symbols
-from coset.ir.term import ABSENT, PARAMETER, Term, make, rebuild
+from coset.ir.term import PARAMETER, Term, make, rebuild
 from coset.lowering.emission_body import SHORT, Body, Emission, by_role, name_of, word
 from coset.lowering.emission_gradients import chain, statistics
 from coset.lowering.emission_recurrence import recurrence

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from coset.dialects.hub_terms import reshape, transpose
+from coset.ir.builtin import ABSENT
 from coset.ir.dims import Dim, multiply
-from coset.ir.term import ABSENT, Term, make, rebuild, topological
+from coset.ir.term import Term, make, rebuild, topological
 from coset.ir.types import F32
 from coset.lowering.attention import KEPT
 from coset.lowering.library_products import HALVES, Libraries

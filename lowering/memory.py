@@ -6,8 +6,9 @@ from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
 
-from coset.ir.dims import Dim, multiply, product, size
+from coset.ir.dims import Dim, multiply, product
 from coset.lowering.clocks import Clock, Clocks, clocks_of, in_turn
 from coset.lowering.kernel import Buffer, Library, Plan, reads, writes
 
@@ -86,7 +87,7 @@ def buffer_bytes(buffer: Buffer) -> int | None:
     shape = [dim for dim in buffer.shape if isinstance(dim, int)]
     if len(shape) != len(buffer.shape):
         return None
-    return allocated(buffer, size(shape))
+    return allocated(buffer, prod(shape))
 
 
 def allocated(buffer: Buffer, elements: int) -> int:

@@ -13,12 +13,13 @@ import onnx
 from coset.dialects.onnx_bodies import CAPTURE, bodies, captured_names, rename_free
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir import dims
+from coset.ir.builtin import ABSENT, TOKEN
 from coset.ir.constants import Constant, constant_of
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, GET, INPUT, TOKEN, TUPLE, Term, exact_key, get, topological
+from coset.ir.term import GET, INPUT, TUPLE, Term, exact_key, get, topological
 from coset.ir.types import AbsentType, DType, TensorType, TokenType
 from coset.lowering.live import Step, Steps
 from coset.lowering.onnx_plan import Call, Context, Input, Numbers

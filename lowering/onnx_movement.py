@@ -7,6 +7,7 @@ import numpy as np
 from coset.dialects.hub_terms import is_splat, numpy_view
 from coset.ir import dims
 from coset.ir.constants import Constant, constant_of
+from coset.ir.dim_factors import factors as factors_of
 from coset.ir.dims import Dim, Shape
 from coset.ir.term import CONSTANT, Term
 from coset.ir.types import DTYPES, I64
@@ -121,7 +122,7 @@ def _reshape_call(x: Input, shape: Shape, target: Shape, context: Context) -> Ca
 
 
 def _is_positive(dim: Dim, context: Context) -> bool:
-    factors = dims.factors(dim)
+    factors = factors_of(dim)
     return factors is not None and factors <= context.positive
 
 

@@ -48,7 +48,7 @@ def is_users_own(domain: str) -> bool:
 
 def without_runtimes(program: Program) -> Program:
     """The program with what nodes of other domains mean in place of those whose definitions say it, and without importing those domains."""
-    sources = tuple(program.sources().values())
+    sources = tuple(program.sources.values())
     made: dict[Term, Term] = {}
     for term in topological((*program.roots, *sources)):
         built = rebuild(term, [made[operand] for operand in term.operands])

@@ -15,6 +15,7 @@ import onnx
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
 from coset.ir.constants import Constant
 from coset.ir.held import locked, make_last, replacing
+from coset.ir.stored import pieces
 
 Proto = Any
 EXTERNAL_BYTES = 1_500_000_000  # above this much weight the weights get a file of their own (protobuf ends at 2 GiB)
@@ -52,7 +53,7 @@ def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
     if bits < 8:
         yield _packed(constant.array(), bits)
     else:
-        yield from constant.pieces()
+        yield from pieces(constant)
 
 
 def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:

@@ -18,7 +18,8 @@ from typing import Any
 
 from coset.ir.constants import Constant
 from coset.ir.dims import alone, symbols
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
 from coset.ir.program import Program
 from coset.ir.types import TensorType
 from coset.lowering.aten import IMPORTS, Lowered, called_functions, lower_to_aten

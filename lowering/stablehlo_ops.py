@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from coset.dialects.hub_terms import is_splat
 from coset.dialects.mlir_ops import FIELDS
 from coset.dialects.mlir_text import dense_text, type_text
+from coset.ir.builtin import OPAQUE
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import describe
-from coset.ir.term import OPAQUE, Term
+from coset.ir.term import Term
 from coset.ir.types import I64, TensorType, TupleType, Type
 from coset.lowering import stablehlo_numbers as numbers
 from coset.lowering import stablehlo_regions as regions

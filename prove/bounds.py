@@ -7,6 +7,7 @@ Rules of Higham, *Accuracy and Stability of Numerical Algorithms* (2002), sectio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
@@ -104,7 +105,7 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
     if name in ("stablehlo.negate", "stablehlo.abs"):
         return errors[0]
     if name in ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.clamp"):
-        return NOTHING if exact else Bound(0.0, _largest([error.of(array) for error, array in zip(errors, arrays, strict=True)]))
+        return NOTHING if exact else Bound(0.0, reduce(np.maximum, [error.of(array) for error, array in zip(errors, arrays, strict=True)]))
     if name == "stablehlo.select":
         return _selected(arrays, errors, exact)
     if name in ("stablehlo.add", "stablehlo.subtract"):
@@ -128,7 +129,7 @@ def _float(term: Term, arrays: Sequence[Any], errors: Sequence[Bound], value: Ar
     if name in ("stablehlo.dot_general", "stablehlo.convolution"):
         return _contracted(term, arrays, errors, eps, tiny)
     if name in WHOLE:
-        return errors[0] if exact else _between(WHOLE[name], arrays[0], errors[0], value)
+        return errors[0] if exact else Bound(0.0, _spread(WHOLE[name], arrays[0], errors[0].of(arrays[0]), _wide(value)))
     if name in ("stablehlo.real", "stablehlo.imag"):
         return NOTHING if exact else Bound(0.0, errors[0].of(arrays[0]))
     if term.op.name in COMBINING:
@@ -146,15 +147,12 @@ def _is_known(name: str, array: Any, reach: Array) -> Array:
     return np.asarray((reach == 0) & np.isin(_wide(array), KNOWN.get(name.split(".")[1], ())))
 
 
-def _between(function: Function, array: Any, error: Bound, value: Array) -> Bound:
-    """How far a function that never falls is from its value where the operand may be anywhere within its bound."""
-    reach = error.of(array)
-    middle = _wide(value)
+def _spread(function: Function, array: Any, reach: Array, middle: Array) -> Array:
+    """How far a function that never falls is from its value in the middle where the operand may be anywhere within its bound."""
     ends = [_wide(function(_wide(array) + sign * reach)) for sign in (1.0, -1.0)]
     far = np.maximum(*(np.abs(end - middle) for end in ends))
-    return Bound(
-        0.0, np.where((reach == 0) | ((ends[0] == middle) & (ends[1] == middle)), 0.0, np.nan_to_num(far, nan=np.inf, posinf=np.inf))
-    )
+    still = (reach == 0) | ((ends[0] == middle) & (ends[1] == middle))
+    return np.where(still, 0.0, np.nan_to_num(far, nan=np.inf, posinf=np.inf))
 
 
 def _roundings(count: float, dtype: DType) -> float:
@@ -167,13 +165,6 @@ def _wide(array: Any) -> Array:
     """The elements in f64, of complex numbers their sizes."""
     given = np.asarray(array)
     return (np.abs(given) if given.dtype.kind == "c" else given).astype(np.float64)
-
-
-def _largest(bounds: Sequence[Array]) -> Array:
-    found = bounds[0]
-    for each in bounds[1:]:
-        found = np.maximum(found, each)
-    return found
 
 
 def _moved(term: Term, arrays: Sequence[Any], errors: Sequence[Bound]) -> Bound:
@@ -300,7 +291,7 @@ def _converted(source: DType, target: DType, array: Any, error: Bound, value: Ar
     wider = source.bits < target.bits and roundoff(source) >= roundoff(target)
     if wider and np.array_equal(_wide(array), _wide(value), equal_nan=True):
         return error  # every number of it is one of the target
-    return _between(lambda x: x.astype(value.dtype), array, error, value)
+    return Bound(0.0, _spread(lambda x: x.astype(value.dtype), array, error.of(array), _wide(value)))
 
 
 def _function(name: str, array: Any, error: Bound, value: Array, dtype: DType) -> Bound:
@@ -315,10 +306,7 @@ def _function(name: str, array: Any, error: Bound, value: Array, dtype: DType) -
     least = np.where(sure, 0.0, tiny)
     if function is None:
         return Bound(share, 2 / np.sqrt(np.pi) * reach + least)
-    middle = function(a)
-    ends = [np.abs(function(a + sign * reach) - middle) for sign in (1.0, -1.0)]
-    farthest = np.where(reach == 0, 0.0, np.maximum(*ends))
-    return Bound(share, np.nan_to_num(farthest, nan=np.inf, posinf=np.inf) + least)
+    return Bound(share, _spread(function, array, reach, function(a)) + least)
 
 
 def _folded(term: Term, array: Any, error: Bound, eps: float) -> Bound:

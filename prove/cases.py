@@ -12,8 +12,9 @@ from coset.ir.term import Term, topological
 from coset.prove import numbers
 from coset.prove.decisions import Case, Untold, decided
 from coset.prove.sample import sides
-from coset.rules.algebra import Literal, parts
+from coset.rules.algebra import Literal
 from coset.rules.instance import Instance, Search, instances, symbols_of
+from coset.rules.parts import parts
 from coset.rules.rule import Rule
 from coset.rules.unify import bound
 

@@ -1,4 +1,4 @@
-"""Certificates as files: compressed lines of JSON that say which instances of rules join two programs (docs/certificates.md).
+"""What the lines of a certificate say: which instances of rules join two programs (docs/certificates.md).
 
 Terms are numbered: those of the program before, in topological order of its roots, then those of the program after, then those that a
 certificate's `term` lines add. Large constants are named by a hash of their bytes, so that the numbering does not depend on where they are.
@@ -7,19 +7,15 @@ certificate's `term` lines add. Large constants are named by a hash of their byt
 from __future__ import annotations
 
 import base64
-import gzip
-import json
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coset.ir import dims
 from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
+from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
 from coset.ir.op import Op, get_op
 from coset.ir.program import Program
@@ -28,12 +24,7 @@ from coset.ir.types import DTYPES, AbsentType, DType, TensorType, TupleType, Typ
 from coset.prove.contents import all_terms
 
 FORMAT, VERSION = "coset certificate", 3
-LARGEST = 1 << 26  # B of a certificate, unpacked, at most
-MOST_VALUES = 1 << 22  # of JSON, which take up to 100 times the room of their text
-LONGEST_DIM = 300  # letters of a dim
-MOST_FACTORS = 2  # sums in it that are multiplied: written out they may be as many as there are atoms
 INTEGERS = ("int", "ints", "permutation")  # kinds of attributes
-MADE_BY = "give one that `coset optimize --certificate` or `coset prove --certificate` wrote"
 
 Line = dict[str, Any]
 
@@ -64,9 +55,7 @@ def decode(value: Any) -> Any:
             raise ValueError(f"a float is written as {found.hex()}")
         return found
     if kind == "dim":
-        if len(inner) > LONGEST_DIM or inner.replace(" ", "").count("*(") > MOST_FACTORS:
-            raise ValueError("a dim is too long")
-        return dims.parse(inner)
+        return _is_a(Poly, inner)
     if kind == "dtype":
         return DTYPES[inner]
     if kind == "tensor":
@@ -100,13 +89,13 @@ def _several(value: Any, count: int | None = None) -> list[Any]:
 
 def _is_a(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind):
-        raise TypeError("a part of a type is none")
+        raise TypeError("a value is of another kind")
     return value
 
 
 def _size(value: Any) -> Any:
     found = decode(value)
-    if isinstance(found, bool) or not isinstance(found, int | dims.Poly) or (isinstance(found, int) and found < 0):
+    if isinstance(found, bool) or not isinstance(found, int | Poly) or (isinstance(found, int) and found < 0):
         raise ValueError("no dim")
     return found
 
@@ -224,7 +213,7 @@ def read_term(line: Any, numbered: Numbered) -> Term:
     return intern(op, given, tuple(sorted(attributes.items())), regions, type)
 
 
-# ---------------------------------------------------------------- files
+# ---------------------------------------------------------------- the whole
 
 
 @dataclass(frozen=True)
@@ -234,65 +223,7 @@ class Certificate:
     head: Line
     lines: Sequence[Line]
 
-    def packed(self) -> bytes:
-        """The file's bytes; the same for the same certificate."""
-        texts = (json.dumps(line, separators=(",", ":")) for line in (self.head, *self.lines, {"end": len(self.lines)}))
-        return gzip.compress("".join(text + "\n" for text in texts).encode(), 9, mtime=0)
-
-
-def read_certificate(path: Path) -> Certificate:
-    """The certificate at `path`; what it says is not looked at yet.
-
-    Raises:
-        CosetError: the file cannot be read, or is no whole certificate of this version.
-    """
-    try:
-        lines = [_read(text) for text in _unpacked(path.read_bytes()).split(b"\n")[:-1]]
-    except (OSError, zlib.error, ValueError, RecursionError) as error:
-        raise CosetError(f"{path} is no certificate: {error}", help=MADE_BY) from None
-    if not lines or lines[0].get("format") != FORMAT:
-        raise CosetError(f"{path} is no certificate", help=MADE_BY)
-    if not is_number(lines[0].get("version"), VERSION):
-        help = "make it again with `coset optimize --certificate` or `coset prove --certificate`"
-        raise CosetError(f"{path} has version {lines[0].get('version')}, this coset reads version {VERSION}", help=help)
-    if len(lines) < 2 or lines[-1].keys() != {"end"} or not is_number(lines[-1]["end"], len(lines) - 2):
-        raise CosetError(f"{path} is cut off", help="make it again")
-    return Certificate(lines[0], lines[1:-1])
-
 
 def is_number(value: object, wanted: int) -> bool:
     """Whether a value is an integer, and that one: 3.0 and true are none."""
     return type(value) is int and value == wanted
-
-
-def _unpacked(packed: bytes) -> bytes:
-    unpacker = zlib.decompressobj(wbits=31)  # one member of gzip
-    data = unpacker.decompress(packed, LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
-    if sum(map(data.count, (b",", b"[", b"{", b"\n"))) > MOST_VALUES:
-        raise ValueError(f"it has more than {MOST_VALUES} values")
-    if not unpacker.eof or unpacker.unused_data or not data.endswith(b"\n"):
-        raise ValueError("it is cut off, or something is behind it")
-    return data
-
-
-def _read(text: bytes) -> Line:
-    """One line; the only numbers in it are integers."""
-    line = json.loads(text.decode(), object_pairs_hook=_object, parse_float=_no_number, parse_constant=_no_number)
-    if not isinstance(line, dict):
-        raise ValueError("a line is no object")
-    if b"\\u" in text:
-        json.dumps(line, ensure_ascii=False).encode()  # half a letter, which no message could say
-    return line
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"`{text}` is no integer")

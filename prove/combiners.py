@@ -15,7 +15,7 @@ from coset.ir.term import Region, Term, constant, input_term
 from coset.ir.types import TensorType
 from coset.prove import pointwise
 from coset.prove.equal import Open, Sense, compare
-from coset.rules.judged import judge
+from coset.rules.judges import judge
 from coset.rules.scalar import Undefined, number_in, scalar_constant
 
 Function = Callable[..., list[Term]]

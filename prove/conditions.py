@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from coset.rules.algebra import Call, Ref, parts
-from coset.rules.rule import Rule
+from coset.rules.algebra import Call, Ref
+from coset.rules.parts import parts
+from coset.rules.rule import Rule, with_parts
 
 
 def unconditional(rule: Rule) -> Rule | None:
     """`rule` without its conditions but for those that say what a name stands for; None where it has no others."""
     compiled = rule.compiled
     kept = tuple(condition for condition in compiled.conditions if _defines(rule, condition))
-    return rule.changed(compiled=compiled.changed(conditions=kept)) if len(kept) < len(compiled.conditions) else None
+    return rule.changed(compiled=with_parts(compiled, conditions=kept)) if len(kept) < len(compiled.conditions) else None
 
 
 def _defines(rule: Rule, condition: Any) -> bool:

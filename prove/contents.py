@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +17,11 @@ import numpy as np
 
 from coset.ir import dims
 from coset.ir.constants import INLINE_ELEMENTS, Constant, constant_of
-from coset.ir.dims import Dim, Poly, symbol
-from coset.ir.program import Program, tensors_in
+from coset.ir.dims import Dim, symbol
+from coset.ir.program import Program, symbols_in, tensors_in
 from coset.ir.specialized import sized, sized_region, specialized
-from coset.ir.term import CONSTANT, INPUT, Region, Term, constant, exact_key, input_term, rebuild, topological
-from coset.ir.types import TensorType, TupleType
+from coset.ir.term import CONSTANT, INPUT, Region, Term, constant, exact_key, input_term, rebuild, rewritten, topological
+from coset.ir.types import TensorType
 
 CHUNK = 1 << 22  # B that are hashed at once
 SIZED = (
@@ -42,15 +42,15 @@ def by_content(program: Program) -> Program:
     Raises:
         CosetError: a constant's file cannot be read.
     """
-    sources = tuple(program.sources().values())
-    made: dict[Term, Term] = {}
-    for term in topological((*program.roots, *sources)):
-        made[term] = hashed(term) if term.op is CONSTANT else rebuild(term, [made[operand] for operand in term.operands])
-    return _made(program, made, sources)
+    return _mapped(program, hashed)
 
 
-def _made(program: Program, made: Mapping[Term, Term], sources: Sequence[Term]) -> Program:
-    return program.with_sources([made[term] for term in sources]).with_roots(tuple(made[root] for root in program.roots))
+def _mapped(program: Program, change: Callable[[Term], Term]) -> Program:
+    """The program with what `change` makes of each of its terms."""
+    sources = tuple(program.sources.values())
+    count, total = len(program.roots), len(program.roots) + len(sources)
+    ends = rewritten((*program.roots, *sources, *program.inputs), change)
+    return replace(program.with_sources(ends[count:total]).with_roots(ends[:count]), inputs=ends[total:])
 
 
 def hashed(term: Term) -> Term:
@@ -82,16 +82,12 @@ def renamed(program: Program, inputs: Mapping[str, str], outputs: Mapping[str, s
         wanted = [names.get(name, name) for name in given]
         if len(set(wanted)) != len(wanted) or not all(isinstance(name, str) for name in wanted):
             raise ValueError("two inputs or outputs would have one name")
-    sources = tuple(program.sources().values())
-    made: dict[Term, Term] = {}
-    for term in topological((*program.roots, *sources, *program.inputs)):
-        if term.op is INPUT:
-            made[term] = input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type)
-        else:
-            made[term] = rebuild(term, [made[operand] for operand in term.operands])
+
+    def called(term: Term) -> Term:
+        return input_term(inputs.get(term.attribute("name"), term.attribute("name")), term.type) if term.op is INPUT else term
+
     ends = tuple((outputs.get(name, name), term) for name, term in program.outputs)
-    inputs_ = tuple(made[term] for term in program.inputs)
-    return _made(replace(program, inputs=inputs_, outputs=ends), made, sources)
+    return _mapped(replace(program, outputs=ends), called)
 
 
 def fitted(program: Program, other: Program) -> Program:
@@ -151,14 +147,15 @@ def set_apart(program: Program, value: Term, users: Container[Term], other: Term
 
 def other_of(term: Term, number: int) -> Term:
     """A term like a constant, or like what moves one, over a constant with these elements that is known to be none of the rest."""
-    made: dict[Term, Term] = {}
-    for each in topological([term]):
-        if each.op is CONSTANT:
-            content: Constant = each.attribute("value")
-            made[each] = constant(replace(content, key=f"{content.key} apart {number}"))
-        else:
-            made[each] = rebuild(each, [made[operand] for operand in each.operands])
-    return made[term]
+
+    def other(each: Term) -> Term:
+        if each.op is not CONSTANT:
+            return each
+        content: Constant = each.attribute("value")
+        return constant(replace(content, key=f"{content.key} apart {number}"))
+
+    (made,) = rewritten([term], other)
+    return made
 
 
 def _carried(program: Program) -> list[Term]:
@@ -181,7 +178,7 @@ def _over(program: Program, made: Mapping[Term, Term], sizes: Mapping[str, Dim])
 def inner_symbols(program: Program) -> list[str]:
     """The dim symbols of a program that no input has, in the order in which its terms speak of them."""
     given = set(program.symbols())
-    spoken = (name for term in all_terms(program) for name in symbols_in(term))
+    spoken = (name for term in all_terms(program) for name in all_symbols(term))
     return [name for name in dict.fromkeys(spoken) if name not in given]
 
 
@@ -215,7 +212,7 @@ def _free(name: str, given: set[str]) -> Dim:
 
 def all_terms(program: Program) -> list[Term]:
     """The terms that a program's roots need, and then those that only its dims need."""
-    return list(topological((*program.roots, *program.sources().values())))
+    return list(topological((*program.roots, *program.sources.values())))
 
 
 def gives_dims(term: Term) -> bool:
@@ -248,28 +245,14 @@ def one_result(pairs: Iterable[Sequence[Term]], unknown: Container[str]) -> dict
     return sizes if same else None
 
 
-def symbols_in(term: Term) -> Iterator[str]:
+def all_symbols(term: Term) -> Iterator[str]:
     """The dim symbols of a term's type, attributes and functions."""
-    yield from _symbols(term.type)
+    yield from symbols_in(term.type)
     for _, value in term.attributes:
-        yield from _symbols(value)
+        yield from symbols_in(value)
     for region in term.regions:
         for each in topological((*region.parameters, *region.results)):
-            yield from symbols_in(each)
-
-
-def _symbols(value: Any) -> Iterator[str]:
-    if isinstance(value, Poly):
-        yield from sorted(dims.symbols(value))
-    elif isinstance(value, TensorType):
-        for dim in value.shape or ():
-            yield from _symbols(dim)
-    elif isinstance(value, TupleType):
-        for item in value.items:
-            yield from _symbols(item)
-    elif type(value) is tuple:
-        for item in value:
-            yield from _symbols(item)
+            yield from all_symbols(each)
 
 
 # ---------------------------------------------------------------- hashes

@@ -11,18 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from coset.ir import dims
+from coset.ir.dim_factors import factors as factors_of
 from coset.ir.dims import Dim, Poly
 from coset.ir.errors import CosetError
 from coset.ir.term import Term
 from coset.prove.equal import Numbers
 from coset.prove.index import Known
 from coset.prove.sample import numbers_of, sides
-from coset.rules.arithmetic import Oracle, asking
+from coset.rules.arithmetic import Oracle
 from coset.rules.instance import Instance, symbols_of
-from coset.rules.noted import noting
 from coset.rules.pattern import Variable, applications
 from coset.rules.rule import Rule
 from coset.rules.unify import Binding, bound, solved
+from coset.rules.watched import asking, noting
 
 MOST_ANSWERS = 1024  # of one instance
 Answers = dict[tuple[str, Poly], bool]
@@ -126,9 +127,7 @@ def _recall(answers: Answers) -> Oracle:
 def _vanishes(difference: Poly, answers: Answers) -> bool:
     """Whether a difference of dims is 0 wherever the answers hold. What divides is not 0: a rule that divides by 0 does not fire."""
     facts = tuple(_fact(asked, answer) for (question, asked), answer in answers.items() if question == "<")
-    return (
-        Known({}, facts, frozenset().union(*(dims.factors(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
-    )
+    return Known({}, facts, frozenset().union(*(factors_of(divisor) or () for divisor in _divisors(difference)))).simplify(difference) == 0
 
 
 def _divisors(dim: Dim) -> Iterator[Dim]:

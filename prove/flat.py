@@ -13,7 +13,8 @@ from typing import Any
 from coset.ir.op import Op
 from coset.ir.term import Term, topological
 from coset.ir.types import TensorType
-from coset.rules.algebra import Call, Literal, Ref, parts
+from coset.rules.algebra import Call, Literal, Ref
+from coset.rules.parts import parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from coset.prove.classes import Classes
 from coset.prove.contents import hashed
 from coset.prove.valued import Evaluation, Known, Uncomputed
 
+T = TypeVar("T")
 CONSTANTS = frozenset({"builtin.constant", "builtin.absent", "stablehlo.iota"})  # leaves whose values are known
 LEAST, ROUNDINGS, MOST = 2.0**-8, 64.0, 0.51  # of an element: how far a number may be from what it stands for; of coarse types, so many
 
@@ -60,6 +61,13 @@ def refuse_unless(holds: bool, message: str) -> None:
     """Raise `Rejected` with the message where it does not hold."""
     if not holds:
         raise Rejected(message)
+
+
+def required(value: T | None, message: str) -> T:
+    """The value; raise `Rejected` with the message where there is none."""
+    if value is None:
+        raise Rejected(message)
+    return value
 
 
 @dataclass
@@ -185,10 +193,10 @@ class Folding:
         bound = self.recorded.get(value)
         if bound is None or (term in self.classes.number and self.classes.same(term, value)):
             return
-        (leaf,) = leaves if len(leaves) == 1 else (None,)
-        refuse_unless(leaf is not None and not computes(term) and self._is_new(leaf), "the value stands for a rounded number already")
-        assert leaf is not None
-        self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
+        moved = len(leaves) == 1 and not computes(term) and all(map(self._is_new, leaves))
+        refuse_unless(moved, "the value stands for a rounded number already")
+        for leaf in leaves:
+            self._record(leaf, Bound(0.0, float(np.max(bound.of(value.attribute("value").array()), initial=0.0))))
 
     def _define(self, term: Term, value: Term, error: Bound, array: Any, own: bool, leaves: set[Term]) -> None:
         """Take a rounded constant for what it is computed as, from others."""

@@ -14,8 +14,10 @@ from typing import Any
 import networkx as nx
 
 from coset.prove.frame_sorts import PLAIN, Axis, Plain, Row, Sort, Sorts, Unnatural
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
+from coset.rules.expression_text import text as text_of
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, Pattern, Variable
 from coset.rules.rule import Rule
 
@@ -77,7 +79,7 @@ class _Reading(Sorts):
 
     def sort(self, expression: Any, local: Mapping[str, Sort] | None = None) -> Sort:
         local = local or {}
-        text = str(expression)
+        text = text_of(expression)
         free = not any(isinstance(part, Ref) and part.name in local for part in parts(expression)) if local else True
         if free and text in self.texts and not _is_identity(expression):
             return self.texts[text]
@@ -158,9 +160,9 @@ class _Reading(Sorts):
             other = next((argument for argument in call.arguments if not _is_identity(argument)), None)
             if other is not None and name == "==":
                 self.join(*self.axes(self.sort(other, local)))
-                self.identities.add(str(other))
+                self.identities.add(text_of(other))
                 if isinstance(other, Call) and other.function == "compose":  # each undoes the other
-                    self.identities.add(str(other.arguments[-1]))
+                    self.identities.add(text_of(other.arguments[-1]))
             elif other is not None:
                 raise Unnatural("a list of axes that is not 0, 1, 2 ..")
             return PLAIN
@@ -251,16 +253,16 @@ class _Reading(Sorts):
 
     def _without(self, call: Call, _: Sort, axes: Sort) -> Sort:
         of = self.axes(axes)[1]
-        return Row(self.rest(of, str(call.arguments[1])), Axis(of))
+        return Row(self.rest(of, text_of(call.arguments[1])), Axis(of))
 
     def _drop(self, call: Call, items: Sort, axes: Sort) -> Sort:
         row, of = self.row(items), self.axes(axes)[1]
         self.join(row.frame, of)
-        return Row(self.rest(of, str(call.arguments[1])), row.item)
+        return Row(self.rest(of, text_of(call.arguments[1])), row.item)
 
     def _insert(self, call: Call, items: Sort, axes: Sort, value: Sort) -> Sort:
         row, of = self.row(items), self.axes(axes)[1]
-        self.join(row.frame, self.rest(of, str(call.arguments[1])))
+        self.join(row.frame, self.rest(of, text_of(call.arguments[1])))
         self.unify(row.item, value)
         return Row(of, row.item)
 
@@ -277,7 +279,7 @@ class _Reading(Sorts):
 
     def _joined(self, call: Call, first: Sort, second: Sort) -> Sort:
         of, inner = self.axes(first)[1], self.axes(second)[1]
-        self.join(inner, self.rest(of, str(call.arguments[0])))
+        self.join(inner, self.rest(of, text_of(call.arguments[0])))
         return Row(self.fresh(), Axis(of))
 
     def _sorted(self, _: Call, items: Sort) -> Sort:
@@ -414,7 +416,7 @@ class _Reading(Sorts):
 
     def _written(self, side: str, node: Application, name: str) -> str:
         items = dict((self.rule.compiled.left if side == "left" else self.rule.compiled.right)[node.index].items)
-        return str(items.get(name, f"{side} {node.index}"))
+        return text_of(items[name]) if name in items else f"{side} {node.index}"
 
     def _of_axes(self, given: Mapping[str, Sort], frame: int | None) -> None:
         """What the attributes of an op say of the axes of its operand."""

@@ -15,12 +15,12 @@ from coset.prove.growth import Growth, Stored, growth
 from coset.prove.retyped import retyped
 from coset.prove.sample import sides
 from coset.rules.algebra import Literal
-from coset.rules.applied import decided, matched, right_sides
+from coset.rules.applied import matched, right_sides
 from coset.rules.instance import Search, instances, possible
 from coset.rules.lock import arrow
 from coset.rules.pattern import Pattern, Variable
 from coset.rules.ranges import ALWAYS, COUNTED, FEW, NEVER, SOME, class_of
-from coset.rules.rule import Rule
+from coset.rules.rule import Rule, decided
 
 CLASSES = {"f8": "f8e5m2", "f16": "f16", "bf16": "f32", "f32": "f32", "f64": "f64"}  # each with a type of its range
 ORDER = (ALWAYS, COUNTED, SOME, NEVER)

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import TensorType, TupleType
 from coset.prove.promise import difference_of
 from coset.prove.sample import results, sides
@@ -19,10 +20,11 @@ from coset.rules import syntax
 from coset.rules.compile import type_pattern
 from coset.rules.definition import Definition, evaluate_defined, expand
 from coset.rules.elaborate import numerics_of
+from coset.rules.equation import NUMERICS_ORDER, Numerics
 from coset.rules.ground import given, instance
 from coset.rules.literals import array, bindings, type_of
 from coset.rules.names import collect
-from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 
 

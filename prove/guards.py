@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
 from coset.rules import syntax
 from coset.rules.elaborate import rules_of
 from coset.rules.library import read_text

@@ -17,8 +17,11 @@ from multiprocessing.process import BaseProcess
 from time import process_time
 from typing import Generic, TypeVar, cast
 
+import coset.ir.sent
 from coset.ir.errors import CosetError
 from coset.ir.orphan import end_with
+
+assert coset.ir.sent  # what goes to the other process keeps its identity there
 
 T = TypeVar("T")
 SLACK = 3  # s of the processor, after which a judge that should have ended is ended: Z3 looks at its clock now and then only

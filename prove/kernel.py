@@ -19,12 +19,10 @@ from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
 from coset.prove.classes import Classes
 from coset.prove.contents import all_terms, by_content, digest, inner_symbols, one_result, other_of, resized, set_apart
 from coset.prove.facing import Facing, facing
-from coset.prove.folded import CONSTANTS, Folding, computes, leaves_of, refuse_unless, within
+from coset.prove.folded import Folding, computes, leaves_of, refuse_unless, required
 from coset.prove.laws import support
-from coset.rules.applied import decided, matched, right_sides
-from coset.rules.rule import NUMERICS_ORDER, Numerics, Rule
-
-__all__ = ["CONSTANTS", "Meaning", "Rejected", "Use", "Verdict", "computes", "text_hash", "verify", "within"]
+from coset.rules.applied import matched, right_sides, said
+from coset.rules.equation import NUMERICS_ORDER, Equation, Numerics
 
 ASSURANCES = ("proved", "bounded", "tested", "assumed")  # from the strongest to the weakest
 SMALL = 1 << 24  # elements that may always be computed
@@ -74,22 +72,14 @@ class Verdict:
     unread: Sequence[str]
     reordered: Sequence[str]
 
-    @property
-    def promises(self) -> dict[str, list[str]]:
-        """What rules and definitions promise and except, each with their names."""
-        found: dict[str, list[str]] = {}
-        for name, use in sorted(self.used.items()):
-            found.setdefault(str(use.numerics), []).append(name)
-        return dict(sorted(found.items()))
 
-
-def text_hash(rule: Rule) -> str:
+def text_hash(rule: Equation) -> str:
     """The hash that a certificate names a rule's text by."""
     return hashlib.sha256(rule.text.encode()).hexdigest()
 
 
 def verify(
-    certificate: Certificate, before: Program, after: Program, find: Callable[[str], Rule | None], *,
+    certificate: Certificate, before: Program, after: Program, find: Callable[[str], Equation | None], *,
     meaning: Callable[[Term], Meaning | None], fallback: Callable[[Term, Sequence[Any]], Any], names: Mapping[str, str] | None = None,
     operations: int = OPERATIONS,
 ) -> Verdict:  # fmt: skip
@@ -111,7 +101,7 @@ class _Checker:
     certificate: Certificate
     before: Program
     after: Program
-    find: Callable[[str], Rule | None]
+    find: Callable[[str], Equation | None]
     meaning: Callable[[Term], Meaning | None]
     fallback: Callable[[Term, Sequence[Any]], Any]
     names: Mapping[str, str]
@@ -122,7 +112,7 @@ class _Checker:
 
     def run(self) -> Verdict:
         head = self.certificate.head
-        if head.keys() != HEAD or head["format"] != FORMAT or not is_number(head["version"], VERSION):
+        if not isinstance(head, dict) or head.keys() != HEAD or head["format"] != FORMAT or not is_number(head["version"], VERSION):
             raise Rejected("the head says something else", help="names of inputs and outputs are given by --map AFTER_NAME=BEFORE_NAME")
         for key, program in (("before", self.before), ("after", self.after)):
             if head[key] != digest(program):
@@ -147,7 +137,7 @@ class _Checker:
         self._joined()
         return self._verdict(steps, found)
 
-    def _rules(self, listed: Any) -> list[Rule]:
+    def _rules(self, listed: Any) -> list[Equation]:
         if not isinstance(listed, list):
             raise Rejected("the certificate lists no rules")
         found = []
@@ -205,20 +195,15 @@ class _Checker:
         refuse_unless(type(number) is int and 0 <= number < len(self.rules), f"there is no rule {number}")
         rule = self.rules[number]
         roots = self.numbered.several(line["left"])
-        found = matched(rule, roots)
-        refuse_unless(found is not None, f"the left side of `{rule.name}` is no pattern of these terms")
-        assert found is not None
-        left, given = found
+        left, given = required(matched(rule, roots), f"the left side of `{rule.name}` is no pattern of these terms")
         rounded = any(term in self.folding.recorded for term in left.values())
         refuse_unless(not rounded, f"`{rule.name}` looks at a number that was rounded")
         for fact, name in rule.facts:
             if fact not in DERIVED:
                 shown = support(given[name], fact, self._known_members, self.classes.find)
-                refuse_unless(shown is not None, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
-                self.folding.looked |= {term for pair in shown or () for term in pair if term.op is CONSTANT}
-        decision = decided(rule, left, given)
-        refuse_unless(decision is not None, f"`{rule.name}` does not hold of these terms")
-        assert decision is not None
+                pairs = required(shown, f"nothing before shows that `{name}` of `{rule.name}` is {fact}")
+                self.folding.looked |= {term for pair in pairs for term in pair if term.op is CONSTANT}
+        decision = required(said(rule, left, given), f"`{rule.name}` does not hold of these terms")
         right = right_sides(rule, decision, given)
         claimed = self.numbered.several(line["right"])
         refuse_unless(tuple(right) == claimed, f"`{rule.name}` says something else of these terms")
@@ -234,9 +219,7 @@ class _Checker:
 
     def _meaning(self, term: Term) -> None:
         """A term of a defined op, or a node that was kept as it came, is what the op's definition says."""
-        found = self.meaning(term)
-        refuse_unless(found is not None, "the term's op has no definition")
-        assert found is not None
+        found = required(self.meaning(term), "the term's op has no definition")
         refuse_unless(found.term.type == term.type, "the definition has another type")
         known = len(self.numbered.terms)
         self.numbered.enter(found.term)
@@ -266,9 +249,7 @@ class _Checker:
             refuse_unless(one in before and other in after, "only nodes of the programs say what their dims are")
             same = len(one.operands) == len(other.operands) and all(map(self.classes.same, one.operands, other.operands))
             refuse_unless(same, "the operands are not seen to be equal")
-        sizes = one_result(pairs, set(inner_symbols(self.after)))
-        refuse_unless(sizes is not None, "they are two computations")
-        assert sizes is not None
+        sizes = required(one_result(pairs, set(inner_symbols(self.after))), "they are two computations")
         self._read_anew(resized(self.after, sizes))
 
     def _apart(self, said: Any) -> None:

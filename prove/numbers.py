@@ -23,7 +23,8 @@ from coset.ir.constants import Constant, constant_of
 from coset.ir.term import CONSTANT, Term, input_term, make, rebuild, topological
 from coset.ir.types import DType, TensorType
 from coset.prove import functions, obligations
-from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar, parts
+from coset.rules.algebra import Call, Literal, Ref, Scalar, Scope, evaluate_scalar
+from coset.rules.parts import parts
 from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined, scalar_constant
 

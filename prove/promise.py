@@ -21,7 +21,7 @@ from coset.ir.types import DType, TensorType
 from coset.prove.error_bound import coarsest, evaluate_bounded
 from coset.prove.exact_evaluation import Exact, Narrow, Numbers, exact, lost, wide_inputs, widened
 from coset.rules.definition import evaluate_defined
-from coset.rules.rule import Numerics
+from coset.rules.equation import Numerics
 
 SAFETY = 4.0  # on the first-order bounds
 SURE = 1e-6  # relative bound of an element up to which it is known to be finite

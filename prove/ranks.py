@@ -13,8 +13,10 @@ from coset.ir.term import Term, topological
 from coset.prove.cases import expressions
 from coset.prove.frame_sorts import Unnatural
 from coset.prove.frames import Frames, frames_of
-from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild, parts
+from coset.rules.algebra import Call, Comprehension, Listing, Literal, Ref, Splice, TypeOf, Wild
 from coset.rules.candidates import names_axes
+from coset.rules.expression_text import text
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.rule import Rule
 
@@ -147,7 +149,7 @@ def _designated(rule: Rule) -> int:
         for name, value in rule.compiled.left[node.index].items:
             if names_axes(name):
                 items = value.items if isinstance(value, Listing) else (value,)
-                found[name.startswith("rhs")].update(str(item) for item in items if _one_axis(rule, item))
+                found[name.startswith("rhs")].update(text(item) for item in items if _one_axis(rule, item))
     return max(map(len, found.values()))
 
 

@@ -14,10 +14,11 @@ from math import prod
 import numpy as np
 
 from coset.dialects.expansion import expanded
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import Array
-from coset.ir.term import CONSTANT, Term, absent, constant, get, input_term, topological
+from coset.ir.term import CONSTANT, Term, constant, get, input_term, topological
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.deadline import look
 from coset.prove.exact_evaluation import Numbers
@@ -27,11 +28,13 @@ from coset.prove.promise import Difference, difference_of, exact_difference
 from coset.prove.values import ENDS, GRID, KINDS, LARGE, NEAR, NONFINITE, RANGE, draw, fitted, grid, has_nan
 from coset.rules.algebra import Scalar, Scope, Unbound, evaluate_scalar
 from coset.rules.algebra import evaluate as evaluated
+from coset.rules.applied import built
 from coset.rules.definition import evaluate_defined
+from coset.rules.equation import Attributes, Numerics, RuleTypeError
 from coset.rules.instance import QUESTIONS, Instance, Search, instances
 from coset.rules.pattern import Pattern, Variable, applications
 from coset.rules.payloads import made
-from coset.rules.rule import Attributes, Numerics, Rule, RuleTypeError, build
+from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.uses import sizes
 
@@ -231,7 +234,7 @@ def sides(rule: Rule, instance: Instance) -> tuple[Term, Term] | None:
         operands = tuple(left(operand) for operand in pattern.operands)
         return made(pattern.op, operands, instance.attributes[pattern.index], instance.left_types[pattern.index])
 
-    return left(rule.left), build(rule, decision, terms)
+    return left(rule.left), built(rule.right, decision, terms)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Evaluation:
             return Known(None, parts=tuple(_unknown(part, operands) for part in value))
         value = np.asarray(value)
         if not isinstance(term.type, TensorType):
-            return Known(value) if _exact(operands) else Known(value, NONE, False)
+            return Known(value) if all(operand.error.exact for operand in operands) else Known(value, NONE, False)
         error = bound(term, arrays, [operand.error for operand in operands], value)
         kept = term.op.name in STABLE or term.op.has("movement")
         return Known(value, error, error.exact or (kept and all(operand.stable for operand in operands)))
@@ -106,11 +106,7 @@ def _as_leaf(operand: Term, known: Known) -> Term:
     return constant(known.value, operand.tensor.dtype)
 
 
-def _exact(operands: Sequence[Known]) -> bool:
-    return all(operand.error.exact for operand in operands)
-
-
 def _unknown(value: Any, operands: Sequence[Known]) -> Known:
     """A result of an op with several: exact where the operands are and it computes no float."""
-    sure = _exact(operands) and np.asarray(value).dtype.kind in "biu"
+    sure = all(operand.error.exact for operand in operands) and np.asarray(value).dtype.kind in "biu"
     return Known(value) if sure else Known(value, NONE, False)

@@ -26,8 +26,9 @@ from coset.prove.equal import Open, Sense, compare
 from coset.prove.finite import finite
 from coset.prove.flat import asks_rank, flat, shapeless
 from coset.prove.ranks import most_rank, open_ranks, positional, rank_gaps
-from coset.rules.algebra import Call, Literal, Ref, parts
+from coset.rules.algebra import Call, Literal, Ref
 from coset.rules.instance import Search, shapes_given
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
 from coset.rules.places import FAIR, PLACES, is_open
 from coset.rules.rule import Rule

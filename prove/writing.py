@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from coset.ir import dims
 from coset.ir.constants import INLINE_ELEMENTS, Constant
+from coset.ir.dim_text import parse
 from coset.ir.dims import Poly
 from coset.ir.errors import CosetError
+from coset.ir.quantized import QuantizedType
 from coset.ir.term import Region, Term, exact_key, topological
-from coset.ir.types import AbsentType, DType, ForeignType, QuantizedType, TensorType, TokenType, TupleType
+from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, TupleType
 from coset.prove.certificate import Line, Numbered
 
 
@@ -34,9 +35,9 @@ def encode(value: Any) -> Any:
     if isinstance(value, tuple):
         return [encode(item) for item in value]
     if isinstance(value, Poly):
-        if dims.parse(str(value)) != value:
+        if parse(str(value)) != value:
             raise Unwritable("dim")
-        return {"dim": str(value)}
+        return {"dim": value}
     if isinstance(value, QuantizedType | Region | TokenType | ForeignType):
         raise Unwritable(type(value).__name__)
     if isinstance(value, DType):

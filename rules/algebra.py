@@ -1,25 +1,21 @@
 """The index algebra: expressions over dims, permutations, lists, scalars and types; pure, closed, and documented in `functions.FUNCTIONS`.
 
-An expression is data. `evaluate` computes it; `match` reads it from right to left against a value and binds what is
-unbound. Truth has three values: a comparison of symbolic dims that nothing decides is *unknown* (`Undecided`), and a rule
-whose condition is unknown does not fire.
+An expression is data, and `evaluate` computes it; `coset.rules.solving` reads it from right to left. Truth has three values: a comparison
+of symbolic dims that nothing decides is *unknown* (`Undecided`), and a rule whose condition is unknown does not fire.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Union
 
-from coset.ir import dims
-from coset.ir.constants import Constant
-from coset.ir.dims import Poly
 from coset.ir.op import Op
 from coset.ir.term import Region
 from coset.ir.types import TensorType, Type
-from coset.rules.arithmetic import Undecided, as_list, same
-from coset.rules.functions import FUNCTIONS
+from coset.rules.arithmetic import Undecided, as_list
 from coset.rules.judged import JUDGED, judged
+from coset.rules.operations import OPERATIONS
 from coset.rules.scalar import Undefined, number_in, scalar_constant, scalar_operation
 
 if TYPE_CHECKING:  # the checker of certificates needs no syntax
@@ -36,18 +32,12 @@ class Literal:
 
     value: Any
 
-    def __str__(self) -> str:
-        return f'"{self.value}"' if isinstance(self.value, str) else str(self.value)
-
 
 @dataclass(frozen=True)
 class Ref:
     """A variable of the index algebra: a dim, a pack, a dtype, an attribute."""
 
     name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -56,18 +46,12 @@ class Splice:
 
     value: "Expression | None"
 
-    def __str__(self) -> str:
-        return f"{self.value or ''}.."
-
 
 @dataclass(frozen=True)
 class Listing:
     """A list with spliced lists in it."""
 
     items: tuple["Expression | Splice", ...]
-
-    def __str__(self) -> str:
-        return f"[{', '.join(map(str, self.items))}]"
 
 
 @dataclass(frozen=True)
@@ -76,9 +60,6 @@ class Call:
 
     function: str
     arguments: tuple["Expression", ...]
-
-    def __str__(self) -> str:
-        return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
 @dataclass(frozen=True)
@@ -90,16 +71,10 @@ class Comprehension:
     lists: tuple["Expression", ...]
     condition: "Expression"
 
-    def __str__(self) -> str:
-        return f"[{self.item} for {', '.join(self.names)} in {', '.join(map(str, self.lists))} if {self.condition}]"
-
 
 @dataclass(frozen=True)
 class Wild:
     """`_`: any value."""
-
-    def __str__(self) -> str:
-        return "_"
 
 
 @dataclass(frozen=True)
@@ -109,9 +84,6 @@ class TypeOf:
     kind: str
     key: Any
 
-    def __str__(self) -> str:
-        return f"type({self.kind} {self.key})"
-
 
 @dataclass(frozen=True)
 class Scalar:
@@ -119,9 +91,6 @@ class Scalar:
 
     value: "Expression"
     dtype: "Expression"
-
-    def __str__(self) -> str:
-        return f"scalar({self.value}: {self.dtype})"
 
 
 @dataclass(frozen=True)
@@ -134,34 +103,8 @@ class Function:
     dialects: tuple[tuple[str, str], ...]
     ops: tuple[tuple[str, Op], ...]
 
-    def __str__(self) -> str:
-        return self.written.text
-
 
 Expression = Union[Literal, Ref, Listing, Comprehension, Call, Wild, TypeOf, Scalar, Function]
-
-
-def parts(expression: Any) -> Iterator[Any]:
-    """`expression` and everything in it, but for the names that comprehensions in it bind."""
-    yield expression
-    if isinstance(expression, Comprehension):
-        for each in expression.lists:
-            yield from parts(each)
-        inner = (part for each in (expression.item, expression.condition) for part in parts(each))
-        yield from (part for part in inner if not (isinstance(part, Ref) and part.name in expression.names))
-    inside: Sequence[Any] = ()
-    if isinstance(expression, Call):
-        inside = expression.arguments
-    elif isinstance(expression, Listing):
-        inside = expression.items
-    elif isinstance(expression, Splice):
-        inside = (expression.value,)
-    elif isinstance(expression, Scalar):
-        inside = (expression.value, expression.dtype)
-    elif isinstance(expression, Function):
-        inside = expression.free
-    for part in inside:
-        yield from parts(part)
 
 
 @dataclass
@@ -220,15 +163,16 @@ def evaluate(expression: Expression, scope: Scope) -> Any:
             return evaluate(_branch(expression, scope), scope)
         if expression.function in JUDGED:
             return judged(expression.function, [evaluate(argument, scope) for argument in expression.arguments], scope.promise)
-        function: Any = FUNCTIONS.get(expression.function)
-        if function is None and expression.function in SCALAR_FUNCTIONS:
+        compute = OPERATIONS.get(expression.function)
+        if compute is None and expression.function in SCALAR_FUNCTIONS:
             return evaluate_scalar(expression, scope)
-        if function is None:
+        if compute is None:
             from coset.rules.native import find_native  # the user's own functions: few rules call one
 
-            function = find_native(expression.function)
-        assert function is not None, f"there is no function {expression.function}"
-        return function.compute(*(evaluate(argument, scope) for argument in expression.arguments))
+            native = find_native(expression.function)
+            assert native is not None, f"there is no function {expression.function}"
+            compute = native.compute
+        return compute(*(evaluate(argument, scope) for argument in expression.arguments))
     if isinstance(expression, Comprehension):
         return _comprehension(expression, scope)
     if isinstance(expression, TypeOf):
@@ -251,7 +195,6 @@ def evaluate_scalar(expression: Expression, scope: Scope) -> Any:
     return number_in(evaluate(expression, scope))
 
 
-SOLVED = ("+", "-", "%", "negate")  # what `match` reads from right to left
 SCALAR_FUNCTIONS = frozenset({"+", "-", "*", "/", "negate", "sqrt", "exp", "log", "pi"})
 
 
@@ -288,32 +231,6 @@ def _connective(expression: Call, scope: Scope) -> bool:
     return not deciding
 
 
-def match(pattern: Expression, value: Any, scope: Scope) -> bool:
-    """True when `pattern` is `value`; unbound variables of `pattern` are bound in `scope`.
-
-    Raises:
-        Unbound: `pattern` cannot be read from right to left yet.
-        Undefined: `pattern` has no value.
-    """
-    if isinstance(pattern, Wild):
-        return True
-    if isinstance(pattern, Ref) and pattern.name not in scope.values:
-        scope.values[pattern.name] = value
-        return True
-    if isinstance(pattern, Listing):
-        return isinstance(value, tuple) and _match_list(pattern.items, value, scope)
-    if isinstance(pattern, Scalar):
-        return _match_scalar(pattern, value, scope)
-    if isinstance(pattern, Function):
-        return isinstance(value, Region) and region_of(pattern, [parameter.type for parameter in value.parameters], scope) == value
-    try:
-        return same(evaluate(pattern, scope), value)
-    except Unbound:
-        if not isinstance(pattern, Call):
-            raise
-    return _solve(pattern, value, scope)
-
-
 def region_of(function: Function, types: Sequence[Type], scope: Scope) -> Region:
     """The payload function that `function` is over parameters of these types.
 
@@ -323,66 +240,3 @@ def region_of(function: Function, types: Sequence[Type], scope: Scope) -> Region
     from coset.rules.bodies import built  # which drafts terms, and so reads the algebra
 
     return built(function, types, scope)
-
-
-def _match_list(items: Sequence[Expression | Splice], values: tuple[Any, ...], scope: Scope) -> bool:
-    lengths: list[int | None] = []
-    for item in items:
-        if not isinstance(item, Splice):
-            lengths.append(1)
-            continue
-        try:
-            lengths.append(None if item.value is None else len(as_list(evaluate(item.value, scope))))
-        except Unbound:
-            lengths.append(None)
-    open_places = lengths.count(None)
-    known = sum(length for length in lengths if length is not None)
-    if open_places > 1:
-        raise Unbound
-    if known > len(values) or (not open_places and known != len(values)):
-        return False
-    start = 0
-    for item, length in zip(items, lengths, strict=True):
-        width = len(values) - known if length is None else length
-        part = values[start : start + width]
-        start += width
-        if isinstance(item, Splice):
-            if item.value is not None and not match(item.value, part, scope):
-                return False
-        elif not match(item, part[0], scope):
-            return False
-    return True
-
-
-def _match_scalar(pattern: Scalar, value: Any, scope: Scope) -> bool:
-    if not isinstance(value, Constant) or value.type.shape != ():
-        return False
-    if isinstance(pattern.dtype, Ref):
-        scope.values.setdefault(pattern.dtype.name, value.type.dtype)
-    dtype = evaluate(pattern.dtype, scope)
-    if value.type.dtype != dtype or dtype.kind == "complex":
-        return False
-    if isinstance(pattern.value, Ref) and pattern.value.name not in scope.values:
-        element = value.array().item() if dtype.kind in ("int", "uint", "bool") else float(value.array().astype("float64"))
-        scope.values[pattern.value.name] = element
-        return True
-    return scalar_constant(evaluate_scalar(pattern.value, scope), dtype).key == value.key
-
-
-def _solve(call: Call, value: Any, scope: Scope) -> bool:
-    """Solve `call == value` for the one unbound variable, where that is plain: sums, differences, and remainders."""
-    if call.function not in SOLVED or not isinstance(value, int | Poly):
-        raise Unbound
-    if call.function == "negate":
-        return match(call.arguments[0], dims.multiply(-1, value), scope)
-    first, second = call.arguments
-    if call.function == "%":  # the canonical representative: x % n == v is solved by x = v
-        bound = evaluate(second, scope)
-        return same(FUNCTIONS["%"].compute(value, bound), value) and match(first, value, scope)
-    try:
-        known = evaluate(second, scope)
-        return match(first, FUNCTIONS["-" if call.function == "+" else "+"].compute(value, known), scope)
-    except Unbound:
-        known = evaluate(first, scope)
-    rest = dims.subtract(value, known) if call.function == "+" else dims.subtract(known, value)
-    return match(second, rest, scope)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from coset.ir import dims
@@ -24,34 +23,19 @@ class Undecided(Undefined):
 
 
 Oracle = Callable[[str, Poly], bool]  # whether a difference of dims is "==" or "<" 0
-_oracle: list[Oracle] = []
-
-
-@contextmanager
-def asking(oracle: Oracle) -> Iterator[None]:
-    """Inside, `oracle` answers what canonical forms do not settle: a proof looks at both answers."""
-    _oracle.append(oracle)
-    try:
-        yield
-    finally:
-        _oracle.pop()
-
-
-def questioned() -> bool:
-    """Whether a proof looks at both answers to what canonical forms do not settle."""
-    return bool(_oracle)
+ORACLES: list[Oracle] = []  # of the proofs that are going on, which look at both answers
 
 
 def _asked(question: str, difference: Poly) -> bool:
-    if not _oracle:
+    if not ORACLES:
         note("a comparison")
         raise Undecided
-    return _oracle[-1](question, difference)
+    return ORACLES[-1](question, difference)
 
 
 def is_one(dim: Any) -> bool:
     """Whether a dim is 1. A symbol is not, unless a proof looks at it as 1 too."""
-    return dim == 1 or (isinstance(dim, Poly) and bool(_oracle) and _asked("==", difference_of(dim, 1)))
+    return dim == 1 or (isinstance(dim, Poly) and bool(ORACLES) and _asked("==", difference_of(dim, 1)))
 
 
 def difference_of(a: Dim, b: Dim) -> Poly:
@@ -64,7 +48,7 @@ def difference_of(a: Dim, b: Dim) -> Poly:
 def same(a: Any, b: Any) -> bool:
     """True when two values are known to be equal: dims by canonical form, floats bit for bit, constants by key. In proofs dims whose
     canonical forms differ are looked at as equal too."""
-    if _oracle and (isinstance(a, Poly) or isinstance(b, Poly)):
+    if ORACLES and (isinstance(a, Poly) or isinstance(b, Poly)):
         return equal(a, b)
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))

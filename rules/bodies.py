@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.term import PARAMETER, TUPLE, Region, make
 from coset.ir.types import Type
 from coset.rules import syntax
 from coset.rules.algebra import Function, Scope, Unbound
+from coset.rules.equation import Kind
 from coset.rules.expansion import Guide, expanded
-from coset.rules.names import Names
-from coset.rules.payloads import FUNCTION
-from coset.rules.rule import Kind
+from coset.rules.names import FUNCTION, Names
 from coset.rules.scalar import Undefined
 
 

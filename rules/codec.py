@@ -9,8 +9,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
+from coset.ir.place import Place
 from coset.ir.types import DTYPES, DType
 
 # what the first item of a list says; kinds follow from _FIRST

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
-from coset.rules.algebra import SOLVED, Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild, parts
+from coset.rules.algebra import Call, Comprehension, Expression, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
 from coset.rules.draft import Draft, Hole, Node
+from coset.rules.equation import Attributes, Compiled, TypePattern
 from coset.rules.names import Names
-from coset.rules.pattern import Application, Pattern, Variable, applications, variables
-from coset.rules.rule import Attributes, Compiled, TypePattern
+from coset.rules.parts import parts, variables
+from coset.rules.pattern import Application, Pattern, Variable, applications
+from coset.rules.solving import SOLVED
 from coset.rules.syntax import RuleError
 from coset.rules.values import Values
 
@@ -168,7 +170,7 @@ def types_read(written: Compiled) -> tuple[int, ...]:
 
 def determined(found: Sequence[str], written: Compiled) -> set[str]:
     """The names that have a value once the equations of the left side are solved, as `Rule.decide` does it: in any order, each
-    read from left to right where its names are known, else from right to left where `algebra.match` can."""
+    read from left to right where its names are known, else from right to left where `solving.match` can."""
     equations: list[Any] = [e for pattern in written.types for e in (pattern.dtype, pattern.dims)]
     equations += [value for attributes in written.left for _, value in attributes.items]
     pairs = [(c.arguments[0], c.arguments[1]) for c in written.conditions if isinstance(c, Call) and c.function == "=="]

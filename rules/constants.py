@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from coset.ir.constants import Constant
-from coset.ir.dims import size
 from coset.ir.op import Array
 from coset.rules.scalar import Undefined
 
@@ -18,7 +18,7 @@ MOST_MASK = 1 << 25  # elements of a mask that is looked at
 
 def integers(value: Any) -> tuple[int, ...]:
     """The elements of a small constant of integers in row-major order."""
-    if not isinstance(value, Constant) or value.type.dtype.kind not in ("int", "uint") or size(_shape(value)) > MOST_INTEGERS:
+    if not isinstance(value, Constant) or value.type.dtype.kind not in ("int", "uint") or prod(_shape(value)) > MOST_INTEGERS:
         raise Undefined
     return tuple(int(each) for each in value.array().reshape(-1))
 
@@ -50,7 +50,7 @@ def _triangle(value: Any) -> tuple[int, float] | None:
     if not isinstance(value, Constant) or value.type.dtype.kind not in ("bool", "float"):
         return None
     shape = _shape(value)
-    if len(shape) < 2 or size(shape[:-2]) != 1 or not 1 < size(shape) <= MOST_MASK:
+    if len(shape) < 2 or prod(shape[:-2]) != 1 or not 1 < prod(shape) <= MOST_MASK:
         return None
     return _read_triangle(value)
 

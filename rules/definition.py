@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Attribute, Attributes, Op, defer, find_op, register, withdraw
-from coset.ir.term import AttributeItems, Term, absent, exact_key, input_term, make
+from coset.ir.op import Attribute, Attributes, Op, defer, find_op, register
+from coset.ir.registry import withdraw
+from coset.ir.term import AttributeItems, Term, exact_key, input_term, make
 from coset.ir.types import TensorType, Type, dtype_of
 from coset.rules import syntax
 from coset.rules.algebra import Scope

@@ -8,11 +8,12 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, Union
 
-from coset.ir.errors import Place
 from coset.ir.op import Op
+from coset.ir.place import Place
 from coset.ir.term import TUPLE, Region, Term, topological
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, Splice, TypeOf
+from coset.rules.expression_text import text
 from coset.rules.names import Names
 from coset.rules.payloads import described
 
@@ -57,7 +58,7 @@ class Draft:
     @cached_property
     def text(self) -> str:
         """The draft as text: equal texts on one side of a rule are equal terms."""
-        attributes = [f"{name}: {value}" for name, value in sorted(self.attributes.items())]
+        attributes = [f"{name}: {text(value)}" for name, value in sorted(self.attributes.items())]
         whole = f"{self.op.name}({', '.join([*map(str, self.operands), *attributes, *([f'..{self.rest}'] if self.rest else [])])})"
         return whole if len(whole) < LONG else f"{self.op.name}#{blake2b(whole.encode(), digest_size=12).hexdigest()}"
 
@@ -100,7 +101,7 @@ def _shape_of(node: Node, names: Names) -> tuple[bool | None, str]:
     shape = node.attributes.get("shape")
     if isinstance(shape, Listing):
         fixed = any(not isinstance(item, Splice) for item in shape.items)
-        return (False if fixed else None if shape.items else True), str(shape)
+        return (False if fixed else None if shape.items else True), text(shape)
     if node.op.name == "stablehlo.convolution" or (node.op.name == "stablehlo.dot_general" and _keeps_dims(node, names)):
         return False, key
     return (True if node.op.name in ("builtin.constant", "builtin.dims") else None), key

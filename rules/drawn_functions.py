@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from coset.ir.builtin import OPAQUE
 from coset.ir.constants import constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import Op, Signature
-from coset.ir.term import OPAQUE, PARAMETER, Region, Term, check_regions, constant, get, make
+from coset.ir.term import PARAMETER, Region, Term, check_regions, constant, get, make
 from coset.ir.types import TensorType, Type
 from coset.rules.algebra import Expression, Function, Literal, Ref, Scope, Unbound, region_of
+from coset.rules.equation import Attributes
 from coset.rules.payloads import signatures
-from coset.rules.rule import Attributes
 from coset.rules.scalar import Undefined
 
 MOST = 24  # choices for one application

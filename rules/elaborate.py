@@ -6,19 +6,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from coset.ir.errors import Place
 from coset.ir.op import Op
+from coset.ir.place import Place
 from coset.ir.term import TUPLE
 from coset.rules import syntax
 from coset.rules.algebra import Call, Expression, Literal, Ref
 from coset.rules.compile import Side, compiled, determined, finish, needed_names, readable, type_pattern, types_read
 from coset.rules.draft import Draft, Hole, NeedChoice, Node, context_of
+from coset.rules.equation import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics
 from coset.rules.ground import lint_tests
 from coset.rules.names import LAWFUL, Names, collect, ops_with
 from coset.rules.native import natives_in
 from coset.rules.op_parameters import joined, never
+from coset.rules.parts import conjuncts
 from coset.rules.pattern import Application
-from coset.rules.rule import EXCEPTIONS, NUMERICS_ORDER, Compiled, Numerics, Rule, conjuncts
+from coset.rules.rule import Rule
 from coset.rules.syntax import RuleError
 from coset.rules.terms import Drafter
 from coset.rules.unroll import UNROLLED, Absent, repeated, unrolled_rule
@@ -174,9 +176,10 @@ def _variant(direction: Direction, names: Names, choices: dict[str, int]) -> Rul
     typed = _typed(written, left_side.pattern, direction.roots)
     facts = tuple((fact, name) for name in found for fact in [_fact(names, name)] if fact)
     return Rule(
-        direction.name, direction.family, left_side.pattern, right_side.pattern, found, facts, numerics_of(direction.promise),
-        direction.place, direction.document, written, typed, direction.definition, tags=direction.tags, text=direction.text,
-        tests=direction.tests, roots=direction.roots, natives=direction.natives,
+        name=direction.name, family=direction.family, left=left_side.pattern, right=right_side.pattern, variables=found, facts=facts,
+        numerics=numerics_of(direction.promise), place=direction.place, document=direction.document, compiled=written, typed=typed,
+        definition=direction.definition, tags=direction.tags, text=direction.text, tests=direction.tests, roots=direction.roots,
+        natives=direction.natives,
     )  # fmt: skip
 
 

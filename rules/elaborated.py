@@ -14,15 +14,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from coset.ir.errors import Place
 from coset.ir.op import get_op
+from coset.ir.place import Place
 from coset.ir.types import TensorType
 from coset.rules import algebra, cache, syntax
 from coset.rules.codec import Codec, compact
+from coset.rules.equation import Attributes, Compiled, Kind, Numerics, TypePattern
 from coset.rules.names import ranged_over
 from coset.rules.parsed import UNREADABLE
 from coset.rules.pattern import Application, Variable
-from coset.rules.rule import Attributes, Compiled, Kind, Numerics, Rule, TypePattern
+from coset.rules.rule import Rule
 
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY, DIALECTS = ROOT / "rules" / "library", ROOT / "dialects"

@@ -16,13 +16,15 @@ from coset.ir.op import Op
 from coset.ir.term import AttributeItems, Term
 from coset.ir.types import TensorType, TupleType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, TypeOf, Unbound, evaluate, match
+from coset.rules.algebra import Expression, Function, Scope, TypeOf, Unbound, evaluate
 from coset.rules.arithmetic import Undecided
 from coset.rules.compile import type_pattern
 from coset.rules.draft import Draft, Hole, Node
+from coset.rules.equation import TypePattern
 from coset.rules.names import Names
-from coset.rules.rule import TypePattern, conjuncts, solve
+from coset.rules.parts import conjuncts
 from coset.rules.scalar import Undefined
+from coset.rules.solving import match, solve
 from coset.rules.terms import Drafter
 
 

@@ -9,14 +9,17 @@ from coset.ir.errors import CosetError
 from coset.ir.term import AttributeItems
 from coset.ir.types import TensorType, Type
 from coset.rules import payloads, syntax
-from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate, match
+from coset.rules.algebra import Expression, Function, Scope, Unbound, Wild, evaluate
 from coset.rules.compile import type_pattern
+from coset.rules.equation import Kind, TypePattern
+from coset.rules.expression_text import text
 from coset.rules.instance import Instance
 from coset.rules.literals import Bindings, bindings, type_of
 from coset.rules.names import Names
 from coset.rules.pattern import Application, Variable, applications
-from coset.rules.rule import Kind, Rule, TypePattern
+from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
+from coset.rules.solving import match
 from coset.rules.syntax import RuleError
 
 
@@ -72,7 +75,7 @@ def _declared(rule: Rule, scope: Scope) -> str:
             except Undefined:
                 fits = False
             if not fits:
-                return f"`{name}` is {scope.variables[name]}, declared {rule.compiled.types[rule.variables.index(name)]}"
+                return f"`{name}` is {scope.variables[name]}, declared {text(rule.compiled.types[rule.variables.index(name)])}"
         if len(late) == len(equations):
             break  # `decide` judges what these bind
         equations = late

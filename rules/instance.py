@@ -20,10 +20,11 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Attribute, Op
 from coset.ir.term import AttributeItems, exact_key
 from coset.ir.types import DTYPES, DType, TensorType, Type
-from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound, Wild, evaluate, parts
+from coset.rules.algebra import Expression, Ref, Scope, Splice, TypeOf, Unbound, Wild, evaluate
 from coset.rules.candidates import attribute_values, enumerable, lengths, mixed, representatives, values_of
 from coset.rules.drawn_functions import choices
-from coset.rules.noted import noting
+from coset.rules.equation import Attributes
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, Variable, applications
 from coset.rules.payloads import roles
 from coset.rules.places import PLACES, places
@@ -31,6 +32,7 @@ from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined
 from coset.rules.unify import Binding, bound, understood, unifiers
 from coset.rules.uses import bounds, spread_only
+from coset.rules.watched import noting
 
 NUMBERS = (2, 3, 1, 4, 5, 8)
 ROW = 4096  # elements of a row that has all combinations of some numbers
@@ -343,7 +345,8 @@ def _applied(rule: Rule, node: Application, scope: Scope, search: Search) -> lis
     """The ways to give `node` attributes that its type rule accepts; in proofs also those that it accepts once dims are bound."""
     operands = [scope.variables[o.name] if isinstance(o, Variable) else scope.left[o.index] for o in node.operands]
     known = [operand for operand in operands if operand is not None]
-    written = rule.compiled.left[node.index].without(roles(node.op))
+    written, functions = rule.compiled.left[node.index], roles(node.op)
+    written = Attributes(tuple(item for item in written.items if item[0] not in functions), written.rest)
     names = {name for name, _ in written.items}
     plain = [(name, value) for name, value in written.items if not isinstance(value, Wild)]
     wild = names - {name for name, _ in plain}

@@ -14,19 +14,8 @@ from coset.rules.scalar import Undefined
 
 Judge = Callable[[Region, Sequence[Any], str], bool | None]  # (function, further arguments, promise): None where nothing was shown
 JUDGED = ("associative", "commutative", "neutral")
-_JUDGES: dict[str, Judge] = {}
-_PROVIDERS: list[Callable[[], object]] = []
-
-
-def judge(name: str, decide: Judge) -> None:
-    """Let `decide` answer the question `name` about functions."""
-    assert name in JUDGED and name not in _JUDGES, f"{name} is no open question"
-    _JUDGES[name] = decide
-
-
-def provide(load: Callable[[], object]) -> None:
-    """Let `load` bring the judges when the first question comes: a prover takes time to load, and few searches ask."""
-    _PROVIDERS.append(load)
+JUDGES: dict[str, Judge] = {}
+PROVIDERS: list[Callable[[], object]] = []
 
 
 def judged(name: str, arguments: Sequence[Any], promise: str) -> bool:
@@ -39,9 +28,9 @@ def judged(name: str, arguments: Sequence[Any], promise: str) -> bool:
     region, *further = arguments
     if not isinstance(region, Region):
         raise Undefined
-    while name not in _JUDGES and _PROVIDERS:
-        _PROVIDERS.pop()()
-    found = _JUDGES[name](region, further, promise) if name in _JUDGES else None
+    while name not in JUDGES and PROVIDERS:
+        PROVIDERS.pop()()
+    found = JUDGES[name](region, further, promise) if name in JUDGES else None
     if found is None:
         raise Undecided
     return found

@@ -11,8 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from coset.ir.collector import no_collection
-from coset.ir.errors import CosetError, Place
-from coset.ir.op import all_ops
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
+from coset.ir.registry import all_ops
 from coset.rules import cache, loaded, syntax
 from coset.rules.definition import define_all, definition_texts, definitions, ready_definitions, trials
 from coset.rules.elaborate import rules_of

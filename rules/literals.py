@@ -13,9 +13,8 @@ from coset.ir.op import Array
 from coset.ir.types import DTYPES, DType, TensorType, dtype_of
 from coset.rules import syntax
 from coset.rules.algebra import Literal, Ref, Scope, Unbound, evaluate
-from coset.rules.names import Names
-from coset.rules.payloads import FUNCTION
-from coset.rules.rule import Kind, TypePattern
+from coset.rules.equation import Kind, TypePattern
+from coset.rules.names import FUNCTION, Names
 from coset.rules.scalar import Undefined, scalar_constant
 from coset.rules.syntax import RuleError
 from coset.rules.values import Values

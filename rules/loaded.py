@@ -14,14 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coset.ir.errors import Place
 from coset.ir.op import get_op
+from coset.ir.place import Place
 from coset.rules import cache
 from coset.rules.codec import compact
 from coset.rules.definition import definition_of
 from coset.rules.elaborated import CODEC, KeptRule, edge_words, lines_of
+from coset.rules.equation import Numerics
 from coset.rules.parsed import UNREADABLE
-from coset.rules.rule import Numerics, Rule
+from coset.rules.rule import Rule, with_parts
 
 Phases = tuple[tuple[str, tuple[Rule, ...]], ...]
 
@@ -210,7 +211,7 @@ class _Writer:
         """
         key = (rule.family, rule.own_name)
         if key not in self._numbers:
-            parts = [CODEC.encode((rule.left, rule.right)), CODEC.encode(rule.compiled.changed())]
+            parts = [CODEC.encode((rule.left, rule.right)), CODEC.encode(with_parts(rule.compiled))]
             self._numbers[key] = len(self.lines)
             self.lines += [compact(part).encode() for part in parts]
         return self._numbers[key]

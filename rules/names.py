@@ -6,17 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from coset.ir.errors import Place
-from coset.ir.op import Op, find_op, loaded_ops
-from coset.ir.types import CLASSES, DTYPES, DType
+from coset.ir.dtype_classes import CLASSES
+from coset.ir.op import Op, find_op
+from coset.ir.place import Place
+from coset.ir.registry import loaded_ops
+from coset.ir.types import DTYPES, DType
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Expression, Literal, Ref
+from coset.rules.equation import Kind
 from coset.rules.facts import NUMBERS
 from coset.rules.functions import FUNCTIONS
-from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
 
 # Element types that need no declaration; every other dtype variable is declared with its class, `G: float`.
+FUNCTION = "function"  # the kind of names that stand for payload functions
 CONVENTIONAL = {"T": "any", "F": "float", "I": "int"}
 ATTRIBUTE_KINDS = (
     "int", "float", "bool", "string", "ints", "floats", "dims", "padding", "combiner", "direction", "dtype", "permutation", "axes",

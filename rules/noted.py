@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-_notes: list[set[str]] = []
-
-
-@contextmanager
-def noting() -> Iterator[set[str]]:
-    """Inside, what `note` says is collected in the set that this gives."""
-    found: set[str] = set()
-    _notes.append(found)
-    try:
-        yield found
-    finally:
-        _notes.pop()
+NOTES: list[set[str]] = []  # who asks, and what was said to each
 
 
 def note(what: str) -> None:
     """Say that `what` tells a symbol from a number: other sizes may have another answer."""
-    if _notes:
-        _notes[-1].add(what)
+    if NOTES:
+        NOTES[-1].add(what)

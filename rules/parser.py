@@ -12,7 +12,7 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.rules import syntax
 from coset.rules.reader import TermReader, token, trees
 from coset.rules.syntax import RuleError

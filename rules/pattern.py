@@ -40,16 +40,3 @@ def applications(pattern: Pattern) -> Iterator[Application]:
         yield pattern
         for operand in pattern.operands:
             yield from applications(operand)
-
-
-def variables(pattern: Pattern) -> tuple[str, ...]:
-    """The names of the variables of `pattern`, in order of first occurrence."""
-    found: dict[str, None] = {}
-    stack: list[Pattern] = [pattern]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, Variable):
-            found.setdefault(top.name)
-        else:
-            stack.extend(reversed(top.operands))
-    return tuple(found)

@@ -14,7 +14,6 @@ from coset.ir.term import AttributeItems, Region, Term, check_regions, intern
 from coset.ir.types import Type
 from coset.rules.algebra import Function, Scope, region_of
 
-FUNCTION = "function"  # the kind of names that stand for payload functions
 REGION = "region"  # the word of an attribute for which no word stands
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token, Tree
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 

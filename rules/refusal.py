@@ -9,11 +9,14 @@ from typing import Any
 from coset.ir.constants import Constant
 from coset.ir.term import AttributeItems, Region
 from coset.ir.types import DType, TensorType, Type
-from coset.rules.algebra import Call, Expression, Literal, Ref, Scalar, Scope, TypeOf, Unbound, evaluate, evaluate_scalar, match, parts
+from coset.rules.algebra import Call, Expression, Literal, Ref, Scalar, Scope, TypeOf, Unbound, evaluate, evaluate_scalar
 from coset.rules.arithmetic import Undecided
+from coset.rules.equation import RuleTypeError
+from coset.rules.parts import parts
 from coset.rules.pattern import Application, applications
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.rule import Rule
 from coset.rules.scalar import Undefined, number_in, scalar_constant
+from coset.rules.solving import match
 from coset.rules.wording import Wording
 
 UNDECIDED = "nothing decides it for all sizes of the free dims"

@@ -1,4 +1,4 @@
-"""`Rule`: one direction and one variant of an equation, compiled; `decide` says whether and with which attributes it fires."""
+"""`Rule`: one direction and one variant of an equation as a search uses it; `decide` says whether and with which attributes it fires."""
 
 from __future__ import annotations
 
@@ -7,153 +7,56 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from coset.ir.errors import CosetError, Place
-from coset.ir.term import AttributeItems, Term
-from coset.ir.types import DType, QuantizedType, TensorType, TupleType, Type
-from coset.rules import payloads
-from coset.rules.algebra import Call, Expression, Function, Listing, Ref, Scope, Unbound, evaluate, match
-from coset.rules.arithmetic import equal, questioned
+from coset.ir.place import Place
+from coset.ir.term import AttributeItems, Term, exact_key
+from coset.ir.types import DType, TensorType, TupleType, Type
+from coset.rules.algebra import Expression, Ref, Scope
+from coset.rules.applied import arguments
+from coset.rules.arithmetic import equal
+from coset.rules.equation import NUMERICS_ORDER, Compiled, Decision, Equation, Numerics, RuleTypeError, right_side
+from coset.rules.expression_text import text
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.scalar import Undefined
+from coset.rules.solving import in_classes, match, solve
+from coset.rules.watched import questioned
 
-if TYPE_CHECKING:  # the checker of certificates needs no syntax
+if TYPE_CHECKING:  # a search needs no syntax
     from coset.rules import syntax
 
-NUMERICS_ORDER = ("exact", "reassociates", "real", "approx", "lossy")  # from the strongest promise to the weakest
 RECOGNISE = ".recognise"  # how the family of a definition that is read from right to left ends
-# what a promise may except: of `exact` the sign of a zero; of `reassociates` that a NaN and an infinity are exchanged, that one which a
-# constant mask closes vanishes, that an inner value is kept wider than the program stores it
-EXCEPTIONS = ("signed_zero", "nonfinite", "masked", "wider")
 
 
-class RuleTypeError(CosetError):
-    """A rule whose two sides have different types: the rule is wrong, and the message names it."""
+def permitted(numerics: Numerics, level: str) -> bool:
+    """True when a search that allows promises down to `level` may use a rule of this promise: `exact` is every bit, those of zeros too."""
+    if level == "exact" and numerics.exceptions:
+        return False
+    return NUMERICS_ORDER.index(numerics.word) <= NUMERICS_ORDER.index(level)
 
 
-@dataclass(frozen=True)
-class Numerics:
-    """What a rule promises about numbers: a word of `NUMERICS_ORDER`, what it excepts, and for `approx` the bound."""
-
-    word: str
-    exceptions: frozenset[str] = frozenset()
-    bound: str = ""
-
-    def permitted(self, level: str) -> bool:
-        """True when a search that allows promises down to `level` may use the rule: `exact` is every bit, the signs of zeros among them."""
-        if level == "exact" and self.exceptions:
-            return False
-        return NUMERICS_ORDER.index(self.word) <= NUMERICS_ORDER.index(level)
-
-    def __str__(self) -> str:
-        exceptions = [name for name in EXCEPTIONS if name in self.exceptions]
-        return self.word + (f" {self.bound}" if self.bound else "") + (f" except {', '.join(exceptions)}" if exceptions else "")
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Attributes and types of the right side's applications, by index."""
-
-    attributes: tuple[AttributeItems, ...]
-    types: tuple[Type, ...]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a name of the index algebra ranges over: dim, pack, dtype, rest, or an attribute kind with its arguments."""
-
-    word: str
-    arguments: tuple[Expression, ...] = ()
-    classes: frozenset[DType] = frozenset()
-
-
-@dataclass(frozen=True)
-class TypePattern:
-    """The declared type of a term variable."""
-
-    dtype: Expression
-    dims: Listing
-
-    def __str__(self) -> str:
-        return f"{self.dtype}{self.dims}"
-
-
-@dataclass(frozen=True)
-class Attributes:
-    """The attributes of one application: an expression for each name, and the name that stands for the remaining ones."""
-
-    items: tuple[tuple[str, Expression], ...]
-    rest: str | None = None
-
-    def without(self, names: Sequence[str]) -> Attributes:
-        """The same less the items called so."""
-        return Attributes(tuple(item for item in self.items if item[0] not in names), self.rest) if names else self
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What `decide` reads. Types are in the order of `variables`; attributes and places by index of application."""
-
-    types: tuple[TypePattern, ...]
-    left: tuple[Attributes, ...]
-    right: tuple[Attributes, ...]
-    conditions: tuple[Expression, ...]
-    kinds: Mapping[str, Kind]
-    left_places: tuple[Place, ...]
-    right_places: tuple[Place, ...]
-    guards: tuple[tuple[Expression, ...], ...]  # what must hold before an application of the right side is typed
-    order: tuple[int, ...]  # the applications of the right side, each after those whose types it reads
-    left_order: tuple[int, ...]  # the same of the left side: the order in which an instance is built
-    result: tuple[TypePattern, ...]  # the declared results of a definition
-
-    def changed(self, **parts: Any) -> Compiled:
-        """The same with other values of some parts, read whole where it is kept for later."""
-        return Compiled(**({each.name: getattr(self, each.name) for each in fields(Compiled)} | parts))
-
-
-@dataclass(frozen=True, eq=False)
-class Rule:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rule(Equation):
     """`left => right` for every instance that `decide` accepts. Numbers of the search (`phase`, `limit`) ride along.
 
     `limit` is the number of iterations of the phase in which the rule is matched, None without one. `definition` is the
     op whose meaning the rule states (left to right it expands, the family `*.recognise` reads it from right to left).
     """
 
-    name: str
-    family: str
-    left: Application
-    right: Pattern
-    variables: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    numerics: Numerics
     place: Place
     document: str
-    compiled: Compiled = field(repr=False)
     typed: tuple[int, ...]  # the applications of the left side whose types `decide` reads
     definition: str | None = None
-    assurance: str = "assumed"
     phase: str = "algebra"
     limit: int | None = None
     tags: tuple[str, ...] = ()
     mirrors: tuple[Rule, ...] = field(default=(), repr=False)  # of a recognising rule: those whose right side is its left side
     hints: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, repr=False)  # of a definition: values of its attributes worth trying
-    text: str = field(default="", repr=False)  # the entry in canonical form: what the lock file hashes
     tests: tuple[syntax.Ground, ...] = field(default=(), repr=False)  # of a rule; those of a definition are with its op
     natives: tuple[str, ...] = ()  # the native functions that it calls: no proof looks into them
     targets: tuple[str, ...] = ()  # of a `kernel`: those that have it
     grades: tuple[tuple[str, str], ...] = ()  # by class of floats: where its range is not `always` admitted (`prove.grades`)
-    roots: int = 1  # where there are several, both sides are tuples of so many terms, which stand for themselves
 
     def __str__(self) -> str:
         return f"{self.name}: {self.left} => {self.right}"
-
-    @property
-    def pairs(self) -> tuple[tuple[Application, Pattern], ...]:
-        """Each root of the left side with what equals it."""
-        if self.roots == 1:
-            return ((self.left, self.right),)
-        assert isinstance(self.right, Application)
-        found = zip(self.left.operands, self.right.operands, strict=True)
-        return tuple((left, right) for left, right in found if isinstance(left, Application))
 
     @property
     def recognises(self) -> bool:
@@ -213,7 +116,9 @@ class Rule:
         if scope is None:
             return None
         try:
-            decided = self._right_side(scope)
+            decided = right_side(self, scope)
+            if self.compiled.result:
+                self._check_result(decided.types[0] if isinstance(self.right, Application) else scope.variables[self.right.name], scope)
         except Undefined:
             return None
         if isinstance(self.right, Application) and left_types and left_types[0] is not None:
@@ -242,7 +147,7 @@ class Rule:
             else:
                 equations.append((pattern.dtype, actual.dtype))
             equations.append((pattern.dims, actual.shape))
-        if not _in_classes(scope, compiled.kinds):
+        if not in_classes(scope, compiled.kinds):
             return False
         for expected, given in zip(compiled.left, attributes, strict=True):
             named = dict(given)
@@ -252,9 +157,10 @@ class Rule:
                 equations.append((expression, named.pop(name)))
             if expected.rest is not None:
                 rest = tuple(sorted(named.items()))
-                if any(isinstance(value, QuantizedType) and value.axis is not None for value in named.values()):
+                if any(isinstance(value, DType) and value.along is not None for value in named.values()):
                     return False  # scales along a dim: the op computes something else at each place, and the rule does not say where it is
-                if scope.values.setdefault(expected.rest, rest) != rest:
+                known = scope.values.setdefault(expected.rest, rest)
+                if known is not rest and exact_key(known) != exact_key(rest):
                     return False
         try:
             return solve(equations, compiled.conditions, scope, compiled.kinds, self.name, self.place)
@@ -263,33 +169,11 @@ class Rule:
                 raise
             return False  # of a definition only the reading from left to right is written to determine its names
 
-    @cached_property
-    def _made(self) -> tuple[Application, ...]:
-        return tuple(applications(self.right))
-
-    def _right_side(self, scope: Scope) -> Decision:
-        nodes = self._made
-        types: list[Any] = [None] * len(nodes)
-        items: list[Any] = [()] * len(nodes)
-        scope.right = types
-        for node in (nodes[index] for index in self.compiled.order):
-            if not all(evaluate(guard, scope) for guard in self.compiled.guards[node.index]):
-                raise Undefined
-            written = self.compiled.right[node.index]
-            given: dict[str, Any] = dict(scope.values[written.rest]) if written.rest is not None else {}
-            for name, expression in written.items:
-                given[name] = expression if isinstance(expression, Function) else evaluate(expression, scope)
-            operands = [scope.variables[o.name] if isinstance(o, Variable) else types[o.index] for o in node.operands]
-            try:
-                complete = payloads.complete(node.op, given, operands, scope)
-                types[node.index] = node.op.infer(operands, complete)
-            except CosetError as error:
-                place = self.compiled.right_places[node.index]
-                raise RuleTypeError(f"`{self.family}`: {error.message}", place=place, help=error.help) from None
-            items[node.index] = tuple(sorted(complete.items()))
-        if self.compiled.result:
-            self._check_result(types[0] if isinstance(self.right, Application) else scope.variables[self.right.name], scope)
-        return Decision(tuple(items), tuple(types))
+    def proposed(
+        self, attributes: Sequence[AttributeItems], left_types: Sequence[Type | None], variable_types: Sequence[Type]
+    ) -> Mapping[str, Any] | None:
+        scope = self.scope(attributes, left_types, variable_types)
+        return None if scope is None else scope.values
 
     def _check_result(self, root: Type, scope: Scope) -> None:
         actual = root.items if isinstance(root, TupleType) else (root,)
@@ -298,7 +182,7 @@ class Rule:
             for declared, type in zip(self.compiled.result, actual, strict=True)
         )
         if not fits:
-            declared = ", ".join(map(str, self.compiled.result))
+            declared = ", ".join(map(text, self.compiled.result))
             raise RuleTypeError(f"`{self.family}` declares {declared} but its meaning is {root}", place=self.place)
 
     def _same_type(self, left: Type, right: Type) -> bool:
@@ -325,6 +209,11 @@ class Rule:
         )
 
 
+def with_parts(compiled: Compiled, **parts: Any) -> Compiled:
+    """The same with other values of some parts, read whole where it is kept for later."""
+    return Compiled(**({each.name: getattr(compiled, each.name) for each in fields(Compiled)} | parts))
+
+
 def ops_in(pattern: Pattern) -> frozenset[str]:
     """The ops of a side, each with how many operands it has."""
     return frozenset(map(_spelled, applications(pattern)))
@@ -344,79 +233,7 @@ def _spelled(node: Application) -> str:
     return f"{node.op.name}/{len(node.operands)}"
 
 
-class Refused(Exception):
-    """An equation that does not hold: the rule does not fire."""
-
-
-def solve(
-    equations: Sequence[tuple[Expression, Any]], conditions: Sequence[Expression], scope: Scope, kinds: Mapping[str, Kind], name: str,
-    place: Place | None = None,
-) -> bool:  # fmt: skip
-    """Bind names until all equations and conditions hold; False when one does not, or a dtype is not of its class.
-
-    Raises:
-        RuleTypeError: what is left determines nothing.
-    """
-    while equations or conditions:
-        try:
-            late = [equation for equation in equations if not _solved(equation, scope)]
-            if not _in_classes(scope, kinds):
-                return False
-            waiting = [condition for condition in conditions if not _holds(condition, scope)]
-        except (Refused, Undefined):
-            return False
-        if len(late) == len(equations) and len(waiting) == len(conditions):
-            raise RuleTypeError(f"the left side of `{name}` does not determine its variables", place=place)
-        equations, conditions = late, waiting
-    return _in_classes(scope, kinds)
-
-
-def _in_classes(scope: Scope, kinds: Mapping[str, Kind]) -> bool:
-    """True when no dtype that is known is outside its class."""
-    return all(scope.values[key] in kind.classes for key, kind in kinds.items() if kind.word == "dtype" and key in scope.values)
-
-
-def conjuncts(condition: Expression) -> list[Expression]:
-    """The conditions that `and` joins."""
-    if isinstance(condition, Call) and condition.function == "and":
-        return [part for argument in condition.arguments for part in conjuncts(argument)]
-    return [condition]
-
-
-def _solved(equation: tuple[Expression, Any], scope: Scope) -> bool:
-    try:
-        if not match(equation[0], equation[1], scope):
-            raise Refused
-    except Unbound:
-        return False
-    return True
-
-
-def _holds(condition: Expression, scope: Scope) -> bool:
-    """True when it holds, False when it must wait; an equality may bind a variable. Raises Refused when it is false."""
-    try:
-        if not evaluate(condition, scope):
-            raise Refused
-        return True
-    except Unbound:
-        if not (isinstance(condition, Call) and condition.function == "=="):
-            return False
-    for pattern, other in (condition.arguments, condition.arguments[::-1]):
-        try:
-            value = evaluate(other, scope)
-        except Unbound:
-            continue
-        return _solved((pattern, value), scope)
-    return False
-
-
-def build(rule: Rule, decision: Decision, terms: Mapping[str, Term]) -> Term:
-    """The right side of `rule` over `terms` (by variable), with the attributes and types that `decide` gave."""
-
-    def construct(pattern: Pattern) -> Term:
-        if isinstance(pattern, Variable):
-            return terms[pattern.name]
-        operands = tuple(construct(operand) for operand in pattern.operands)
-        return payloads.made(pattern.op, operands, decision.attributes[pattern.index], decision.types[pattern.index])
-
-    return construct(rule.right)
+def decided(rule: Rule, left: Mapping[int, Term], given: Mapping[str, Term]) -> Decision | None:
+    """What the rule decides where its left side, by index of application, is `left`."""
+    found = arguments(rule, left, given)
+    return None if found is None else rule.decide(*found)

@@ -43,6 +43,11 @@ def number_in(value: Any) -> Decimal:
     return Decimal(value)
 
 
+def element_of(value: Constant) -> Any:
+    """The number that a rank-0 constant of numbers holds, as the algebra has it."""
+    return value.array().item() if value.type.dtype.kind in ("int", "uint", "bool") else float(value.array().astype("float64"))
+
+
 def scalar_operation(name: str, operands: Sequence[Decimal]) -> Decimal:
     """+ - * / negate sqrt exp log pi of Decimals: the first four exact where 2,000 digits hold that (a quotient else to 60), the others to
     60 digits. So the first four and the root of numbers of an IEEE type, rounded to it, are what the type's operation gives.

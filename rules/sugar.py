@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coset.ir.errors import Place
 from coset.ir.op import get_op
+from coset.ir.place import Place
 from coset.ir.types import I64, DType, TensorType
 from coset.rules import syntax
-from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice, parts
+from coset.rules.algebra import Call, Expression, Listing, Literal, Ref, Scalar, Splice
 from coset.rules.draft import Context, Draft, Hole, Node, type_of
+from coset.rules.expression_text import text
+from coset.rules.parts import parts
 from coset.rules.syntax import RuleError
 
 if TYPE_CHECKING:
@@ -63,9 +65,9 @@ def _filled(drafter: Drafter, call: syntax.Invocation) -> Node:
     shape = drafter.values.attribute(call.plain[1], "dims")
     fixed = isinstance(shape, Listing) and any(not isinstance(item, Splice) for item in shape.items)
     forms = [Call(comparison, (Call("len", (shape,)), Literal(0))) for comparison in ("!=", "==")]
-    form = 0 if fixed else drafter.choose(f"rank of {shape}", *([each] for each in forms))
+    form = 0 if fixed else drafter.choose(f"rank of {text(shape)}", *([each] for each in forms))
     if not fixed:
-        drafter.conditions[f"rank of {shape}"] = forms[form]
+        drafter.conditions[f"rank of {text(shape)}"] = forms[form]
     spread: dict[str, Expression] = {"shape": shape, "broadcast_dimensions": Literal(())}
     return inner if form else Draft(get_op("stablehlo.broadcast_in_dim"), [inner], spread, call.place)
 
@@ -147,7 +149,7 @@ def _numpy(drafter: Drafter, operand: Node, shape: Expression, place: Place) -> 
     same: list[Expression] = [Call("==", (Call("dims", (own,)), shape))]
     spread: list[Expression] = [none, Call("!=", (Call("rank", (own,)), Call("len", (shape,))))]
     squeezed: list[Expression] = [Call("not", (none,))]
-    form = drafter.choose(f"{operand} to {shape}", same, spread, squeezed)
+    form = drafter.choose(f"{operand} to {text(shape)}", same, spread, squeezed)
     if form == 0:
         if isinstance(operand, Draft):
             operand.late += same

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Union
 
-from coset.ir.errors import CosetError, Place
+from coset.ir.errors import CosetError
+from coset.ir.place import Place
 
 
 class RuleError(CosetError):

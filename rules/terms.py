@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from coset.ir.errors import Place
 from coset.ir.op import Op, get_op
+from coset.ir.place import Place
 from coset.rules import payloads, syntax
 from coset.rules.algebra import Call, Expression, Listing, Literal, TypeOf, evaluate
 from coset.rules.arithmetic import as_list
 from coset.rules.draft import Context, Draft, Hole, NeedChoice, Node, context_of, inlined, type_of
-from coset.rules.names import SUGAR, Names, imply
-from coset.rules.rule import Kind
+from coset.rules.equation import Kind
+from coset.rules.expression_text import text
+from coset.rules.names import FUNCTION, SUGAR, Names, imply
 from coset.rules.scalar import Undefined
 from coset.rules.sugar import minus, splat, sugar
 from coset.rules.syntax import RuleError
@@ -78,7 +79,7 @@ class Drafter:
             value = Literal(not value.arguments[0].value)
         if isinstance(value, Literal):
             return chosen if value.value else other
-        key = f"if {value}"
+        key = f"if {text(value)}"
         forms = value, Call("not", (value,))
         form = self.choose(key, *([each] for each in forms))
         self.conditions[key] = forms[form]
@@ -243,7 +244,7 @@ class Drafter:
         return inlined(region, [self.term(argument, None) for argument in call.plain], call.place)
 
     def application(self, call: syntax.Invocation, context: Context | None) -> Node:
-        if self.names.kinds.get(call.name, Kind("")).word == payloads.FUNCTION:
+        if self.names.kinds.get(call.name, Kind("")).word == FUNCTION:
             return self.called(call)
         arguments: list[syntax.Expression] = []
         for argument in call.arguments:

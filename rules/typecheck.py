@@ -11,6 +11,7 @@ from coset.ir.errors import CosetError
 from coset.ir.op import Attributes, Op
 from coset.ir.types import DTYPES, TensorType, Type
 from coset.rules.candidates import attribute_values
+from coset.rules.expression_text import text
 from coset.rules.instance import EXPANSION, Search, instances
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
@@ -156,9 +157,9 @@ def _matmul_message(rule: Rule, node: Application) -> tuple[str, str] | None:
         return None
     names = [str(operand) for operand in node.operands]
     patterns = [rule.compiled.types[rule.variables.index(name)].dims.items for name in names]
-    if any(len(items) < 2 for items in patterns) or str(patterns[0][-1]) == str(patterns[1][-2]):
+    if any(len(items) < 2 for items in patterns) or text(patterns[0][-1]) == text(patterns[1][-2]):
         return None
-    columns, rows = str(patterns[0][-1]), str(patterns[1][-2])
+    columns, rows = text(patterns[0][-1]), text(patterns[1][-2])
     help = f"write {names[0]}: F[.., {columns}], {names[1]}: F[{columns}, ..]"
     return f"the columns of `{names[0]}` are {columns} but the rows of `{names[1]}` are {rows}", help
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.rules import syntax
 from coset.rules.syntax import RuleError
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
-from coset.rules.algebra import Call, Literal, Ref, parts
+from coset.rules.algebra import Call, Literal, Ref
+from coset.rules.parts import parts
 from coset.rules.pattern import applications
 from coset.rules.rule import Rule
 

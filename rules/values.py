@@ -7,17 +7,16 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Any
 
-from coset.ir.errors import Place
 from coset.ir.op import find_op
+from coset.ir.place import Place
 from coset.ir.types import DTYPES
 from coset.rules import syntax
 from coset.rules.algebra import SCALAR_FUNCTIONS, Call, Comprehension, Expression, Function, Listing, Literal, Ref, Splice, TypeOf, Wild
+from coset.rules.equation import Kind
 from coset.rules.functions import FUNCTIONS
-from coset.rules.names import SUGAR, Names, imply
+from coset.rules.names import FUNCTION, SUGAR, Names, imply
 from coset.rules.native import KINDS as NATIVE_KINDS
 from coset.rules.native import PREFIX, all_natives, find_native
-from coset.rules.payloads import FUNCTION
-from coset.rules.rule import Kind
 from coset.rules.syntax import RuleError
 
 _CONSTANTS = {"inf": Decimal("Infinity"), "nan": Decimal("NaN")}

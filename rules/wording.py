@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from coset.rules.algebra import Call, Comprehension, Expression, Function, Listing, Literal, Ref, Scalar, Splice, TypeOf, Wild
+from coset.rules.expression_text import text
 from coset.rules.pattern import Application, Pattern, Variable, applications
 from coset.rules.rule import Rule
 
@@ -49,10 +50,8 @@ class Wording:
             return self._owner(value), ATOM
         if isinstance(value, Scalar):
             return self._expression(value.value)
-        if isinstance(value, Literal):
-            return (f'"{value.value}"' if isinstance(value.value, str) else str(value.value)), ATOM
-        assert isinstance(value, Ref | Wild | Function), value
-        return str(value), ATOM
+        assert isinstance(value, Literal | Ref | Wild | Function), value
+        return text(value), ATOM
 
     def _call(self, call: Call) -> tuple[str, int]:
         strength = INFIX.get(call.function)

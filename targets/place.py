@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from coset.ir.errors import Place
+from coset.ir.place import Place
 from coset.targets.document import LONGEST, Keys
 
 _KEY = re.compile(r'"([^"\n]*)"|\'([^\'\n]*)\'|([A-Za-z0-9_-]+)')

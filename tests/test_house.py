@@ -90,3 +90,10 @@ def test_nothing_unpickles_or_executes_data() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in {"eval", "exec"}, f"{path}:{node.lineno}"
+
+
+def test_who_sends_to_other_processes_says_how_types_are_sent() -> None:
+    """A dtype that was copied on the way is another one: all comparisons of it with `is` would be false."""
+    sending = {path for path in sources() if any(module.split(".")[0] == "multiprocessing" for _, module in imports(path))}
+    assert sending and all("coset.ir.sent" in {module for _, module in imports(path)} for path in sending)
+    assert not any("ProcessPoolExecutor" in path.read_text() for path in sources())

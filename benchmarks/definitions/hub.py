@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.definitions.instance import Draw, Fit, Instance, Shape, Slot
+from coset.ir.builtin import absent
 from coset.ir.op import get_op
-from coset.ir.term import Term, absent, get, input_term, make
+from coset.ir.term import Term, get, input_term, make
 from coset.ir.types import BOOL, DTYPES, DType, TensorType, TupleType
 
 NAMES = {

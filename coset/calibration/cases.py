@@ -18,9 +18,10 @@ import numpy as np
 
 import coset.dialects
 from coset.extract.fit import Measured
+from coset.ir.builtin import absent
 from coset.ir.constants import constant_of
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, constant, input_term, make
+from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import DTYPES, DType, TensorType
 
 assert coset.dialects  # imported so that every op is registered

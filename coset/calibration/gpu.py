@@ -20,10 +20,11 @@ from coset.backends.profile import Place
 from coset.calibration.calibrate import LEAST_ROUNDS, MOST_ROUNDS, Bench, per_link
 from coset.calibration.cases import LONG, SHORT, Case, constant_term, tensor_of, weights
 from coset.extract.fit import Measured
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.held import working_folder
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, make
+from coset.ir.term import Term, make
 from coset.ir.types import DTYPES
 from coset.kernel_options import options_for
 from coset.lowering.package import write_package

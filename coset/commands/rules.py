@@ -97,7 +97,7 @@ def rules(ops: bool, docs: str | None, textmate: str | None, as_json: bool) -> i
         say(f"wrote {textmate}")
         return SUCCESS
     import coset.dialects
-    from coset.ir.op import all_ops
+    from coset.ir.registry import all_ops
     from coset.rules.library import DEFAULT, load
     from coset.show import show_ops, show_rules
 

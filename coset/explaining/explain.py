@@ -13,14 +13,16 @@ from coset.egraph.search import Phase
 from coset.explaining.missing import missing
 from coset.explaining.nearest import Matcher, Near, Unequal, makers_in
 from coset.explaining.words import Words
-from coset.ir.errors import CosetError, like, meant
+from coset.ir.errors import CosetError
 from coset.ir.op import find_op, get_op
+from coset.ir.suggestions import like, meant
 from coset.lower import DIALECT, searched
 from coset.pipeline import flow_for, suffix
 from coset.reference import read_program
 from coset.rules.definition import is_defined
+from coset.rules.equation import NUMERICS_ORDER
 from coset.rules.pattern import Application
-from coset.rules.rule import NUMERICS_ORDER, RECOGNISE, Rule
+from coset.rules.rule import RECOGNISE, Rule, permitted
 from coset.task import COMPOSITE, Job, Task, permitted_phases, solve_task, wanted_roots, with_parts
 from coset.usage import used_rules
 
@@ -185,8 +187,8 @@ def _reasons(rules: Sequence[Rule], task: Task, saturation: Saturation, matched:
     graph = saturation.graph
     job = task.job
     active = {rule.name for phase in task.phases for rule in phase.rules}
-    weaker = sorted({str(rule.numerics) for rule in rules if not rule.numerics.permitted(job.numerics)})
-    if weaker and not any(rule.numerics.permitted(job.numerics) for rule in rules):
+    weaker = sorted({str(rule.numerics) for rule in rules if not permitted(rule.numerics, job.numerics)})
+    if weaker and not any(permitted(rule.numerics, job.numerics) for rule in rules):
         yield f"it promises {', '.join(weaker)}, and numerics `{job.numerics}` allow no less: --numerics {weaker[0].split()[0]} lets it in"
     elif not any(job.admission.admits(rule) for rule in rules):
         yield "it is left out by --disable-rule or --only-rules"

@@ -20,7 +20,7 @@ from coset.ir.constants import INLINE_ELEMENTS
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import CONSTANT, Term, constant, rebuild, topological
-from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered
+from coset.prove.certificate import FORMAT, VERSION, Certificate, Line, Numbered, Rejected
 from coset.prove.contents import (
     by_content,
     digest,
@@ -33,7 +33,7 @@ from coset.prove.contents import (
     resized,
     set_apart,
 )
-from coset.prove.kernel import Rejected, text_hash, verify
+from coset.prove.kernel import text_hash, verify
 from coset.prove.writing import alike_of, term_line
 from coset.proving.alike import by_values, drawn
 from coset.proving.apart import with_own_constants
@@ -44,8 +44,8 @@ from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import APART, COMPUTED, DIMS, ENTERED, ROUNDED, Mapped, Step, Uncertified, hashed_value, slices_of
 from coset.proving.verify import summary
 from coset.regionwise import Solved
-from coset.rules.applied import decided, matched, right_sides
-from coset.rules.rule import Rule
+from coset.rules.applied import matched, right_sides
+from coset.rules.rule import Rule, decided
 
 
 def certificate_of(before: Program, after: Program, steps: Iterable[Step], *, shown: Program | None = None) -> Certificate:

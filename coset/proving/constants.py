@@ -20,7 +20,7 @@ from coset.ir.evaluate import evaluate
 from coset.ir.term import CONSTANT, Term, constant, make, rebuild, topological
 from coset.ir.types import TensorType, Type
 from coset.prove.contents import hashed
-from coset.prove.kernel import CONSTANTS, computes, within
+from coset.prove.folded import CONSTANTS, computes, within
 from coset.prove.valued import Evaluation, Uncomputed
 from coset.proving.meanings import DEFINED, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Step, hashed_value

@@ -15,7 +15,7 @@ from coset.ir.term import GET, TUPLE, Term
 from coset.prove.kernel import ASSURANCES, Meaning, weakest
 from coset.rules.definition import definition_of, evaluate_defined, expand, expansion, is_defined
 from coset.rules.elaborate import numerics_of
-from coset.rules.rule import Numerics
+from coset.rules.equation import Numerics
 
 assert coset.dialects  # imported so that every op and definition is registered
 

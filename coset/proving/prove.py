@@ -20,6 +20,7 @@ from coset.ir.program import Program, tensors_in
 from coset.ir.term import topological
 from coset.own_rules import OwnRules, own_rules, warn
 from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content, dims_by_content
 from coset.prove.fields import Identity, Refused, identical
 from coset.proving.alike import by_values, drawn
@@ -32,8 +33,9 @@ from coset.proving.refute import Fails, Pair
 from coset.proving.sizes import require_one_size, with_shared_dims
 from coset.proving.steps import Step, Uncertified
 from coset.reference import read_program
+from coset.rules.equation import Numerics
 from coset.rules.ranges import class_of
-from coset.rules.rule import Numerics
+from coset.rules.rule import permitted
 from coset.task import permitted_phases, with_witnesses
 from coset.weights import NARROW
 
@@ -126,7 +128,7 @@ def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
         }
     seconds["prove"] = time.perf_counter() - compared
     if asked.certificate is not None:
-        save_bytes(asked.certificate, certificate.packed())
+        save_bytes(asked.certificate, packed(certificate))
     steps = verdict["steps"]
     return {
         "answer": PROVED, "method": "steps" if steps else "the same terms", **verdict,
@@ -188,6 +190,6 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
     verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
     promised = Numerics(verdict["numerics"], frozenset(verdict["exceptions"]))
-    if not promised.permitted(asked.numerics):  # by definitions, or by constants that round
+    if not permitted(promised, asked.numerics):  # by definitions, or by constants that round
         raise Uncertified(f"the steps that were found promise `{promised}` only")
     return certificate, verdict

@@ -9,7 +9,7 @@ from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.specialized import sized
 from coset.ir.term import Term, exact_key, topological
-from coset.prove.contents import all_terms, inner_symbols, introduced, one_result, resized, symbols_in
+from coset.prove.contents import all_symbols, all_terms, inner_symbols, introduced, one_result, resized
 from coset.proving.constants import Goal
 from coset.proving.steps import DIMS, Step, Uncertified
 
@@ -58,7 +58,7 @@ def _level(before: Program, after: Program, own: Set[str], unknown: Set[str]) ->
             if gives:
                 above.add(term)
                 pairs += [] if one is None else [(one, term)]
-        elif not unknown.isdisjoint(symbols_in(term)):
+        elif not unknown.isdisjoint(all_symbols(term)):
             above.add(term)
     return pairs
 

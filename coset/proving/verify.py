@@ -11,8 +11,9 @@ from typing import Any
 import coset.dialects
 from coset.ir.op import find_op
 from coset.own_rules import own_rules, warn
-from coset.prove.certificate import read_certificate
-from coset.prove.kernel import ASSURANCES, FOLDED, Rejected, Use, Verdict, verify
+from coset.prove.certificate import Rejected
+from coset.prove.certificate_file import read_certificate
+from coset.prove.kernel import ASSURANCES, FOLDED, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
 from coset.rules.definition import definition_of, is_defined
@@ -37,7 +38,7 @@ def summary(verdict: Verdict, known: Mapped) -> dict[str, Any]:
         "numerics": verdict.numerics.word,
         "exceptions": sorted(verdict.numerics.exceptions),
         "assurance": ASSURANCES[-1] if own else verdict.assurance,
-        "promises": verdict.promises,
+        "promises": promises(verdict),
         "own": own,
         "steps": verdict.steps,
         "computed": verdict.computed,
@@ -47,6 +48,14 @@ def summary(verdict: Verdict, known: Mapped) -> dict[str, Any]:
         "unread": list(verdict.unread),
         "reordered": list(verdict.reordered),
     }
+
+
+def promises(verdict: Verdict) -> dict[str, list[str]]:
+    """What rules and definitions promise and except, each with their names."""
+    found: dict[str, list[str]] = {}
+    for name, use in sorted(verdict.used.items()):
+        found.setdefault(str(use.numerics), []).append(name)
+    return dict(sorted(found.items()))
 
 
 def _rules(verdict: Verdict, known: Mapped) -> dict[str, Rule]:

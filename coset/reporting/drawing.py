@@ -19,7 +19,7 @@ STORED, MOVED = "values made at build time", "transfers"
 
 def drawing(task: Task, solved: Solved, program: Program, names: Mapping[Term, str]) -> dict[str, Any]:
     """The graphs of the task's program and of the one that was made of it, whose values are called `names`."""
-    final = (*program.roots, *program.sources().values())
+    final = (*program.roots, *program.sources.values())
     wanted = wanted_roots(task)
     given: Mapping[Term, str] = task.program.source.get("names", {})
     if solved.zones:

@@ -12,9 +12,10 @@ from typing import Any
 from coset.extract.plain import saturated_of
 from coset.extract.priced import Priced
 from coset.extract.storage import BROADCAST
+from coset.ir.builtin import ABSENT, DIMS, TOKEN
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import ABSENT, CONSTANT, DIMS, GET, INPUT, TOKEN, TUPLE, Term, topological
+from coset.ir.term import CONSTANT, GET, INPUT, TUPLE, Term, topological
 from coset.reporting.layout import layout
 
 SHOWN = 160  # letters of an attribute

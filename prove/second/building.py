@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from coset.ir.builtin import absent
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
-from coset.ir.term import Term, absent, constant, get, make
+from coset.ir.term import Term, constant, get, make
 from coset.ir.types import BOOL, I64, TensorType
 from coset.prove.second import arithmetic, exact
 from coset.prove.second import syntax as l

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from coset.ir.constants import Constant, constant_of
+from coset.ir.stored import pieces
 from coset.ir.term import CONSTANT, Term, intern
 
 
@@ -29,7 +30,7 @@ class Contents:
         if value.type.dtype.kind == "string":
             digest.update(value.key.encode())
         else:
-            for piece in value.pieces():
+            for piece in pieces(value):
                 digest.update(piece)
         key = (str(value.type), digest.digest())
         if key not in self.known:

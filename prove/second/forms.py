@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from coset.ir.term import CONSTANT, DIMS, GET, Term
+from coset.ir.builtin import DIMS
+from coset.ir.term import CONSTANT, GET, Term
 from coset.ir.types import TensorType
 from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay

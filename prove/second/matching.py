@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from coset.ir.builtin import ABSENT
+from coset.ir.dtype_classes import CLASSES
 from coset.ir.op import Op
-from coset.ir.term import ABSENT, TUPLE, Term
-from coset.ir.types import CLASSES, DTYPES, DType, TensorType
+from coset.ir.term import TUPLE, Term
+from coset.ir.types import DTYPES, DType, TensorType
 from coset.prove.second import arithmetic
 from coset.prove.second import syntax as l
 from coset.prove.second.absent import LEFT_ALONE, neutral

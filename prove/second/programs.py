@@ -6,12 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from coset.ir import dims
 from coset.ir.constants import Constant
 from coset.ir.dims import Dim, Poly
 from coset.ir.program import Program
+from coset.ir.stored import pieces
 from coset.ir.term import INPUT, Region, Term, intern
 from coset.ir.types import TensorType, TupleType, Type
 from coset.prove.second.answer import Refused
@@ -34,7 +36,7 @@ INLINE = 16  # elements of a constant whose key is over the elements alone
 
 def ordered(program: Program) -> list[Term]:
     """The terms of a program in the order of their numbers."""
-    sources = program.sources()
+    sources = program.sources
     return below([*program.roots, *(sources[name] for name in sorted(sources))])
 
 
@@ -277,10 +279,10 @@ def _key(value: Constant) -> str:
             text = item if isinstance(item, bytes) else str(item).encode()
             digest.update(len(text).to_bytes(8, "little") + text)
         return digest.hexdigest()
-    small = dims.size(shape) <= INLINE
+    small = prod(shape) <= INLINE
     digest.update((f"{value.type.dtype.name}{shape}" if small else str(value.type)).encode())
-    if dims.size(shape):
-        for piece in value.pieces():
+    if prod(shape):
+        for piece in pieces(value):
             digest.update(piece)
     return digest.hexdigest() if small else f"bytes {digest.hexdigest()}"
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from coset.ir.constants import Constant
-from coset.ir.types import CLASSES, DTYPES, DType
+from coset.ir.dtype_classes import CLASSES
+from coset.ir.types import DTYPES, DType
 from coset.prove.second import arithmetic, exact
 from coset.prove.second import syntax as l
 from coset.prove.second.answer import CannotSay, Unknown

@@ -27,13 +27,15 @@ from coset.dialects.hub_region_terms import case_term, composite_term, if_term, 
 from coset.dialects.hub_scalars import cast
 from coset.dialects.hub_terms import convert, reshape, splat, transpose
 from coset.ir import dims
+from coset.ir.builtin import DIMS
 from coset.ir.constants import constant_of
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.op import Op
 from coset.ir.program import Program
-from coset.ir.term import DIMS, INPUT, Region, Term, constant, get, input_term, make, topological
-from coset.ir.types import BOOL, DTYPES, I32, DType, QuantizedType, TensorType, TupleType, Type
+from coset.ir.quantized import QuantizedType
+from coset.ir.term import INPUT, Region, Term, constant, get, input_term, make, topological
+from coset.ir.types import BOOL, DTYPES, I32, DType, TensorType, TupleType, Type
 from coset.prove.sample import drawn as drawn_sides
 from coset.prove.values import draw as draw_values
 from coset.rules.library import DEFAULT, load

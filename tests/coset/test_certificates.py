@@ -24,6 +24,7 @@ from coset.ir.types import F32, TensorType
 from coset.lowering.onnx import write
 from coset.own_rules import NO_RULES
 from coset.prove.certificate import Certificate
+from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.proving.certify import Way, accepted, certificate_of
 from coset.proving.join import join
@@ -91,7 +92,7 @@ def test_the_same_program_has_the_same_certificate(tmp_path: Path) -> None:
     path = saved(mlp(), tmp_path)
     one, other = (coset.optimize(path, certificate=True) for _ in range(2))
     assert one.certificate is not None and other.certificate is not None
-    assert one.certificate.packed() == other.certificate.packed()
+    assert packed(one.certificate) == packed(other.certificate)
     assert coset.optimize(path).certificate is None
 
 

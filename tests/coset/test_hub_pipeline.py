@@ -22,8 +22,8 @@ from coset.cli import run as command
 from coset.flow import Refused
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir.errors import CosetError
-from coset.ir.op import all_ops
 from coset.ir.program import Program
+from coset.ir.registry import all_ops
 from coset.ir.term import make
 from coset.lowering.stablehlo import print_stablehlo
 from coset.targets.target import get_target

@@ -14,7 +14,8 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.extract.select import select
 from coset.ir.errors import CosetError
-from coset.ir.op import find_op, get_op, withdraw
+from coset.ir.op import find_op, get_op
+from coset.ir.registry import withdraw
 from coset.ir.term import input_term, make, topological
 from coset.ir.types import F32, tensor
 from coset.kernels import kernel_errors

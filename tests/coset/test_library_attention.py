@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from coset.dialects.hub_terms import convert, reshape, splat, transpose
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, BOOL, F16, F32, F64, DType, TensorType
 from coset.lowering.kernel import Attention, Library, Plan
 from coset.lowering.library_attention import BY_HEADS, BY_ROWS, CALLS, may_attend, with_attentions

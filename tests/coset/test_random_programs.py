@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("torch_mlir", reason="the extra `mlir` is not installed")
 
 from coset.dialects.hub_terms import convert
-from coset.ir.op import Op, all_ops
+from coset.ir.op import Op
 from coset.ir.program import Program
+from coset.ir.registry import all_ops
 from coset.ir.term import input_term, make
 from coset.ir.types import DTYPES, F32, I32, TensorType
 from coset.rules.definition import is_defined

@@ -105,7 +105,7 @@ def test_nodes_that_are_paired_have_equal_values(stack: dict[str, Any]) -> None:
     """For every class that both sides have: the values on a drawn input are those of each other."""
     task, solved, program = stack["task"], stack["solved"], stack["program"]
     assert len(solved.parts) > 1
-    found = matched(wanted_roots(task), solved, (*program.roots, *program.sources().values()))
+    found = matched(wanted_roots(task), solved, (*program.roots, *program.sources.values()))
     sides = []
     feed = next(iter(cases(task.program, task.binding))).feed
     for source, classes in ((task.program, found.before), (program, found.after)):

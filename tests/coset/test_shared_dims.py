@@ -13,9 +13,10 @@ from coset.ir.dims import symbol
 from coset.ir.program import Program
 from coset.ir.term import input_term, make
 from coset.ir.types import F32, I64, TensorType
-from coset.prove.certificate import Certificate, read_certificate
+from coset.prove.certificate import Certificate, Rejected
+from coset.prove.certificate_file import read_certificate
 from coset.prove.contents import by_content, digest, dims_by_content, fitted, inner_symbols
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning
 from coset.proving.prove import Proving, prove

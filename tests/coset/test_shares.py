@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import coset.dialects
 from coset.cli import run
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.prove.check import Verdict
 from coset.rules.definition import is_defined
 from coset.rules.library import load

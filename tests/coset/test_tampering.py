@@ -19,7 +19,8 @@ from benchmarks.tampering import Case, drawn
 from coset.cli import run
 from coset.ir.program import Program
 from coset.prove import kernel
-from coset.prove.certificate import LARGEST, Certificate
+from coset.prove.certificate import Certificate, Rejected
+from coset.prove.certificate_file import LARGEST, packed
 from coset.prove.classes import Classes
 from coset.proving.meanings import meaning
 
@@ -77,7 +78,7 @@ LINES: dict[str, tuple[int, str]] = {
 def test_lines_that_cannot_be_looked_at_are_refused(what: str, case: Case, tmp_path: Path) -> None:
     """1 for what is no step, 2 for what is no certificate."""
     code, line = LINES[what]
-    own = gzip.decompress(case.certificate.packed()).decode().splitlines()
+    own = gzip.decompress(packed(case.certificate)).decode().splitlines()
     changed = [own[0], line, *own[1:-1], json.dumps({"end": len(own) - 1})]
     assert answer(case, tmp_path, gzip.compress("".join(text + "\n" for text in changed).encode())) == code
 
@@ -95,7 +96,7 @@ BYTES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 @pytest.mark.parametrize("what", BYTES)
 def test_damaged_bytes_are_no_certificate(what: str, case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message, damage = BYTES[what]
-    assert answer(case, tmp_path, damage(case.certificate.packed())) == 2
+    assert answer(case, tmp_path, damage(packed(case.certificate))) == 2
     said = capsys.readouterr().err
     assert "is no certificate" in said and re.search(message, said)
 
@@ -110,7 +111,7 @@ def test_what_is_too_large_is_not_computed(case: Case) -> None:
     count = numbered(case.before, case.after)
     iota = {"term": ["stablehlo.iota", [], {"dtype": {"dtype": "f32"}, "shape": [10**12], "dimension": 0}]}
     lines = [iota, {"computed": count}, *case.certificate.lines]
-    with pytest.raises(kernel.Rejected, match="line 3: it is larger than all constants"):
+    with pytest.raises(Rejected, match="line 3: it is larger than all constants"):
         kernel.verify(Certificate(case.certificate.head, lines), case.before, case.after, case.rules.get, meaning=meaning, fallback=_none)
 
 

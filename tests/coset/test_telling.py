@@ -23,7 +23,8 @@ from coset.egraph.saturate import Saturation
 from coset.machine import find_target
 from coset.pipeline import flow_for
 from coset.report import growth_of
-from coset.rules.rule import Rule, RuleTypeError
+from coset.rules.equation import RuleTypeError
+from coset.rules.rule import Rule
 from coset.task import Job, search_roots, wanted_roots
 from coset.telling import Telling
 

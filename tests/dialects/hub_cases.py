@@ -15,7 +15,8 @@ from coset.dialects.hub_scalars import cast
 from coset.ir import dims
 from coset.ir.dims import Shape
 from coset.ir.errors import CosetError
-from coset.ir.op import Attributes, Op, all_ops
+from coset.ir.op import Attributes, Op
+from coset.ir.registry import all_ops
 from coset.ir.term import Term, input_term, make
 from coset.ir.types import BOOL, DTYPES, DType, TensorType
 from coset.rules.definition import is_defined

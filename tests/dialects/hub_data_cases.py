@@ -15,10 +15,11 @@ from coset.dialects.hub_linalg import FFT_TYPES, TRANSPOSES
 from coset.dialects.hub_scalars import cast, widen
 from coset.ir import dims
 from coset.ir.dims import Dim, Shape
+from coset.ir.dtype_classes import CLASSES
 from coset.ir.errors import TypeRuleError
 from coset.ir.op import get_op
-from coset.ir.quantized import quantized
-from coset.ir.types import CLASSES, DTYPES, F32, I32, DType, QuantizedType, TensorType
+from coset.ir.quantized import QuantizedType, quantized
+from coset.ir.types import DTYPES, F32, I32, DType, TensorType
 
 ANY = sorted(CLASSES["number"] | CLASSES["bool"], key=str)
 INDEX = sorted(CLASSES["int"], key=str)

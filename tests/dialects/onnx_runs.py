@@ -20,9 +20,10 @@ from onnx.reference import ReferenceEvaluator
 from coset.dialects.hub_terms import literal
 from coset.dialects.onnx_node import Node, define
 from coset.frontends.onnx import import_model
+from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.evaluate import evaluate
-from coset.ir.term import absent, input_term
+from coset.ir.term import input_term
 from coset.ir.types import TensorType, dtype_of
 from coset.rules.definition import evaluate_defined
 

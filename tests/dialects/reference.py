@@ -14,7 +14,8 @@ import numpy as np
 
 from coset.backends.child import Child
 from coset.dialects.hub_bits import from_patterns, patterns
-from coset.ir.types import DTYPES, DType, QuantizedType, TensorType, dtype_of
+from coset.ir.quantized import QuantizedType
+from coset.ir.types import DTYPES, DType, TensorType, dtype_of
 
 Array = np.ndarray[Any, Any]
 NAMES = {

@@ -16,7 +16,7 @@ import coset.dialects
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.ir.term import input_term, make
 from coset.ir.types import DTYPES, F32, I32, TensorType, TupleType, dtype_of, tensor
 from coset.rules.definition import evaluate_defined

@@ -13,7 +13,7 @@ from benchmarks.definition_attack import RESULTS, kept
 from benchmarks.definitions.attack import RUNTIMES, attack, ops
 from benchmarks.definitions.runtimes import Worker, workers
 from coset.dialects import onnx_sugar
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.rules.definition import is_defined, load_definitions
 
 pytest.importorskip("jax", reason="XLA comes with jax")

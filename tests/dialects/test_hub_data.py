@@ -14,28 +14,13 @@ from coset.dialects.hub_bits import bitcast, patterns, reduced_precision
 from coset.dialects.hub_random import generated, philox_4x32, threefry_2x32
 from coset.dialects.hub_scalars import cast, widen
 from coset.ir.dims import multiply, symbol
+from coset.ir.dtype_classes import CLASSES
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import get_op
 from coset.ir.quantized import quantized
 from coset.ir.term import input_term, make
-from coset.ir.types import (
-    BF16,
-    BOOL,
-    CLASSES,
-    DTYPES,
-    F16,
-    F32,
-    F64,
-    I8,
-    I32,
-    I64,
-    TensorType,
-    TokenType,
-    TupleType,
-    Type,
-    tensor,
-)
+from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, I8, I32, I64, TensorType, TokenType, TupleType, Type, tensor
 
 S, T, Z = symbol("S"), symbol("T"), symbol("Z")
 C64, U32, U64 = (DTYPES[name] for name in ("c64", "u32", "u64"))

@@ -15,7 +15,8 @@ from reference import arrays_of, interpret, module
 
 from coset.dialects.hub_scalars import widen
 from coset.ir.op import Op
-from coset.ir.types import QuantizedType, TensorType, TupleType, dtype_of
+from coset.ir.quantized import QuantizedType
+from coset.ir.types import TensorType, TupleType, dtype_of
 
 pytest.importorskip("torch_mlir", reason="the reference interpreter is in the torch-mlir wheel")
 

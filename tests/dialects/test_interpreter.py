@@ -27,11 +27,12 @@ from coset.dialects.hub_scalars import cast, widen
 from coset.dialects.mlir_text import dense_text, type_text
 from coset.frontends.stablehlo import import_stablehlo
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.op import Op
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, Term, constant, get, input_term, make
+from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import DTYPES, TensorType, TupleType, dtype_of
 from coset.lowering.stablehlo import print_stablehlo
 

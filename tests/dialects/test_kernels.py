@@ -12,9 +12,11 @@ from onnx import helper
 from onnx_runs import factors
 
 import coset.dialects
+from coset.ir.builtin import absent
 from coset.ir.evaluate import evaluate
-from coset.ir.op import all_ops, get_op
-from coset.ir.term import absent, input_term, make
+from coset.ir.op import get_op
+from coset.ir.registry import all_ops
+from coset.ir.term import input_term, make
 from coset.ir.types import TensorType, TupleType, dtype_of
 from coset.rules.definition import evaluate_defined
 from coset.rules.library import load

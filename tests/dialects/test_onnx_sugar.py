@@ -17,7 +17,8 @@ from coset.dialects.onnx_sugar import sugar
 from coset.ir.dims import Dim, symbol
 from coset.ir.errors import TypeRuleError, require
 from coset.ir.evaluate import evaluate
-from coset.ir.op import Op, all_ops
+from coset.ir.op import Op
+from coset.ir.registry import all_ops
 from coset.ir.term import Term, input_term, make, topological
 from coset.ir.types import F32, I64, TensorType
 from coset.rules.definition import definition_of, is_defined
@@ -52,7 +53,7 @@ def test_each_definition_has_a_builder_and_stands_where_its_op_says(op: Op) -> N
 
 
 def test_importing_the_dialects_reads_no_entry_of_theirs() -> None:
-    program = "import coset.dialects; from coset.ir.op import loaded_ops; print([o.name for o in loaded_ops() if o.name == 'onnx.Add'])"
+    program = "import coset.dialects; from coset.ir.registry import loaded_ops; print([o for o in loaded_ops() if o.name == 'onnx.Add'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

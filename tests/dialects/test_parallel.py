@@ -21,8 +21,8 @@ from coset.dialects.hub_region_terms import region, while_term
 from coset.dialects.hub_scalars import widen
 from coset.ir.errors import CosetError
 from coset.ir.evaluate_parallel import evaluate_parallel
-from coset.ir.op import all_ops
 from coset.ir.program import Program
+from coset.ir.registry import all_ops
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import DTYPES, F32, I32, DType, TensorType, tensor
 from coset.lowering.stablehlo import print_stablehlo

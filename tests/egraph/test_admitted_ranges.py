@@ -20,10 +20,11 @@ from coset.ir.types import DTYPES, F16, F32, DType, tensor
 from coset.prove.check import check_rules, write_lock
 from coset.prove.grades import as_words, entry_grades
 from coset.rules import payloads
-from coset.rules.applied import decided, matched
+from coset.rules.applied import matched
+from coset.rules.equation import Numerics
 from coset.rules.library import load
 from coset.rules.lock import NAME, arrow, read_lock
-from coset.rules.rule import Numerics, Rule
+from coset.rules.rule import Rule, decided
 
 assert coset.dialects
 

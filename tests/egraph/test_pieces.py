@@ -12,12 +12,13 @@ from coset.egraph.limits import Limits
 from coset.egraph.pieces import Piece, cut
 from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.tables import Tables
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.own_rules import NO_RULES
 from coset.rules.library import load
-from coset.rules.pattern import Application, applications, variables
+from coset.rules.parts import variables
+from coset.rules.pattern import Application, applications
 from coset.task import permitted_phases
 
 assert coset.dialects

@@ -27,11 +27,12 @@ from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
-from coset.rules.applied import decided, matched, right_sides
+from coset.rules.applied import matched, right_sides
 from coset.rules.definition import definition_of
 from coset.rules.elaborate import rules_of
+from coset.rules.equation import Decision
 from coset.rules.parser import parse
-from coset.rules.rule import Decision, Rule
+from coset.rules.rule import Rule, decided
 
 assert coset.dialects
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from coset.egraph.saturated import ENode, Saturated
 from coset.extract.plain import is_constant
-from coset.ir.term import ABSENT, Term, topological
+from coset.ir.builtin import ABSENT
+from coset.ir.term import Term, topological
 
 
 def saturated_with(roots: Sequence[Term], equal: Sequence[tuple[Term, Term]] = ()) -> Saturated:

@@ -14,9 +14,10 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.search import Phase
 from coset.extract.select import select
+from coset.ir.builtin import TOKEN
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
-from coset.ir.term import TOKEN, Term, constant, get, input_term, make, topological
+from coset.ir.term import Term, constant, get, input_term, make, topological
 from coset.ir.types import BOOL, F32, I32, TokenType, tensor
 from coset.rules.library import load
 from coset.targets.target import Form, get_target

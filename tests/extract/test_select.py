@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from coset.dialects.stablehlo import broadcast, dot, reshape, splat, transpose
 from coset.extract.select import reprice, select
 from coset.extract.solve import Effort
+from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
-from coset.ir.term import Term, absent, constant, input_term, make
+from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, I32, tensor
 from coset.targets.target import get_target
 

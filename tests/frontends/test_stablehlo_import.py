@@ -19,10 +19,11 @@ from coset.dialects.mlir_text import TEXT_OF_DTYPE, dense_text, type_text
 from coset.frontends.stablehlo import import_stablehlo
 from coset.frontends.stablehlo_module import new_context
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, Term
+from coset.ir.term import Term
 from coset.ir.types import DType, TensorType
 from coset.lowering.stablehlo import print_stablehlo
 
@@ -330,7 +331,7 @@ def test_what_is_no_module_is_refused(source: str | bytes, what: str) -> None:
 def test_a_missing_wheel_is_one_line_that_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['torch_mlir'] = None\n"
-        "from coset.ir.errors import MissingExtra\nfrom coset.frontends.stablehlo import import_stablehlo\n"
+        "from coset.ir.extras import MissingExtra\nfrom coset.frontends.stablehlo import import_stablehlo\n"
         "try:\n    import_stablehlo('func.func @main() {\\n return }')\nexcept MissingExtra as error:\n    print(error.message, error.help)"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -13,9 +13,10 @@ pytest.importorskip("torch_mlir", reason="the `mlir` extra is not installed")
 
 from coset.backends.stablehlo_interpreter import Interpreter
 from coset.frontends.stablehlo import import_stablehlo
+from coset.ir.builtin import OPAQUE
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, Term, topological
+from coset.ir.term import Term, topological
 from coset.lowering.stablehlo import print_stablehlo
 from coset.rules.definition import evaluate_defined
 

@@ -15,12 +15,12 @@ pytest.importorskip("torch_mlir")
 from coset.backends.stablehlo_interpreter import Interpreter
 from coset.dialects.mlir_text import dense_text, type_text
 from coset.frontends.stablehlo import import_stablehlo
+from coset.ir.builtin import OPAQUE
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
-from coset.ir.op import all_ops
-from coset.ir.quantized import quantized
-from coset.ir.term import OPAQUE
-from coset.ir.types import BOOL, DTYPES, F32, DType, QuantizedType, TensorType
+from coset.ir.quantized import QuantizedType, quantized
+from coset.ir.registry import all_ops
+from coset.ir.types import BOOL, DTYPES, F32, DType, TensorType
 
 Draw = Any
 Array = np.ndarray[Any, Any]

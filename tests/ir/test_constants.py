@@ -18,7 +18,7 @@ from coset.ir.types import F32, TensorType
 
 def test_turned_arrays_have_the_elements_of_their_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn orders of axes, steps and spread axes; blocks of every size."""
-    monkeypatch.setattr(constants, "PIECE", 0)
+    monkeypatch.setattr(constants, "LARGE", 0)
     draw = np.random.default_rng(0)
     for _ in range(300):
         monkeypatch.setattr(constants, "BLOCK", int(draw.integers(1, 9)))
@@ -35,7 +35,7 @@ def test_turned_arrays_have_the_elements_of_their_copies(monkeypatch: pytest.Mon
 
 def test_a_large_one_is_copied_in_blocks() -> None:
     array = np.arange(3_000_000, dtype=np.float32).reshape(1000, 3000).T
-    assert array.nbytes > constants.PIECE
+    assert array.nbytes > constants.LARGE
     assert constant_of(array).key == constant_of(array.copy()).key
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from coset.dialects.hub_terms import broadcast
+from coset.ir.builtin import DIMS
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate, evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import DIMS, Term, constant, input_term, make
+from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, I64, tensor
 
 N = symbol("n")

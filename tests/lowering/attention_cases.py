@@ -9,9 +9,10 @@ import numpy as np
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.dialects.hub_scalars import cast
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim, evaluate, symbol
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, BOOL, F16, F32, F64, DType, TensorType
 
 Array = np.ndarray[Any, Any]

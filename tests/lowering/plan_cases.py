@@ -11,9 +11,10 @@ from coset.dialects.hub_region_terms import while_term
 from coset.dialects.hub_terms import broadcast, convert, dot, reshape, splat, transpose
 from coset.dialects.onnx_arithmetic import counted
 from coset.dialects.onnx_loops import element, placed
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim, multiply, symbol
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, constant, get, input_term, make
+from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, I8, I32, DType, TensorType
 
 Feeds = dict[str, Any]

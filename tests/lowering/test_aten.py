@@ -24,8 +24,9 @@ from coset.ir.dims import symbol  # noqa: E402
 from coset.ir.errors import CosetError  # noqa: E402
 from coset.ir.op import Op  # noqa: E402
 from coset.ir.program import Program  # noqa: E402
+from coset.ir.quantized import QuantizedType  # noqa: E402
 from coset.ir.term import Term, get, input_term, make  # noqa: E402
-from coset.ir.types import F32, I64, DType, QuantizedType, TensorType, TupleType  # noqa: E402
+from coset.ir.types import F32, I64, DType, TensorType, TupleType  # noqa: E402
 
 REFUSED = {  # ops without a torch expression: effects, other processes
     "stablehlo.after_all", "stablehlo.create_token", "stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send",

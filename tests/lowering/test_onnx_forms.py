@@ -14,11 +14,13 @@ import coset.dialects  # noqa: F401  (registers the ops)
 from coset.backends.onnxruntime import Session
 from coset.dialects.hub_terms import broadcast, dot, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
+from coset.ir.builtin import OPAQUE
+from coset.ir.dim_text import parse
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import find_op
 from coset.ir.program import Program
-from coset.ir.term import OPAQUE, Term, constant, input_term, make
+from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BOOL, DTYPES, F32, I64, DType, TensorType, tensor
 from coset.lowering.onnx import highest_opset, lower, printable
 
@@ -149,7 +151,7 @@ def test_reshapes_copy_dims_and_compute_only_what_is_left() -> None:
     "text", ["B", "2*B + 3", "B*S - 1", "floordiv(S, 2)", "floordiv(B - 7, 2)", "mod(S, 3)", "max(B, S)", "min(4, S)", "-S"]
 )
 def test_numbers_of_the_host_are_computed_from_shapes(text: str, opset: int) -> None:
-    elements = (dims.parse(text), 5, B, S)
+    elements = (parse(text), 5, B, S)
     numbers = make("builtin.dims", (), {"dims": elements, "type": TensorType(I64, (4,))})
     x = x_of(B, 3, S)
     program = Program((x,), (("y", numbers), ("z", make("stablehlo.abs", (x,)))), None, {"opsets": {"": opset}})

@@ -12,11 +12,12 @@ import coset.dialects
 from coset.dialects.hub_region_terms import while_term
 from coset.dialects.hub_terms import broadcast, literal, numpy_broadcast, reshape, splat
 from coset.ir import dims
+from coset.ir.builtin import DIMS, OPAQUE
 from coset.ir.dims import Dim
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate_program
 from coset.ir.program import Program
-from coset.ir.term import DIMS, OPAQUE, Term, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import DTYPES, F32, I32, TensorType
 from coset.lowering.stablehlo import print_stablehlo, write_stablehlo
 from coset.rules.definition import evaluate_defined

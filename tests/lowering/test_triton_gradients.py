@@ -12,11 +12,12 @@ import pytest
 
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Interpreter, Runner
+from coset.ir.builtin import absent
 from coset.ir.dims import Dim, add, evaluate, product, subtract, symbol
 from coset.ir.evaluate import evaluate_program
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, input_term, make
+from coset.ir.term import Term, input_term, make
 from coset.ir.types import BF16, F16, F32, F64, I32, DType, TensorType
 from coset.lowering.attention_gradients import DEPTHS
 from coset.lowering.kernel import (

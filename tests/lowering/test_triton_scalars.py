@@ -11,7 +11,8 @@ import pytest
 import coset.dialects  # noqa: F401  (fills the registry)
 from coset.backends.triton_runtime import Runner
 from coset.dialects.hub_scalars import cast, widen
-from coset.ir.op import Op, all_ops, find_op, get_op
+from coset.ir.op import Op, find_op, get_op
+from coset.ir.registry import all_ops
 from coset.ir.types import BOOL, DTYPES, DType
 from coset.lowering.kernel import Apply, Buffer, IndexValue, Load, Loop, Number, Plan, Pointwise, Scalar, Store
 from coset.lowering.triton import Options, Rounding, can_emit

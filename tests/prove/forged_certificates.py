@@ -14,14 +14,16 @@ from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import F32, TensorType
 from coset.prove.certificate import Certificate, Line
+from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
 from coset.prove.kernel import Verdict, verify
 from coset.prove.second import Answer, answered, read
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step, hashed_value
-from coset.rules.applied import decided, matched, right_sides
+from coset.rules.applied import matched, right_sides
 from coset.rules.library import load
+from coset.rules.rule import decided
 from coset.second import LIBRARY
 
 assert coset.dialects  # ops are registered
@@ -106,7 +108,7 @@ class Forgery:
 
     def second(self) -> Answer:
         """What the second checker says."""
-        return answered(self.forged().packed(), self.before, self.after, entries(), names=self.names)
+        return answered(packed(self.forged()), self.before, self.after, entries(), names=self.names)
 
 
 FORGERIES: dict[str, Callable[[], Forgery]] = {}

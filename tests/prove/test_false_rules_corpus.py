@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from benchmarks.false_rules import FOLDER, Attack, chosen, corpus, judged, kinds, misses, unbroken
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from tests.sampled import sampled
 
 KINDS = kinds()[::-1]

@@ -12,8 +12,8 @@ from coset.dialects.hub_terms import convert, dot
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F16, F32, F64, DType, TensorType
+from coset.prove.certificate import Rejected
 from coset.prove.contents import other_of
-from coset.prove.kernel import Rejected
 from coset.prove.second import ACCEPTS
 from coset.proving.certify import certificate_of
 from coset.proving.steps import APART, Step

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coset.ir.errors import CosetError
-from coset.prove.certificate import read_certificate
+from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS, answered
 from coset.proving.certify import certificate_of
@@ -27,7 +27,7 @@ MADE = certificate_of(BEFORE, AFTER, [
     said("double_negate", TWICE), computed(FOLDED), said("add_assoc_const", op("add", op("add", S, number(1)), number(2))),
     computed(op("add", number(1), number(2))),
 ])  # fmt: skip
-LINES = gzip.decompress(MADE.packed()).decode().splitlines()
+LINES = gzip.decompress(packed(MADE)).decode().splitlines()
 
 
 def packed(text: str) -> bytes:

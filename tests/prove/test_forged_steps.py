@@ -14,9 +14,10 @@ from coset.dialects.hub_terms import broadcast, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BOOL, F32, I32, TensorType
-from coset.prove.certificate import Certificate
+from coset.prove.certificate import Certificate, Rejected
+from coset.prove.certificate_file import packed
 from coset.prove.contents import by_content
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS, answered
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning
@@ -357,10 +358,10 @@ def test_a_rule_of_the_user_s_own_is_named_and_not_shown(what: str, tmp_path: Pa
     claim = Certificate({**made.head, "rules": listed}, made.lines)
     with pytest.raises(Rejected, match="there is no rule `mine`"):
         verify(claim, one, other, RULES.get, meaning=meaning, fallback=DEFINED)
-    assert answered(claim.packed(), one, other, entries()).verdict != ACCEPTS
+    assert answered(packed(claim), one, other, entries()).verdict != ACCEPTS
     renamed = Certificate({**made.head, "rules": [{**listed[0], "name": "double_negate"}]}, made.lines)
     with pytest.raises(Rejected, match="another one"):
         verify(renamed, one, other, known.get, meaning=meaning, fallback=DEFINED)
-    assert answered(renamed.packed(), one, other, entries()).verdict == REJECTS
+    assert answered(packed(renamed), one, other, entries()).verdict == REJECTS
     said = summary(verify(claim, one, other, known.get, meaning=meaning, fallback=DEFINED), known)
     assert said["own"] == {"mine": "not shown"} and said["assurance"] == "assumed"

@@ -13,9 +13,9 @@ from coset.dialects.hub_terms import broadcast, convert, dot, reshape, transpose
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make
 from coset.ir.types import BF16, BOOL, DTYPES, F32, TensorType
-from coset.prove.certificate import Certificate, Line
+from coset.prove.certificate import Certificate, Line, Rejected
 from coset.prove.contents import digest
-from coset.prove.kernel import Rejected, verify
+from coset.prove.kernel import verify
 from coset.prove.second import ACCEPTS, REJECTS
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of

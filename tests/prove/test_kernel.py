@@ -19,17 +19,19 @@ from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term, constant, get, input_term, make, rebuild, topological
 from coset.ir.types import F32, TensorType
-from coset.prove.certificate import Certificate, decode, read_certificate
+from coset.prove.certificate import Certificate, Rejected, decode
+from coset.prove.certificate_file import packed, read_certificate
 from coset.prove.contents import by_content, digest
-from coset.prove.kernel import Rejected, Verdict, verify
+from coset.prove.kernel import Verdict, verify
 from coset.prove.writing import encode
 from coset.proving.certify import certificate_of
 from coset.proving.meanings import DEFINED, meaning, meaning_of
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Step
-from coset.rules.applied import decided, matched, right_sides
+from coset.proving.verify import promises
+from coset.rules.applied import matched, right_sides
 from coset.rules.definition import definition_of
 from coset.rules.library import load
-from coset.rules.rule import Rule
+from coset.rules.rule import Rule, decided
 
 assert coset.dialects  # ops are registered
 N = symbol("n")
@@ -85,11 +87,11 @@ def _by_content(each: Step) -> Step:
 def test_a_true_certificate_holds_and_says_what_it_rests_on(tmp_path: Path) -> None:
     before, after, certificate = example()
     path = tmp_path / "c"
-    path.write_bytes(certificate.packed())
+    path.write_bytes(packed(certificate))
     verdict = check(read_certificate(path), before, after)
     assert (verdict.steps, verdict.computed, verdict.numerics.word, verdict.assurance) == (4, 2, "exact", "proved")
-    assert sorted(name for names in verdict.promises.values() for name in names) == ["commute[stablehlo.add]", "double_negate"]
-    assert certificate.packed() == certificate.packed()
+    assert sorted(name for names in promises(verdict).values() for name in names) == ["commute[stablehlo.add]", "double_negate"]
+    assert packed(certificate) == packed(certificate)
 
 
 def test_it_speaks_of_two_programs_in_order() -> None:
@@ -334,7 +336,7 @@ def test_definitions_are_meanings() -> None:
     before, after = program(term), program(meant)
     verdict = check(certificate_of(before, after, [Step(MEANING, (term,), (meant,))]), before, after)
     assert verdict.assurance == definition_of(term.op).assurance
-    assert str(verdict.numerics) == "reassociates" and verdict.promises == {"reassociates": ["onnx.Gelu"]}
+    assert str(verdict.numerics) == "reassociates" and promises(verdict) == {"reassociates": ["onnx.Gelu"]}
     with pytest.raises(Rejected, match="no definition"):
         check(certificate_of(before, after, [Step(MEANING, (make("stablehlo.negate", (x,)),), (x,))]), before, after)
 
@@ -351,15 +353,46 @@ def test_values_are_read_as_they_were_written(value: Any) -> None:
 def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
     path = tmp_path / "c"
     _, _, certificate = example()
-    data = certificate.packed()
+    data = packed(certificate)
     for damaged, message in ((b"", "no certificate"), (b"text", "no certificate"), (data[: len(data) // 2], "no certificate")):
         path.write_bytes(damaged)
         with pytest.raises(CosetError, match=message):
             read_certificate(path)
     for version in (2, 99):
-        path.write_bytes(Certificate({**certificate.head, "version": version}, certificate.lines).packed())
+        path.write_bytes(packed(Certificate({**certificate.head, "version": version}, certificate.lines)))
         with pytest.raises(CosetError, match=f"version {version}, this coset reads version 3") as refused:
             read_certificate(path)
         assert "make it again with `coset optimize --certificate`" in str(refused.value.help)
     with pytest.raises(CosetError, match="no certificate"):
         read_certificate(tmp_path / "absent")
+
+
+RAW: list[Any] = [
+    None, [], 3, "line", {}, {1: 2}, {"term": None}, {"term": {}}, {"term": ["stablehlo.negate", [0.0], {}]},
+    {"term": ["stablehlo.negate", [True], {}]}, {"term": ["stablehlo.negate", (0,), {}]}, {"term": ["stablehlo.negate", [-1], {}]},
+    {"term": ["stablehlo.transpose", [1], {"permutation": [1, False]}]}, {"term": ["stablehlo.transpose", [1], {"permutation": [1.0, 0]}]},
+    {"term": ["stablehlo.transpose", [1], {"permutation": (1, 0)}]}, {"term": ["stablehlo.transpose", [1], {"permutation": {"dim": "n"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [{"dim": "n"}], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [N], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [{"dim": 3}], "dimension": 0, "dtype": {"dtype": "f32"}}]},
+    {"term": ["stablehlo.iota", [], {"shape": [3], "dimension": 0, "dtype": F32}]},
+    {"computed": 1.0}, {"computed": [1]}, {"computed": True}, {"rounded": [1, 2.0]}, {"rounded": (1, 2)}, {"dims": {}}, {"dims": [(1, 2)]},
+    {"apart": [1]}, {"meaning": "1"}, {"rule": 0.0, "left": [0], "right": [0]}, {"rule": True, "left": [0], "right": [0]},
+    {"rule": 0, "left": (0,), "right": [0]}, {"rule": 0, "left": [0], "right": [0], "more": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", RAW, ids=repr)
+def test_the_checker_rests_on_nothing_that_the_reader_of_files_looks_at(line: Any) -> None:
+    """Lines that no file can give, or that its reader refuses, are refused by themselves, at their place."""
+    before, after, certificate = example()
+    check(certificate, before, after)
+    with pytest.raises(Rejected, match="line 2:"):
+        check(Certificate(certificate.head, [line, *certificate.lines]), before, after)
+
+
+@pytest.mark.parametrize("head", [None, [], {}, {"format": 1}], ids=repr)
+def test_nor_is_a_head_taken_that_says_nothing(head: Any) -> None:
+    before, after, certificate = example()
+    with pytest.raises(Rejected):
+        check(Certificate(head, certificate.lines), before, after)

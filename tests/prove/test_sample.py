@@ -15,9 +15,9 @@ from coset.ir.types import DTYPES, TensorType
 from coset.prove.check import Effort, check, check_rules, write_lock
 from coset.prove.promise import difference_of
 from coset.prove.sample import test_rule as try_rule
+from coset.rules.equation import Numerics
 from coset.rules.library import DEFAULT, load
 from coset.rules.lock import NAME, entry_of, read_lock
-from coset.rules.rule import Numerics
 
 assert coset.dialects
 NAMES = sorted({entry_of(rule) for rule in load().rules})

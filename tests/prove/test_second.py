@@ -18,10 +18,11 @@ import pytest
 
 import coset.dialects
 from coset.dialects.hub_terms import broadcast, dot, transpose
+from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.evaluate import evaluate
 from coset.ir.program import Program
-from coset.ir.term import Term, absent, constant, input_term, make, topological
+from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import DTYPES, F32, TensorType
 from coset.prove.second import ACCEPTS, CANNOT_SAY, REJECTS, Answer, answered, exact, read
 from coset.prove.second.algebra import FUNCTIONS

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from rule_texts import read_rules
 
+from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import find_op, withdraw
-from coset.ir.term import absent, input_term, make, topological
+from coset.ir.op import find_op
+from coset.ir.registry import withdraw
+from coset.ir.term import input_term, make, topological
 from coset.ir.types import BF16, F32, I32, I64, TupleType, tensor
 from coset.prove.check import Effort, check_rules
 from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from rule_texts import read_rules
 
+from coset.ir.builtin import absent
 from coset.ir.dims import symbol
 from coset.ir.errors import CosetError, TypeRuleError
 from coset.ir.evaluate import evaluate
 from coset.ir.op import get_op
-from coset.ir.term import absent, input_term, make
+from coset.ir.term import input_term, make
 from coset.ir.types import F32, tensor
 from coset.rules.definition import definitions, evaluate_defined, expand, is_defined
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import coset.dialects
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.prove.conditions import unconditional
 from coset.rules import cache, definition, elaborated, library
+from coset.rules.equation import Compiled
 from coset.rules.library import DEFAULT, load, rule_files
-from coset.rules.rule import Compiled, Rule
+from coset.rules.rule import Rule
 from tests.sampled import sampled
 
 assert coset.dialects

@@ -19,7 +19,7 @@ from coset.egraph.limits import Limits
 from coset.egraph.saturate import saturate
 from coset.egraph.saturated import Saturated
 from coset.egraph.search import Phase
-from coset.ir.op import withdraw
+from coset.ir.registry import withdraw
 from coset.ir.term import Term, constant, intern
 from coset.ir.types import TensorType
 from coset.prove.sample import sides

@@ -11,7 +11,8 @@ from rule_texts import HEADER, read_rules
 
 import coset.dialects
 from coset.cli import run
-from coset.ir.op import find_op, withdraw
+from coset.ir.op import find_op
+from coset.ir.registry import withdraw
 from coset.ir.types import DTYPES
 from coset.prove.check import check, verify, write_lock
 from coset.prove.ground import broken_tests

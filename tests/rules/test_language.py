@@ -17,13 +17,14 @@ from coset.ir.dims import symbol
 from coset.ir.term import CONSTANT, constant, input_term, make
 from coset.ir.types import F16, F32, F64, I32, DType, tensor
 from coset.rules.elaborate import rules_of
+from coset.rules.equation import RuleTypeError
 from coset.rules.format import format_text
 from coset.rules.functions import FUNCTIONS
 from coset.rules.library import DEFAULT, check_files, load, rule_files
 from coset.rules.lock import NAME
 from coset.rules.parser import parse
-from coset.rules.pattern import applications, variables
-from coset.rules.rule import RuleTypeError
+from coset.rules.parts import variables
+from coset.rules.pattern import applications
 from coset.task import COMPOSITE
 
 FOLDER = Path(__file__).parent

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import coset.dialects
-from coset.ir.op import all_ops
+from coset.ir.registry import all_ops
 from coset.rules import cache, library, loaded
+from coset.rules.equation import Compiled
 from coset.rules.library import DEFAULT, RuleSet, load
-from coset.rules.rule import Compiled, Rule
+from coset.rules.rule import Rule
 from tests.sampled import sampled
 
 assert coset.dialects
@@ -72,7 +73,8 @@ def test_every_rule_is_the_one_that_was_elaborated(folder: Path, monkeypatch: py
 SCRIPT = """
 import sys
 import coset.dialects
-from coset.ir.op import all_ops, get_op
+from coset.ir.registry import all_ops
+from coset.ir.op import get_op
 from coset.rules.library import DEFAULT, load
 from pathlib import Path
 for name in {ops}:

@@ -11,7 +11,8 @@ import coset.dialects
 from coset.dialects.expansion import expanded
 from coset.egraph.limits import Limits
 from coset.egraph.saturate import Saturation, saturate
-from coset.ir.term import Term, absent, constant, input_term, make
+from coset.ir.builtin import absent
+from coset.ir.term import Term, constant, input_term, make
 from coset.ir.types import F32, tensor
 from coset.own_rules import NO_RULES
 from coset.task import permitted_phases

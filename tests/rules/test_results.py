@@ -11,7 +11,8 @@ from rule_texts import read_rules
 from coset.ir.dims import symbol
 from coset.ir.errors import TypeRuleError
 from coset.ir.evaluate import evaluate
-from coset.ir.op import get_op, withdraw
+from coset.ir.op import get_op
+from coset.ir.registry import withdraw
 from coset.ir.term import get, input_term, make
 from coset.ir.types import F32, tensor
 from coset.rules.definition import _DEFINITIONS, evaluate_defined, expand

@@ -14,7 +14,8 @@ from coset.egraph.saturate import Saturation, saturate
 from coset.egraph.search import Phase
 from coset.extract.select import select
 from coset.ir.evaluate import evaluate
-from coset.ir.op import find_op, withdraw
+from coset.ir.op import find_op
+from coset.ir.registry import withdraw
 from coset.ir.term import Term, constant, input_term, make, topological
 from coset.ir.types import F32, F64, DType, tensor
 from coset.prove.check import check_rules, verify

@@ -8,7 +8,8 @@ import pytest
 
 import coset.dialects  # noqa: F401  (registers the ops)
 from coset.ir.errors import CosetError
-from coset.ir.op import all_ops, get_op
+from coset.ir.op import get_op
+from coset.ir.registry import all_ops
 from coset.ir.types import DTYPES
 from coset.lowering.aten import can_say
 from coset.lowering.onnx_print import PRINTERS

@@ -1,0 +1,26 @@
+"""Places in what a user wrote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a user's mistake stands: a file and, for text, a 1-based line and column with the source line."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+    source: str = ""
+    width: int = 1
+
+    def render(self) -> str:
+        """The `-->` line and, where the source is known, the line itself with a caret below."""
+        if not self.line:
+            return f"  --> {self.file}"
+        head = f"  --> {self.file}:{self.line}:{self.column}"
+        if not self.source:
+            return head
+        caret = " " * (self.column - 1) + "^" * max(1, self.width)
+        return f"{head}\n   |   {self.source}\n   |   {caret}"

@@ -1,0 +1,23 @@
+"""The registry of ops as a whole: all that there are, and taking one back."""
+
+from __future__ import annotations
+
+from coset.ir.op import DEFERRED, REGISTRY, Op, load_deferred
+
+
+def all_ops() -> list[Op]:
+    """Every op, by name; those whose files were not needed so far are read now."""
+    while DEFERRED:
+        load_deferred(next(iter(DEFERRED.values())))
+    return loaded_ops()
+
+
+def loaded_ops() -> list[Op]:
+    """The ops that a program of this process can hold, by name: all but those whose files nothing has asked for."""
+    return [REGISTRY[name] for name in sorted(REGISTRY)]
+
+
+def withdraw(op: Op) -> None:
+    """Take back an op that was just registered and whose definition turned out to be wrong; no term of it may exist."""
+    assert REGISTRY.get(op.name) is op, f"op {op.name} is not registered"
+    del REGISTRY[op.name]
