@@ -15,10 +15,11 @@ from typing import Any
 
 from coset.check import CheckReport
 from coset.frontends.onnx import import_model
+from coset.ir.builtin import OPAQUE, TOKEN
 from coset.ir.errors import CosetError
 from coset.ir.evaluate import describe
 from coset.ir.program import Program
-from coset.ir.term import GET, OPAQUE, TOKEN, Term, exact_key, input_term, make, rebuild, topological
+from coset.ir.term import GET, Term, exact_key, input_term, make, rebuild, topological
 from coset.ir.types import TensorType, TokenType, TupleType
 from coset.lowering.onnx import functions_of
 from coset.reference import against_reference, values_in_order

@@ -13,11 +13,12 @@ import onnx
 from coset.dialects.onnx import NEWEST
 from coset.dialects.onnx_bodies import bodies
 from coset.dialects.onnx_dtypes import CODE_OF_DTYPE
+from coset.ir.builtin import OPAQUE
 from coset.ir.constants import Constant, constant_of
 from coset.ir.errors import CosetError
 from coset.ir.op import get_op
 from coset.ir.program import Program
-from coset.ir.term import GET, OPAQUE, PARAMETER, Term, get, input_term, make, rebuild
+from coset.ir.term import GET, PARAMETER, Term, get, input_term, make, rebuild
 from coset.ir.types import AbsentType, DType, ForeignType, TensorType, TokenType, Type
 from coset.lowering.live import Steps
 from coset.lowering.onnx_graph import CyclicShapes, Graph, attribute_proto, since_of
