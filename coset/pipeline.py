@@ -21,6 +21,7 @@ from coset.extract.cost import Printable
 from coset.flow import Compare, Flow, run_flow
 from coset.frontends.onnx import import_model
 from coset.frontends.onnx_inner import Rewrite, written_anew
+from coset.frontends.onnx_unused import without_unused
 from coset.ir.errors import CosetError
 from coset.ir.program import Program
 from coset.ir.term import Term
@@ -43,6 +44,7 @@ from coset.task import Job, Progress, Task, finish, phases_for, solve_task, usua
 from coset.zones import Zone
 
 DEFAULT_TARGET = "cpu-onnxruntime"
+MOST_UNUSED = 1000  # weights that nothing reads and that are handed to the runtime all the same
 INSTEAD = {"torch": "use `coset lower` for it", "stablehlo": "write StableHLO for it: a result that ends in .mlir"}
 """What to do for a target that takes no ONNX, by what is printed for it."""
 
@@ -199,7 +201,7 @@ class _Onnx:
 
     def comparison(self, task: Task, folder: Path) -> Compare:
         try:
-            outputs: Compare = Oracle(_original(self.job.model, folder), task.program, self.job.dims).compare
+            outputs: Compare = Oracle(_original(self.job.model, task.program, folder), task.program, self.job.dims).compare
         except NotLoaded as error:
             if self.job.keep:
                 raise
@@ -291,10 +293,15 @@ def _newest(program: Program, target: Target) -> int:
     return opset_of(program) if target.standard else highest_opset(program)
 
 
-def _original(model: Any, folder: Path) -> str | Path:
-    """A file with the user's model, which a ModelProto is written to as it came."""
-    if isinstance(model, str | Path):
+def _original(model: Any, program: Program, folder: Path) -> str | Path:
+    """A file with the user's model, which a ModelProto is written to as it came. Where thousands of its weights are read by nothing they
+    are left out: ONNX Runtime looks through all of them for each that it drops."""
+    spare = program.source.get("unused", 0) > MOST_UNUSED and not program.source.get("external", False)
+    if isinstance(model, str | Path) and not spare:
         return model
     path = folder / "original.onnx"
-    path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+    if spare:
+        path.write_bytes(without_unused(model))
+    else:
+        path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
     return path
