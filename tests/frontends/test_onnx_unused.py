@@ -18,7 +18,8 @@ def model(unused: int) -> onnx.ModelProto:
     found = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, bool c, float[2] d) => (float[2] y)'
         " <float[2] w = {1, 2}, float[2] v = {3, 4}>"
-        " { p = Mul(x, w) y = If(c) <then_branch = t () => (float[2] q) { q = Add(p, v) }, else_branch = e () => (float[2] r) { r = Neg(p) }> }"
+        " { p = Mul(x, w) y = If(c)"
+        " <then_branch = t () => (float[2] q) { q = Add(p, v) }, else_branch = e () => (float[2] r) { r = Neg(p) }> }"
     )
     names = ["d", *(f"u{number}" for number in range(unused))]
     found.graph.initializer.extend(onnx.numpy_helper.from_array(np.float32([1, 1]), name) for name in names)
