@@ -111,9 +111,9 @@ class Launch:
         return f"tensordesc<{argument.type.removeprefix('*')}[{', '.join(map(str, self.block(argument.tiles)))}]>"
 
     def options(self) -> dict[str, int | bool]:
-        """What Triton's compiler is told beside the constexprs."""
-        plain: dict[str, int | bool] = {"num_warps": self.num_warps, "num_stages": self.num_stages}
-        return plain if self.contracts else {**plain, "enable_fp_fusion": False}
+        """What Triton's compiler is told beside the constexprs: also whether products and sums become one instruction, which has another
+        default from Triton 3.10 on, and one from the environment today."""
+        return {"num_warps": self.num_warps, "num_stages": self.num_stages, "enable_fp_fusion": self.contracts}
 
     def numbers(self, binding: Mapping[str, int]) -> dict[str, int | bool]:
         """The constexprs by name for the sizes of `binding`, with `WIDE`."""

@@ -85,7 +85,8 @@ def test_numerics_say_how_kernels_round(numerics: str, tmp_path: Path) -> None:
     text = "".join(path.read_text() for path in (tmp_path / "out").glob("*.py"))
     assert said == {{"exact": "f32", "reassociates": "bf16x6", "approx": "tf32"}[numerics]}
     assert ("_bf16x6(" in text) == (numerics == "reassociates")
-    assert ('input_precision="tf32"' in text) == (numerics == "approx") and ("enable_fp_fusion=False" in text) == (numerics == "exact")
+    assert ('input_precision="tf32"' in text) == (numerics == "approx") and f"enable_fp_fusion={numerics != 'exact'}" in text
+    assert text.count("enable_fp_fusion=") == text.count("num_warps="), "each launch says what it was compiled with"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["tf32"] == (numerics == "approx")
 
 
