@@ -234,7 +234,7 @@ def recomputed(
             by_type.setdefault(term.type, []).append((term, value))
     left = dict.fromkeys(by_type, MOST_CANDIDATES)
     # what stands for a number that rounds already: the checker takes it for no other one
-    stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and _rounds(step.left[0])}
+    stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and rounds(step.left[0])}
     for members in classes:
         type = members[0].type
         places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
@@ -246,21 +246,50 @@ def recomputed(
         left[type] -= 1
         for place, value in places:
             reason = _reason(actual(made), own, value, rounded=rounded and computes(made))
-            rounds = _rounds(made)
-            if reason is None or (rounds and place in stated):
+            is_rounded = rounds(made)
+            if reason is None or (is_rounded and place in stated):
                 continue
-            stated |= {place} if rounds else set()
-            if place.op is not CONSTANT:  # its value is in neither program
-                stored = hashed(constant(constant_of(value, place.tensor.dtype)))
-                if _rounds(place) and stored in stated:
-                    continue
-                stated |= {stored} if _rounds(place) else set()
-                yield Step(COMPUTED, (place,), (stored,))
-                place = stored
-            yield Step(reason, (made,), (place,))
+            stated |= {place} if is_rounded else set()
+            if place.op is CONSTANT:
+                yield Step(reason, (made,), (place,))
+                continue
+            stored = hashed(constant(constant_of(value, place.tensor.dtype)))  # its value is in neither program
+            if (rounds(place) or is_rounded) and stored in stated:
+                continue
+            stated |= {stored} if rounds(place) or is_rounded else set()
+            both = [Step(COMPUTED, (place,), (stored,)), Step(reason, (made,), (stored,))]
+            if computes(place) or not is_rounded:
+                yield from both
+            elif stored.attribute("value").array().size <= INLINE_ELEMENTS:  # else no line says it
+                yield from reversed(both)  # what stands for something already is not rounded any more
 
 
-def _rounds(term: Term) -> bool:
+def numbers_in(meanings: Iterable[Term]) -> list[Step]:
+    """The steps from what definitions compute of small constants of whole numbers and truths, as places and axes are, to their values."""
+    steps: list[Step] = []
+    known: dict[Term, bool] = {}  # terms of constants alone -> whether one of them lists something, as no iota does
+    for term in topological(meanings):
+        whole = isinstance(term.type, TensorType) and term.tensor.dtype.kind in ("int", "uint", "bool") and term.type.static is not None
+        if not whole or term.regions or prod(term.tensor.static or ()) > INLINE_ELEMENTS:
+            continue
+        if not term.operands and term.op.name in CONSTANTS:
+            known[term] = term.op is CONSTANT and term.tensor.rank > 0
+        elif term.operands and is_computable(term) and all(operand in known for operand in term.operands):
+            known[term] = any(known[operand] for operand in term.operands)
+            if known[term] and term.op.name != BROADCAST and (value := _value(term)) is not None:
+                steps.append(Step(COMPUTED, (term,), (value,)))
+    return steps
+
+
+def _value(term: Term) -> Term | None:
+    try:
+        return hashed_value(term)
+    except CosetError:  # nothing here computes it
+        return None
+
+
+def rounds(term: Term) -> bool:
+    """True for floats that are more than moved."""
     return term.tensor.dtype.kind == "float" and computes(term)
 
 
@@ -290,4 +319,7 @@ def wanted_constants(goals: Sequence[Goal], meanings: Sequence[Term]) -> list[Te
     own = [term for side in sides for term in side if term not in shared]
     further = [term for term in topological(meanings) if term.operands and term.op.name != BROADCAST]
     found = [term for term in own if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
-    return [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType) and term.tensor.rank]
+    numbers = [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType)]
+    return [term for term in numbers if term.tensor.rank == 0 and term.tensor.dtype.kind == "float" and term.op is CONSTANT] + [
+        term for term in numbers if term.tensor.rank
+    ]

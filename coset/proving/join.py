@@ -20,11 +20,13 @@ from coset.ir.constants import Constant
 from coset.ir.evaluate import describe
 from coset.ir.term import CONSTANT, INPUT, TUPLE, Term, constant, exact_key, get, input_term, rebuild, topological
 from coset.ir.types import TensorType
-from coset.proving.constants import Goal, in_one_form, is_large, paired, recomputed, same_value, wanted_constants
+from coset.proving.constants import Goal, in_one_form, is_large, numbers_in, paired, recomputed, same_value, wanted_constants
 from coset.proving.meanings import meaning_of
+from coset.proving.parts import down, in_parts
 from coset.proving.steps import COMPUTED, MEANING, ROUNDED, Mapped, Replay, Step, Uncertified, replay
 
 PIECE = Limits(seconds=20.0, nodes=50_000, iterations=6)
+DEEP = Limits(seconds=10.0, nodes=30_000, iterations=40)  # of what only moves things down, which ends by itself
 MOST_FAILURES = 24  # searches that join nothing, until no more pieces are tried
 WHOLE = 1_500  # terms of both programs, up to which one search is tried over all
 
@@ -232,6 +234,38 @@ class _Joining:
             return []
         sides = [set(topological(side)) for side in zip(*goals, strict=True)]
         begun = [*_meanings(*sides), *moved]
+        found = self._by_rules(goals, begun, actual)
+        return self._in_parts(goals, begun, actual) if found is None else found
+
+    def _in_parts(self, goals: Sequence[Goal], begun: Sequence[Step], actual: Callable[[Term], Term]) -> list[Step] | None:
+        """The steps that join the goals, of which one side is put together, part by part, and of others behind what slices, reshapes and
+        transposes become further down; None where nothing is moved down, or that does not do."""
+        phase = down(self.tries[-1])
+        rules = {rule.name: rule for phases in self.tries[-1] for rule in phases.rules}
+        steps: list[Step] = []
+        left: list[Goal] = []
+        for goal in goals:
+            apart = in_parts(*goal, rules)
+            steps += [] if apart is None else apart[0]
+            left += [goal] if apart is None else apart[1]
+        entered = [*begun, *steps]
+        roots = list(dict.fromkeys(term for goal in (*goals, *left) for term in goal))
+        pairs = [(step.left[0], step.right[0]) for step in entered]
+        played = replay(saturate(roots, [phase], DEEP, equalities=pairs, logged=True), [*goals, *left], entered)
+        if len(played.steps) == len(begun):
+            return None
+        for goal in left:
+            if not played.closure.same(*goal):
+                found = self._by_rules([goal], played.steps, actual)
+                if found is None:
+                    return None
+                for step in found:
+                    played.add(step)
+        return played.slice(goals) if played.joins(goals) else None
+
+    def _by_rules(self, goals: Sequence[Goal], given: Sequence[Step], actual: Callable[[Term], Term]) -> list[Step] | None:
+        """The steps that join the goals by the rules, from those that are `given` on."""
+        begun = list(given)
         roots = list(dict.fromkeys(term for goal in goals for term in goal))
         for phases in self.tries:
             rounded = self.rounded and phases is self.tries[-1]
@@ -335,4 +369,4 @@ def _meanings(one: AbstractSet[Term], other: AbstractSet[Term]) -> list[Step]:
         found[term] = Step(MEANING, (term,), (meaning,))
         stack += [get(meaning, index) for index in range(len(meaning.operands))] if meaning.op is TUPLE else []
         stack += [inner for inner in topological([meaning]) if inner not in found and inner is not term]
-    return list(found.values())
+    return [*found.values(), *numbers_in(step.right[0] for step in found.values())]

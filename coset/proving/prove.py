@@ -14,6 +14,7 @@ import coset.dialects
 from coset.answer import save_bytes
 from coset.check import CheckReport
 from coset.egraph.limits import Limits
+from coset.egraph.search import Phase
 from coset.feeds import Draw, bindings
 from coset.ir.errors import CosetError
 from coset.ir.program import Program, tensors_in
@@ -29,8 +30,9 @@ from coset.proving.inputs import plain
 from coset.proving.interface import in_order, paired
 from coset.proving.join import PIECE, join
 from coset.proving.refute import Fails, Pair
+from coset.proving.rounded import numbers_first
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import Step, Uncertified
+from coset.proving.steps import ROUNDED, Step, Uncertified
 from coset.reference import read_program
 from coset.rules.rule import NUMERICS_ORDER
 from coset.task import permitted_phases, with_witnesses
@@ -74,7 +76,7 @@ def prove(asked: Proving) -> dict[str, Any]:
 def _answer(asked: Proving, own: OwnRules) -> dict[str, Any]:
     started = time.perf_counter()
     asked.progress("reading both models")
-    before, after = read_program(asked.before), read_program(asked.after)
+    before, after = (read_program(path, inline=True) for path in (asked.before, asked.after))
     names, spare = paired(before, after, asked.pairs)
     read = time.perf_counter()
     asked.progress("comparing them on drawn inputs")
@@ -153,6 +155,28 @@ def _identity(before: Program, after: Program) -> Identity | None:
     return Identity(min(each.points for each in shown), sum(each.error for each in shown)) if shown and len(shown) == len(found) else None
 
 
+def _accepted(
+    steps: Sequence[Step], phases: Sequence[Phase], write: Callable[[Sequence[Step]], Certificate], check: Callable[[Certificate], Any]
+) -> tuple[Certificate, dict[str, Any]]:
+    """The certificate of the steps that the checker accepts, and what it says of it: in the order in which they were found, else with those
+    about constants first.
+
+    Raises:
+        Uncertified: it refuses both.
+    """
+    try:
+        certificate = write(steps)
+        return certificate, check(certificate)
+    except Uncertified as refused:
+        if not any(step.reason == ROUNDED for step in steps):
+            raise
+        try:
+            certificate = write(numbers_first(steps, {rule.name: rule for phase in phases for rule in phase.rules}))
+            return certificate, check(certificate)
+        except Uncertified:
+            raise refused from None
+
+
 def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: Mapping[str, int]) -> tuple[Certificate, dict[str, Any]]:
     """A certificate that the checker accepts, and what it says of it. `binding`: numbers for dims, to look at values.
 
@@ -172,8 +196,7 @@ def _shown(asked: Proving, own: OwnRules, before: Program, pair: Pair, binding: 
     require_one_size(first.roots, second.roots)
     goals = list(zip(first.roots, second.roots, strict=True))
     steps = [*sized, *show(second, goals)]
-    certificate = certificate_of(one, by_content(pair.after), steps, shown=other)
-    verdict = accepted(certificate, before, pair.after, phases, pair.names.mapping)
+    certificate, verdict = _accepted(steps, phases, lambda steps: certificate_of(one, by_content(pair.after), steps, shown=other), lambda found: accepted(found, before, pair.after, phases, pair.names.mapping))
     if NUMERICS_ORDER.index(verdict["numerics"]) > NUMERICS_ORDER.index(asked.numerics):  # by definitions, or by constants that round
         raise Uncertified(f"the steps that were found promise `{verdict['numerics']}` only")
     return certificate, verdict

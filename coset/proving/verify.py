@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import coset.dialects
+from coset.frontends.onnx_functions import functions_of
 from coset.ir.op import find_op
+from coset.ir.program import Program
 from coset.own_rules import own_rules, warn
-from coset.prove.certificate import read_certificate
+from coset.prove.certificate import Certificate, read_certificate
+from coset.prove.contents import by_content, digest
 from coset.prove.kernel import ASSURANCES, FOLDED, Rejected, Use, Verdict, verify
 from coset.proving.meanings import DEFINED, meaning
 from coset.reference import read_program
@@ -79,8 +82,8 @@ def verify_files(
     own = own_rules(rules, allow_assumed=allow_assumed, progress=progress)
     warn(own, progress)
     known = {rule.name: own.assured(rule) for rule in load([*DEFAULT, *map(Path, rules)]).rules}
-    programs = read_program(before), read_program(after)
     proof = read_certificate(certificate)
+    programs = read_certified(proof, before, after)
     read = time.perf_counter()
     try:
         verdict = verify(proof, *programs, known.get, meaning=meaning, fallback=DEFINED, names=names)
@@ -98,6 +101,23 @@ def verify_files(
             return {**found, "ok": False, "reason": weaker, "help": help, "seconds": sum(seconds.values())}
         return {**found, "seconds": seconds}
     return {**found, **summary(verdict, known), "seconds": seconds}
+
+
+def read_certified(proof: Certificate, before: Path, after: Path) -> tuple[Program, Program]:
+    """Both programs as the certificate speaks of them: calls of functions of a model's own are opened where it was made so, and where the
+    two models have two functions of one name, which are no one op.
+
+    Raises:
+        CosetError: a file cannot be read.
+    """
+    programs = read_program(before), read_program(after)
+    functions = [functions_of(program) for program in programs]
+    if not any(functions):
+        return programs
+    same = all(functions[0][name] == functions[1][name] for name in functions[0].keys() & functions[1].keys())
+    if same and digest(by_content(programs[0])) == proof.head.get("before"):
+        return programs
+    return read_program(before, inline=True), read_program(after, inline=True)
 
 
 def _anew(verdict: Verdict, known: Mapped, shown: Mapping[str, str]) -> dict[str, Any]:
