@@ -232,11 +232,14 @@ def recomputed(
         value = _array(actual(term))
         if value is not None:
             by_type.setdefault(term.type, []).append((term, value))
+    numbers = {(term.tensor.dtype, value.tobytes()): term for row in by_type.values() for term, value in row if not term.tensor.rank}
     left = dict.fromkeys(by_type, MOST_CANDIDATES)
     # what stands for a number that rounds already: the checker takes it for no other one
     stated = {step.right[0] for step in known if step.reason in (COMPUTED, ROUNDED) and rounds(step.left[0])}
     for members in classes:
         type = members[0].type
+        if numbers and isinstance(type, TensorType) and type.rank and any(dtype is type.dtype for dtype, _ in numbers):
+            yield from _spread_number(members, numbers, actual)
         places = [(place, value) for place, value in by_type.get(type, ()) if place not in members]
         constants = list(filter(_is_constant, members)) if places and left[type] else []
         made = next(filter(computes, constants), constants[0] if constants else None)
@@ -262,6 +265,20 @@ def recomputed(
                 yield from both
             elif stored.attribute("value").array().size <= INLINE_ELEMENTS:  # else no line says it
                 yield from reversed(both)  # what stands for something already is not rounded any more
+
+
+def _spread_number(members: Sequence[Term], numbers: Mapping[Hashable, Term], actual: Callable[[Term], Term]) -> list[Step]:
+    """The steps that what is computed is one of the numbers in every place, where it is: counts of elements are such."""
+    made = next((term for term in members if term.op.name != BROADCAST and _is_constant(term) and computes(term)), None)
+    value = None if made is None else _array(actual(made))
+    if made is None or value is None or not value.size or (value.reshape(-1) != value.reshape(-1)[0]).any():
+        return []
+    number = numbers.get((made.tensor.dtype, value.reshape(-1)[0].tobytes()))
+    if number is None:
+        return []
+    spread = make(BROADCAST, (number,), {"shape": made.tensor.dims, "broadcast_dimensions": ()})
+    stored = hashed(constant(constant_of(value, made.tensor.dtype)))
+    return [] if spread in members else [Step(COMPUTED, (made,), (stored,)), Step(COMPUTED, (spread,), (stored,))]
 
 
 def numbers_in(meanings: Iterable[Term]) -> list[Step]:
@@ -318,7 +335,7 @@ def wanted_constants(goals: Sequence[Goal], meanings: Sequence[Term]) -> list[Te
     shared = set(sides[0]) & set(sides[1])
     own = [term for side in sides for term in side if term not in shared]
     further = [term for term in topological(meanings) if term.operands and term.op.name != BROADCAST]
-    found = [term for term in own if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
+    found = [term for term in (*own, *topological(meanings)) if term.op is CONSTANT] + [term for term in (*own, *further) if term.operands and _is_constant(term)]
     numbers = [term for term in dict.fromkeys(found) if isinstance(term.type, TensorType)]
     return [term for term in numbers if term.tensor.rank == 0 and term.tensor.dtype.kind == "float" and term.op is CONSTANT] + [
         term for term in numbers if term.tensor.rank

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from coset.ir.term import CONSTANT, Term, make, rebuild, topological
+from coset.ir.term import CONSTANT, Term, topological
 from coset.proving.constants import rounds
-from coset.proving.parts import said
+from coset.proving.parts import UNDONE, moved_back
 from coset.proving.steps import COMPUTED, ROUNDED, Step
 from coset.rules.rule import Rule
 
-RESHAPE, TRANSPOSE = "stablehlo.reshape", "stablehlo.transpose"
-UNDONE = {RESHAPE: ("reshape_reshape", "reshape_identity"), TRANSPOSE: ("transpose_transpose", "transpose_identity")}
 
 
 def numbers_first(steps: Sequence[Step], rules: Mapping[str, Rule]) -> list[Step]:
@@ -54,25 +52,9 @@ def _is_moved(term: Term) -> bool:
 
 def _moved_back(step: Step, home: Term, rules: Mapping[str, Rule]) -> list[Step]:
     """That a term moved back is the constant that `home` moves, as the step says of it, and the steps from that moved as there to the term."""
-    (made,) = step.left
     chain = []
     while home.op is not CONSTANT:
         chain.append(home)
         home = home.operands[0]
-    backs = [made]
-    for each in chain:
-        if each.op.name == RESHAPE:
-            backs.append(make(RESHAPE, (backs[-1],), {"shape": each.operands[0].tensor.dims}))
-        else:
-            order = each.attribute("permutation")
-            backs.append(make(TRANSPOSE, (backs[-1],), {"permutation": tuple(order.index(axis) for axis in range(len(order)))}))
-    steps = [Step(step.reason, (backs[-1],), (home,))]
-    for each, inner, back in zip(reversed(chain), reversed(backs[:-1]), reversed(backs), strict=False):
-        term = rebuild(each, [back])
-        for name in UNDONE[each.op.name]:
-            step = said(rules.get(name), term)
-            if step is not None:
-                steps.append(step)
-                (term,) = step.right
-        assert term is inner
-    return steps
+    back, steps = moved_back(step.left[0], chain, rules)
+    return [Step(step.reason, (back,), (home,)), *steps]
