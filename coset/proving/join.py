@@ -298,9 +298,13 @@ def _values(played: Replay, goals: Sequence[Goal], actual: Callable[[Term], Term
         return []
     closure = played.closure
     classes = [[closure.terms[number] for number in members] for members in closure.members if members]
-    found = list(recomputed(classes, wanted, actual, rounded=rounded, known=played.steps))
-    for step in found:
-        played.add(step)
+    found: list[Step] = []
+    for steps in recomputed(classes, wanted, actual, rounded=rounded, known=played.steps):
+        for step in steps:
+            played.add(step)
+        found += steps
+        if played.joins(goals):
+            break
     return found
 
 

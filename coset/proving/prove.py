@@ -32,7 +32,7 @@ from coset.proving.join import PIECE, join
 from coset.proving.refute import Fails, Pair
 from coset.proving.rounded import numbers_first
 from coset.proving.sizes import require_one_size, with_shared_dims
-from coset.proving.steps import ROUNDED, Step, Uncertified
+from coset.proving.steps import COMPUTED, ROUNDED, Step, Uncertified
 from coset.reference import read_program
 from coset.rules.rule import NUMERICS_ORDER
 from coset.task import permitted_phases, with_witnesses
@@ -168,7 +168,7 @@ def _accepted(
         certificate = write(steps)
         return certificate, check(certificate)
     except Uncertified as refused:
-        if not any(step.reason == ROUNDED for step in steps):
+        if not any(step.reason in (COMPUTED, ROUNDED) for step in steps):
             raise
         try:
             certificate = write(numbers_first(steps, {rule.name: rule for phase in phases for rule in phase.rules}))
